@@ -6,6 +6,7 @@
     ├── UnknownTool           no tool of that name
     ├── ArgumentsError        the arguments do not fit the tool; carries every problem at once
     ├── ToolLoadError         a tool's Python file could not be loaded or contradicts its manifest
+    ├── ToolError             raised by a tool's author: its words go to the model as a failed call
     ├── NotAllowedNow         a tool reached for an effect while it was only allowed to look
     ├── EditError             a change to a project's files was refused
     │   ├── PathRefused       the path leads, or could lead, out of the project
@@ -87,6 +88,10 @@ class UnknownTool(AssentError):
 
 class ToolLoadError(AssentError):
     """A tool's Python file failed to load, or registers what its manifest contradicts."""
+
+
+class ToolError(AssentError):
+    """For tools to raise: the call failed, and these words are for the model and the person."""
 
 
 class NotAllowedNow(AssentError):

@@ -1,0 +1,257 @@
+"""Consent as data: the request a person sees, the action they take, the seal that binds the two.
+
+Who decides is a pure rule. What is shown is exactly what is digested. What does not live here: drawing a card (cards.py),
+asking (calls.py) and remembering (journal.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+from assent import values
+from assent.editor.recording import Preview
+from assent.errors import AssentError
+from assent.manifest import Manifest
+
+ALLOW = "Allow"
+CANCEL = "Cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """The user's side of the two keys. `auto_approve` alone approves nothing: the tool must permit it too."""
+
+    auto_approve: bool = False
+    name: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """The tool needs no approval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """Both keys are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody must be asked; `missing` says which of the two keys are not there."""
+
+    missing: tuple[Literal["preset", "tool"], ...]
+
+
+def who_decides(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
+    """Say whose yes a call of this tool needs."""
+    if not manifest.require_approval:
+        return Nobody()
+    if preset.auto_approve and manifest.auto_approve:
+        return Auto()
+
+    # Two keys, and at least one is missing. The card tells the person which.
+    missing: list[Literal["preset", "tool"]] = []
+    if not preset.auto_approve:
+        missing.append("preset")
+    if not manifest.auto_approve:
+        missing.append("tool")
+    return Person(tuple(missing))
+
+
+@dataclass(frozen=True, slots=True)
+class UserAction:
+    """What a person did with a card."""
+
+    primary_confirmed: bool
+    secondary_confirmed: bool
+    reason: str | None = None
+    arguments: dict[str, Any] | None = None
+    """The arguments as the person changed them; None when they left them alone."""
+    answers: str | None = None
+    """The digest of the request this answers. Surfaces that are not handed the request itself must say it."""
+
+    def __post_init__(self) -> None:
+        if type(self.primary_confirmed) is not bool or type(self.secondary_confirmed) is not bool:
+            raise AssentError("a user action is made of booleans", hint="UserAction(True, False) is Allow")
+        if self.primary_confirmed and self.secondary_confirmed:
+            raise AssentError("a card cannot be both confirmed and declined", hint="choose one")
+
+
+ALLOWED = UserAction(True, False)
+DENIED = UserAction(False, True)
+CLOSED = UserAction(False, False)
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """Exactly what a person is asked. Its digest covers everything they can see and everything that would run."""
+
+    call_id: str
+    tool: str
+    manifest: Manifest
+    tool_digest: str
+    session_id: str
+    canonical_arguments: bytes
+    title: str
+    message: str
+    primary_button_label: str = ALLOW
+    secondary_button_label: str = CANCEL
+    preview_label: str | None = None
+    preview: tuple[Preview, ...] = ()
+    reads: tuple[tuple[str, str | None], ...] = ()
+    """Files the card was drawn from, with their digests."""
+    missing: tuple[str, ...] = ()
+    """Which keys of auto-approval are not there."""
+    origin: str = ""
+    """Where the call comes from, in words: `line 3 of report.nuwa`."""
+    author: Literal["model", "person"] = "model"
+    problem: str | None = None
+    """Why the same call is asked again."""
+    nonce: str = field(default_factory=lambda: os.urandom(16).hex())
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """A fresh copy of what would run. Changing it changes nothing."""
+        decoded: dict[str, Any] = values.decode(self.canonical_arguments)
+        return decoded
+
+    @property
+    def shown_arguments(self) -> dict[str, Any]:
+        """The arguments as any surface may show them: secrets masked."""
+        return mask(self.arguments, self.manifest.secrets)
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when anything changes that was shown or would run."""
+        return values.digest(
+            _encode(
+                (
+                    self.call_id,
+                    self.tool_digest,
+                    self.session_id,
+                    values.digest(self.canonical_arguments),
+                    self.title,
+                    self.message,
+                    self.primary_button_label,
+                    self.secondary_button_label,
+                    self.preview_label,
+                    self.preview,
+                    self.reads,
+                    self.origin,
+                    self.author,
+                    self.nonce,
+                )
+            )
+        )
+
+    def allow(self) -> UserAction:
+        """Yes to this very request."""
+        return UserAction(True, False, answers=self.digest)
+
+    def deny(self, reason: str | None = None) -> UserAction:
+        """No to this very request."""
+        return UserAction(False, True, reason, answers=self.digest)
+
+    def close(self) -> UserAction:
+        """Neither yes nor no."""
+        return UserAction(False, False, answers=self.digest)
+
+    def edit(self, **arguments: Any) -> UserAction:
+        """Yes, with some arguments changed."""
+        return UserAction(True, False, arguments=self.arguments | arguments, answers=self.digest)
+
+    def facts(self) -> dict[str, Any]:
+        """The request as plain data, for the journal and for other processes. Secrets are digests."""
+        return {
+            "call_id": self.call_id,
+            "tool": self.tool,
+            "display_name": self.manifest.display_name,
+            "description": self.manifest.description,
+            "icon": self.manifest.icon,
+            "color": self.manifest.color,
+            "effect": self.manifest.effect,
+            "content_parameter": self.manifest.content_parameter,
+            "tool_digest": self.tool_digest,
+            "session_id": self.session_id,
+            "arguments": hide(self.arguments, self.manifest.secrets),
+            "title": self.title,
+            "message": self.message,
+            "primary_button_label": self.primary_button_label,
+            "secondary_button_label": self.secondary_button_label,
+            "preview_label": self.preview_label,
+            "preview": msgspec.to_builtins(self.preview),
+            "reads": [list(read) for read in self.reads],
+            "missing": list(self.missing),
+            "origin": self.origin,
+            "author": self.author,
+            "problem": self.problem,
+            "nonce": self.nonce,
+            "digest": self.digest,
+        }
+
+
+_encode = msgspec.json.Encoder().encode
+
+Approver = Callable[[ApprovalRequest], Awaitable[UserAction]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """One answer to one request, good for one start within a short time."""
+
+    request: str
+    nonce: str
+    approver: str
+    answered_at: float
+
+    @property
+    def digest(self) -> str:
+        """What the journal keeps as the proof of consent."""
+        return values.digest(_encode((self.request, self.nonce, self.approver, self.answered_at)))
+
+
+def seal(request: ApprovalRequest, action: UserAction, approver: str, answered_at: float) -> Seal:
+    """Bind an action to the request it answers; an action for another request stays bound to that one."""
+    return Seal(action.answers or request.digest, request.nonce, approver, answered_at)
+
+
+def flaw(
+    sealed: Seal, request: ApprovalRequest, *, tool_digest: str | None, now: float, valid_seconds: float
+) -> str | None:
+    """Why this seal may not start this request's call now, or None."""
+    if sealed.request != request.digest or sealed.nonce != request.nonce:
+        return "the answer was given to another request"
+    if tool_digest != request.tool_digest:
+        return "the tool changed while the question waited"
+    if not 0 <= now - sealed.answered_at <= valid_seconds:
+        return f"the answer is older than {valid_seconds:g} seconds"
+    return None
+
+
+def approver_name(approver: Approver) -> str:
+    """How the journal calls whoever answered."""
+    name = getattr(approver, "name", None) or getattr(approver, "__name__", None)
+    return str(name or type(approver).__name__)
+
+
+MASK = "••••••"
+
+
+def mask(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+    """Secrets as dots, for surfaces."""
+    return {k: MASK if k in secrets else v for k, v in arguments.items()} if secrets else arguments
+
+
+def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+    """Secrets as digests, for the journal."""
+    if not secrets:
+        return arguments
+    return {
+        k: {"secret": values.digest(values.canonical(v))} if k in secrets else v for k, v in arguments.items()
+    }

@@ -1,0 +1,71 @@
+"""What a running tool can reach: state, progress, cancellation, and the facts of its call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from assent.guard import Guard
+from assent.manifest import Manifest
+from assent.state import State, StateOwner
+
+OnCancel = Callable[[], Any]
+ReportTo = Callable[[str, str | None, float | None], None]
+
+
+class ToolContext(StateOwner):
+    """Handed to tools that declare `context`, and behind `AssistantTool` while one runs."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        call_id: str = "",
+        manifest: Manifest | None = None,
+        session_id: str = "",
+        guard: Guard | None = None,
+        report_to: ReportTo | None = None,
+    ) -> None:
+        self._state = state
+        self._state_call_id = call_id
+        self._guard = guard
+        self._report_to = report_to
+        self._cancelled = False
+        self._returned = False
+        self._on_cancel: OnCancel | None = None
+        self.call_id = call_id
+        """The same when a call is retried after a crash: use it as the idempotency key."""
+        self.manifest = manifest
+        self.session_id = session_id
+
+    def report(self, message: str, id: str | None = None, *, fraction: float | None = None) -> None:
+        """Say how it goes. The same id updates the earlier line in place; a fraction draws a bar."""
+        if self._report_to is not None:
+            self._report_to(str(message), id, fraction)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True from the moment a person cancels the call, or its time is up."""
+        return self._cancelled
+
+    @property
+    def on_cancel(self) -> Callable[[OnCancel], OnCancel]:
+        """Assign a function, or pass one: it is called once on cancellation, and may return a partial result."""
+        return self._set_on_cancel
+
+    @on_cancel.setter
+    def on_cancel(self, function: OnCancel | None) -> None:
+        self._on_cancel = function
+
+    def _set_on_cancel(self, function: OnCancel) -> OnCancel:
+        self._on_cancel = function
+        return function
+
+    def _before_change(self, what: str) -> None:
+        if self._guard is not None:
+            raise self._guard.refuse(what)
+
+
+current: ContextVar[ToolContext | None] = ContextVar("assent_tool_context", default=None)
+"""The context of the tool whose code is running in this task or thread."""

@@ -1,0 +1,129 @@
+"""What happened to a call, and the words for it.
+
+Kinds are distinct on purpose: a model that was denied must not retry, one that sent bad arguments should, and nobody may
+mistake a timeout for a refusal.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Kind = Literal[
+    "succeeded",
+    "failed",
+    "raised",
+    "invalid_arguments",
+    "unknown_tool",
+    "denied",
+    "no_approver",
+    "expired",
+    "stale",
+    "refused",
+    "cancelled",
+    "timed_out",
+    "outcome_unknown",
+]
+Approval = Literal["not_needed", "person", "auto", "none"]
+
+# Larger results drown the conversation; the tool should write a file and name it.
+MAX_MESSAGE = 100_000
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of one call."""
+
+    kind: Kind
+    message: str
+    call_id: str
+    tool: str
+    value: Any = None
+    approval: Approval = "none"
+    arguments: Any = None
+    """What really ran, when a person changed it."""
+
+    @property
+    def success(self) -> bool:
+        return self.kind == "succeeded"
+
+    def result(self) -> dict[str, Any]:
+        """What the model is given: `{success, message}`."""
+        return {"success": self.success, "message": self.message}
+
+
+def cut(message: str) -> str:
+    """A result of bearable length, which says what was cut."""
+    if len(message) <= MAX_MESSAGE:
+        return message
+    return (
+        f"{message[:MAX_MESSAGE]}\n[cut here: {MAX_MESSAGE} of {len(message)} characters. "
+        "Ask for less, or for a part at a time.]"
+    )
+
+
+def denied(tool: str, reason: str | None, own_words: str | None, *, closed: bool) -> str:
+    """A person said no, or closed the question. The tool may have words of its own for it."""
+    first = f"{tool} was not run: the person {'closed the question without answering' if closed else 'denied it'}."
+    parts = [first]
+    if reason:
+        parts.append(f"Their reason: {reason}")
+    if own_words:
+        parts.append(own_words)
+    parts.append("Do not ask for the same call again unless they want it.")
+    return "\n".join(parts)
+
+
+def no_approver(tool: str, why: str) -> str:
+    return f"{tool} was not run: it needs a person's approval, and {why}. Nothing was done. This is not a refusal."
+
+
+def expired(tool: str, seconds: float) -> str:
+    return f"{tool} was not run: nobody answered within {seconds:g} seconds. Nothing was done. This is not a refusal."
+
+
+def stale(tool: str, why: str, times: int) -> str:
+    return (
+        f"{tool} was not run: the approval no longer fitted what would have happened ({why}), {times} times in a row. "
+        "Nothing was done. Look at the current state, then ask again."
+    )
+
+
+def refused(tool: str, why: str) -> str:
+    return (
+        f"{tool} was not run: its request for approval could not be shown ({why}). Nobody was asked and nothing was "
+        "done. This is a fault of the tool; its author must mend it."
+    )
+
+
+def cancelled(tool: str, partial: str | None) -> str:
+    if partial:
+        return f"{tool} was cancelled by the person while it ran. What it had by then:\n{partial}"
+    return f"{tool} was cancelled by the person while it ran. What it had done by then stays done."
+
+
+def timed_out(tool: str, seconds: float) -> str:
+    return f"{tool} did not finish within {seconds:g} seconds and was stopped waiting for. It may have done part of it."
+
+
+def raised(tool: str, problem: BaseException, call_id: str) -> str:
+    advice = ""
+    if isinstance(problem, FileNotFoundError):
+        advice = " Something it needed was not found: check names and paths."
+    elif isinstance(problem, PermissionError):
+        advice = " It lacks a permission: ask the person to grant it."
+    elif isinstance(problem, (ConnectionError, TimeoutError)):
+        advice = " What it talks to did not answer: try again later."
+    return f"{tool} stopped with an error ({type(problem).__name__}).{advice} The details are in the log, call {call_id}."
+
+
+def edited(tool: str, arguments: str) -> str:
+    """Put before the result when a person changed the arguments."""
+    return f"The person changed the arguments of {tool} before approving. What ran: {arguments}"
+
+
+def unknown(tool: str) -> str:
+    return (
+        f"It is not known whether {tool} was carried out: the program stopped while it ran. "
+        "Do not repeat it; a person has to look."
+    )

@@ -1,0 +1,175 @@
+"""A tool: its manifest, its functions, its digest, and how arguments reach it.
+
+A tool does not run itself. The one place that calls `execute` is execution.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import jsonschema_rs
+
+from assent import values
+from assent.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
+from assent.manifest import Manifest
+from assent.signature import RESERVED, Convert
+
+Style = Literal["assistant", "function", "registry"]
+"""How `execute` wants to be called: by reserved names, by its own argument names, or `execute(args, context)`."""
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """Everything needed to ask for, approve and carry out a call."""
+
+    manifest: Manifest
+    style: Style
+    execute: Function | None
+    request: Function | None = None
+    inline: bool = False
+    code: bytes = b""
+    converters: Mapping[str, Convert] = field(default_factory=dict)
+    folder: str | None = None
+
+    digest: str = field(init=False)
+    takes_answer: bool = field(init=False)
+    is_async: bool = field(init=False)
+    defaults: Mapping[str, bytes] = field(init=False)
+    _wants: tuple[str, ...] = field(init=False)
+    _validator: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        manifest = self.manifest
+        put = object.__setattr__
+        put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
+        try:
+            put(self, "_validator", jsonschema_rs.validator_for(manifest.arguments_schema()))
+        except (ValueError, jsonschema_rs.ValidationError) as problem:
+            raise ManifestError("", [Problem(f"a schema is not valid: {problem}", place=manifest.id)]) from None
+        defaults = {
+            p.name: values.canonical(p.schema["default"])
+            for p in manifest.parameters
+            if p.schema is not None and "default" in p.schema and not p.required
+        }
+        put(self, "defaults", defaults)
+        wants = () if self.execute is None or self.style == "registry" else _reserved(self.execute, self)
+        put(self, "_wants", wants)
+        put(self, "takes_answer", "user_action" in wants)
+        put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
+
+    @property
+    def name(self) -> str:
+        return self.manifest.id
+
+    def validate(self, arguments: Any) -> bytes:
+        """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
+        try:
+            plain = values.plain(arguments)
+        except NotJSON as problem:
+            raise ArgumentsError(
+                f"the arguments of {self.name} are not JSON:", [Problem(problem.fact, hint=problem.hint)]
+            ) from None
+        if type(plain) is dict and self.defaults:
+            for name, default in self.defaults.items():
+                if name not in plain:
+                    plain[name] = values.decode(default)
+        if not self._validator.is_valid(plain):
+            raise ArgumentsError(
+                f"the arguments do not fit {self.name}:",
+                list(self._problems(plain)),
+                hint="nothing was done; correct the arguments and ask again",
+            )
+        try:
+            return values.canonical(plain)
+        except NotJSON as problem:
+            raise ArgumentsError(
+                f"the arguments of {self.name} are not JSON:", [Problem(problem.fact, hint=problem.hint)]
+            ) from None
+
+    def _problems(self, arguments: Any) -> list[Problem]:
+        if type(arguments) is not dict:
+            return [Problem(f"found {_words(arguments)}, expected an object of named arguments")]
+        declared = {p.name: p for p in self.manifest.parameters}
+        found: list[Problem] = []
+        for name, parameter in declared.items():
+            if name not in arguments and parameter.required:
+                about = f": {parameter.description}" if parameter.description else ""
+                found.append(Problem(f"the argument {name} ({parameter.type}) is missing{about}"))
+        for name in arguments:
+            if name not in declared and not self.manifest.additional_parameters:
+                known = ", ".join(declared) or "none"
+                hint = did_you_mean(name, declared) or f"the arguments are: {known}"
+                found.append(Problem(f"unknown argument {name}", hint=hint))
+        for problem in self._validator.iter_errors(arguments):
+            path = list(problem.instance_path)
+            if not path:
+                continue  # missing and unknown ones, told above in better words
+            name = str(path[0])
+            parameter_here = declared.get(name)
+            value = arguments[name]
+            if len(path) == 1 and parameter_here and not _is(value, parameter_here.type):
+                found.append(Problem(f"the argument {name} must be a {parameter_here.type}, found {_words(value)}"))
+            else:
+                place = name + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path[1:])
+                found.append(Problem(f"the argument {place} does not fit: {problem.message[:200]}"))
+        return found
+
+    def bind(self, arguments: bytes, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call `execute` with: a fresh decoding of the bytes, and what it declares of the rest."""
+        params = values.decode(arguments)
+        if self.style == "registry":
+            return (params, given["context"]), {}
+        named = {name: params if name == "params" else given[name] for name in self._wants}
+        if self.style == "function":
+            for name, convert in self.converters.items():
+                if name in params:
+                    try:
+                        params[name] = convert(params[name])
+                    except ValueError as problem:
+                        raise ArgumentsError(
+                            f"the arguments do not fit {self.name}:", [Problem(f"the argument {name}: {problem}")]
+                        ) from None
+            if "params" in named:
+                named["params"] = values.decode(arguments)
+            return (), params | named
+        return (), named
+
+    def bind_request(self, arguments: bytes, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What to call the request function with."""
+        assert self.request is not None
+        wants = _reserved(self.request, self)
+        return {name: values.decode(arguments) if name == "params" else given[name] for name in wants}
+
+
+def _reserved(function: Function, tool: Tool) -> tuple[str, ...]:
+    """Which of the reserved names a function declares. An assistant tool's function may declare nothing else."""
+    names = []
+    for argument in inspect.signature(function).parameters.values():
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            continue
+        if argument.name in RESERVED:
+            names.append(argument.name)
+        elif argument.default is argument.empty and (tool.style == "assistant" or function is tool.request):
+            raise ToolLoadError(
+                f"{function.__name__} declares the argument {argument.name}, which nobody will pass",
+                place=tool.folder or tool.manifest.id,
+                hint=did_you_mean(argument.name, RESERVED) or f"it may declare {', '.join(RESERVED)}",
+            )
+    return tuple(names)
+
+
+def _is(value: Any, kind: str) -> bool:
+    return kind == "any" or values.type_name.get(type(value)) == kind
+
+
+def _words(value: Any) -> str:
+    kind = values.type_name.get(type(value), type(value).__name__)
+    if kind in ("array", "object", "null"):
+        return f"{'an' if kind[0] in 'ao' else ''} {kind}".strip()
+    shown = values.canonical(value).decode()
+    return f"the {kind} {shown if len(shown) <= 60 else shown[:60] + '…'}"
