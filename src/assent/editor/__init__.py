@@ -1,0 +1,129 @@
+"""The editor interface: what a tool may do with the files of a project, and the data that passes through it.
+
+`ScriptEditorProvider` is the interface of the seeds, and all that a foreign editor has to offer. `ProjectProvider` is
+what our own editor adds to it: bytes, modes, deleting and renaming, so that consent can be exact and every change can
+be undone. `Preview` is what a person was shown; `Change` is what really happened.
+
+What does not live here: files on disk (project.py), the doubles that record and seal (recording.py), the edits
+themselves (edits.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypedDict, runtime_checkable
+
+import msgspec
+
+
+class Operation(TypedDict):
+    """One structured edit. `start_line` counts from 1 in the file as it was before the first operation."""
+
+    start_line: int
+    content: str
+
+
+class LintError(TypedDict):
+    """One finding of a linter; `line` counts from 1."""
+
+    line: int
+    message: str
+
+
+class ScriptEditorProvider(Protocol):
+    """What an editor offers to tools. Reading and writing are async, the rest sync.
+
+    Paths are relative to the project, with `/` between their parts. A write returns False when there is nothing to
+    write to, and raises an `EditError` when it is refused: either way nothing changed.
+    """
+
+    @property
+    def script_name(self) -> str:
+        """The name of the project."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a folder of that name."""
+
+    def get_all_folders(self) -> list[str]:
+        """Every folder of the project, sorted."""
+
+    def get_all_files(self) -> list[str]:
+        """Every file of the project, sorted."""
+
+    async def get_file_content(self, path: str) -> str | None:
+        """The text of a file; None when it is absent or not text."""
+
+    async def update_file_content(self, path: str, content: str) -> bool:
+        """Replace the text of a file that exists; False when it does not."""
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        """Write a file, creating it and its folders where they are missing."""
+
+    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
+        """Put each content before its line, all or none; False when the file does not exist."""
+
+    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
+        """Put the lines of each content in the place of as many lines, all or none; False when there is no file."""
+
+    def open_diff_editor(self, path: str, content: str) -> None:
+        """Show what the file would become. Changes nothing."""
+
+    def get_lint_errors(self) -> dict[str, list[LintError]]:
+        """What the linters find in the project now, by path."""
+
+
+@runtime_checkable
+class ProjectProvider(ScriptEditorProvider, Protocol):
+    """An editor whose files have bytes and modes: what exact consent and undo need."""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """The bytes of a file as they are on disk; None when there is no such file."""
+
+    def file_mode(self, path: str) -> int | None:
+        """The permission bits of a file; None when there is no such file."""
+
+    def missing_folders(self, path: str) -> list[str]:
+        """The folders that writing this file would have to make, outermost first."""
+
+    async def delete_file(self, path: str) -> bool:
+        """Remove a file; False when there is none."""
+
+    async def rename_file(self, path: str, new_path: str) -> bool:
+        """Move a file to a name that is free; False when there is no such file."""
+
+    async def restore(self, change: Change) -> None:
+        """Take one change back, byte for byte; refuses when the file is not what the change left."""
+
+    def show_deletion(self, path: str) -> None:
+        """Show that the file would be gone. Changes nothing."""
+
+    def show_rename(self, path: str, new_path: str) -> None:
+        """Show that the file would move. Changes nothing."""
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What a person was shown of one file: sealed with the approval, stored, and drawn on any surface."""
+
+    path: str
+    base_digest: str | None
+    """SHA-256 of the bytes the file had when it was shown; None when it was absent."""
+    base: str | None
+    """The text it had; None when it was absent, or not text (which only a deletion or a rename may show)."""
+    proposed: str | None
+    """The text it would have; None when it would be gone from this path."""
+    renamed_to: str | None = None
+    """Where its bytes would go, unchanged, when it is to be renamed."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What one write did to one file: enough to take it back."""
+
+    path: str
+    before: bytes | None
+    """None when the file was absent."""
+    after: bytes | None
+    """None when the file is gone."""
+    mode: int | None = None
+    """The permission bits it had before; None when it was absent or the editor knows no modes."""
+    made_folders: tuple[str, ...] = ()
+    """The folders that were made for it, outermost first."""

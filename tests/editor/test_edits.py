@@ -1,0 +1,172 @@
+"""Structured edits: EDIT-2, as pure functions."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assent.editor import Operation
+from assent.editor.edits import MAX_OPERATIONS, insert, lines_of, replace
+from assent.errors import EditError
+from requirements import requirement
+
+line = st.text(alphabet="ab \r\u2028\x0bé", max_size=4).filter(lambda text: not text.endswith("\r"))
+ending = st.sampled_from(["\n", "\r\n"])
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Texts with every kind of ending, also none at the end."""
+    body = "".join(draw(line) + draw(ending) for _ in range(draw(st.integers(0, 8))))
+    return body + draw(st.sampled_from(["", "last", "\n"]))
+
+
+@st.composite
+def batches(draw: st.DrawFn, *, past_the_end: int) -> tuple[str, list[Operation]]:
+    """A text with operations that name different lines of it."""
+    text = draw(texts())
+    count = len(lines_of(text)) + past_the_end
+    starts = draw(st.lists(st.integers(1, count), unique=True, max_size=5)) if count else []
+    contents = st.sampled_from(["x", "x\n", "x\r\ny", "\n"])
+    return text, [Operation(start_line=start, content=draw(contents)) for start in starts]
+
+
+@requirement("EDIT-2")
+@settings(deadline=None)
+@given(batches(past_the_end=1), st.randoms())
+def test_insertions_in_any_order_give_the_same_text(batch: tuple[str, list[Operation]], dice: random.Random):
+    """Every line number refers to the file as it was, so the order cannot matter."""
+    text, operations = batch
+    shuffled = dice.sample(operations, len(operations))
+    assert insert(text, shuffled) == insert(text, operations)
+
+
+@requirement("EDIT-2")
+@settings(deadline=None)
+@given(batches(past_the_end=1))
+def test_insertions_keep_every_old_line_and_go_before_the_line_they_name(batch: tuple[str, list[Operation]]):
+    """A model of the operation by hand: walk the old lines, and put each content before its own."""
+    text, operations = batch
+    contents = {op["start_line"]: op["content"] for op in operations}
+    old = [bare(one) for one in lines_of(text)]
+    expected: list[str] = []
+    for number, one in enumerate([*old, None], 1):
+        if number in contents:
+            expected += [bare(new) for new in lines_of(contents[number])]
+        if one is not None:
+            expected.append(one)
+    assert [bare(one) for one in lines_of(insert(text, operations))] == expected
+
+
+@requirement("EDIT-2")
+@settings(deadline=None)
+@given(batches(past_the_end=0), st.randoms())
+def test_replacements_in_any_order_give_the_same_text_or_the_same_refusal(
+    batch: tuple[str, list[Operation]], dice: random.Random
+):
+    """All or nothing holds whatever the order: a batch is refused as a whole or applied as a whole."""
+    text, operations = batch
+    shuffled = dice.sample(operations, len(operations))
+
+    def outcome(given: list[Operation]) -> str:
+        try:
+            return replace(text, given)
+        except EditError as refusal:
+            return type(refusal).__name__
+
+    assert outcome(shuffled) == outcome(operations)
+
+
+@requirement("EDIT-2")
+@settings(deadline=None)
+@given(texts().filter(lambda text: bool(lines_of(text))), st.data())
+def test_replacing_a_line_changes_that_line_and_no_ending(text: str, data: st.DataObject):
+    """The replaced line lends its ending, so mixed files and files without a last one stay what they are."""
+    lines = lines_of(text)
+    number = data.draw(st.integers(1, len(lines)))
+    changed = lines_of(replace(text, [Operation(start_line=number, content="new\n")]))
+    old = lines[number - 1]
+    assert changed == [*lines[: number - 1], "new" + old[len(bare(old)) :], *lines[number:]]
+
+
+@requirement("EDIT-2")
+@pytest.mark.parametrize(
+    ("text", "start", "content", "expected"),
+    [
+        ("", 1, "x", "x"),
+        ("", 1, "x\r\ny", "x\r\ny"),
+        ("a", 1, "x", "x\na"),
+        ("a", 2, "x", "a\nx"),
+        ("a", 2, "x\n", "a\nx\n"),
+        ("a\n", 2, "x", "a\nx\n"),
+        ("a\r\nb", 2, "x\ny", "a\r\nx\r\ny\r\nb"),
+        ("a\r\nb", 3, "x\ny", "a\r\nb\r\nx\r\ny"),
+        ("a\nb\n", 2, "\n", "a\n\nb\n"),
+    ],
+)
+def test_an_insertion_takes_the_line_ending_of_its_place(text: str, start: int, content: str, expected: str):
+    """A file with one kind of ending keeps it, and a missing last one stays missing unless the content brings it."""
+    assert insert(text, [Operation(start_line=start, content=content)]) == expected
+
+
+@requirement("EDIT-2")
+@pytest.mark.parametrize(
+    ("edit", "start", "content", "words"),
+    [
+        (insert, 0, "x", "line 0 is out of range; the file has 3 lines, so 1 to 4 can be inserted before"),
+        (insert, 5, "x", "line 5 is out of range"),
+        (insert, -1, "x", "line -1 is out of range"),
+        (replace, 0, "x", "lines 0 to 0 are out of range; the file has 3"),
+        (replace, 4, "x", "lines 4 to 4 are out of range"),
+        (replace, 3, "x\ny", "lines 3 to 4 are out of range"),
+        (insert, True, "x", "start_line must be a whole number, not True"),
+        (insert, 1.0, "x", "start_line must be a whole number, not 1.0"),
+        (insert, "1", "x", "start_line must be a whole number, not '1'"),
+        (insert, 1, None, "content must be a string, not None"),
+        (replace, 1, "", 'the content is empty; an empty line is "\\n"'),
+    ],
+)
+def test_an_impossible_operation_refuses_the_whole_batch_in_words(edit, start, content, words):
+    """The good operation beside it must not apply: all or none."""
+    good = Operation(start_line=2, content="good")
+    with pytest.raises(EditError) as refusal:
+        edit("1\n2\n3\n", [good, {"start_line": start, "content": content}], path="a.txt")
+    assert words in str(refusal.value)
+    assert str(refusal.value).startswith("a.txt: ")
+    assert "nothing was changed" in str(refusal.value)
+
+
+@requirement("EDIT-2")
+def test_overlapping_replacements_are_refused():
+    """Which of the two should win could only depend on their order."""
+    with pytest.raises(EditError, match="the 2 lines from line 1 overlap those from line 2"):
+        replace("1\n2\n3\n", [{"start_line": 2, "content": "b"}, {"start_line": 1, "content": "a\nb"}])
+    assert replace("1\n2\n3\n", [{"start_line": 2, "content": "b"}, {"start_line": 1, "content": "a"}]) == "a\nb\n3\n"
+
+
+@requirement("EDIT-2")
+@pytest.mark.parametrize("edit", [insert, replace])
+def test_two_operations_on_one_line_are_refused(edit):
+    """Two insertions before one line have no order but the one they came in."""
+    with pytest.raises(EditError, match="two operations name line 2; join them into one"):
+        edit("1\n2\n", [{"start_line": 2, "content": "a"}, {"start_line": 2, "content": "b"}])
+
+
+def test_every_problem_of_a_batch_is_named_at_once():
+    """A model repairs in one go what it hears in one go."""
+    with pytest.raises(EditError) as refusal:
+        insert("1\n", [{"start_line": 9, "content": "a"}, {"start_line": 1, "content": ""}, "no operation"])
+    assert "line 9 is out of range" in str(refusal.value)
+    assert "operation 2: the content is empty" in str(refusal.value)
+    assert "operation 3: start_line must be a whole number, not None" in str(refusal.value)
+
+
+def test_an_endless_batch_is_refused():
+    """A batch beyond the limit is a new file."""
+    with pytest.raises(EditError, match="at most 10000"):
+        insert("", [Operation(start_line=1, content="x")] * (MAX_OPERATIONS + 1))
+
+
+def bare(one: str) -> str:
+    return one.removesuffix("\n").removesuffix("\r") if one.endswith("\n") else one
