@@ -1,1 +1,71 @@
 """assent gives an AI assistant real tools and leaves the last word with a person."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assent.approval import ApprovalRequest, Approver, Preset, UserAction
+    from assent.authoring import AssistantTool
+    from assent.calls import Limits
+    from assent.errors import AssentError, ToolError
+    from assent.journal import Journal, open_journal
+    from assent.outcome import Outcome
+    from assent.registry import ToolRegistry, tool
+    from assent.session import Session, wait_for_answer
+    from assent.state import StateMetadata
+
+__version__ = "0.1.0"
+
+# Loaded on first use, so that `import assent` costs nothing that a program does not need.
+_ROOMS = {
+    "ApprovalRequest": "approval",
+    "Approver": "approval",
+    "AssentError": "errors",
+    "AssistantTool": "authoring",
+    "Journal": "journal",
+    "Limits": "calls",
+    "Outcome": "outcome",
+    "Preset": "approval",
+    "Session": "session",
+    "StateMetadata": "state",
+    "ToolError": "errors",
+    "ToolRegistry": "registry",
+    "UserAction": "approval",
+    "open_journal": "journal",
+    "tool": "registry",
+    "wait_for_answer": "session",
+}
+
+__all__ = [
+    "ApprovalRequest",
+    "Approver",
+    "AssentError",
+    "AssistantTool",
+    "Journal",
+    "Limits",
+    "Outcome",
+    "Preset",
+    "Session",
+    "StateMetadata",
+    "ToolError",
+    "ToolRegistry",
+    "UserAction",
+    "open_journal",
+    "tool",
+    "wait_for_answer",
+]
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOMS.get(name)
+    if room is None:
+        raise AttributeError(f"module 'assent' has no attribute {name!r}")
+    value = getattr(import_module(f"assent.{room}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

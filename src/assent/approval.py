@@ -1,7 +1,7 @@
 """Consent as data: the request a person sees, the action they take, the seal that binds the two.
 
-Who decides is a pure rule. What is shown is exactly what is digested. What does not live here: drawing a card (cards.py),
-asking (calls.py) and remembering (journal.py).
+Who decides is a pure rule. What is shown is exactly what is digested. What does not live here: drawing a card
+(cards.py), asking (calls.py) and remembering (journal.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from assent import values
 from assent.editor.recording import Preview
 from assent.errors import AssentError
 from assent.manifest import Manifest
+
+Author = Literal["model", "person"]
 
 ALLOW = "Allow"
 CANCEL = "Cancel"
@@ -110,7 +112,7 @@ class ApprovalRequest:
     """Which keys of auto-approval are not there."""
     origin: str = ""
     """Where the call comes from, in words: `line 3 of report.nuwa`."""
-    author: Literal["model", "person"] = "model"
+    author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
     nonce: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -252,6 +254,4 @@ def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
     """Secrets as digests, for the journal."""
     if not secrets:
         return arguments
-    return {
-        k: {"secret": values.digest(values.canonical(v))} if k in secrets else v for k, v in arguments.items()
-    }
+    return {k: {"secret": values.digest(values.canonical(v))} if k in secrets else v for k, v in arguments.items()}

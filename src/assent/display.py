@@ -31,6 +31,11 @@ def visible(text: str) -> str:
     return text
 
 
+def displayable(text: str) -> str:
+    """The text with the replacement character for half characters, which no surface and no journal can hold."""
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
 def is_plain(text: str) -> bool:
     """Whether `visible` would change nothing."""
     return visible(text) == text
@@ -41,7 +46,7 @@ def _marked(char: str) -> str:
         return char
     if len(char) > 1:
         return char  # a lookalike that was marked already
-    if char in "‹›":
+    if char in "‹›\ufffd":
         return f"‹U+{ord(char):04X}›"
     category = unicodedata.category(char)
     # Cc Cf Cs Co Cn: controls, formats, surrogates, private, unassigned. Zs Zl Zp: spaces that are not a space.

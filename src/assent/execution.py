@@ -82,8 +82,8 @@ class Execution:
             self._inline(args, kwargs, guard)
         else:
             self._in_thread(args, kwargs, guard)
-        if self._settled is not None:
-            return self._settled
+        if (ended := self._ended()) is not None:
+            return ended
 
         timer = None
         if timeout_seconds is not None:
@@ -97,7 +97,11 @@ class Execution:
         finally:
             if timer is not None:
                 timer.cancel()
-        assert self._settled is not None
+        ended = self._ended()
+        assert ended is not None
+        return ended
+
+    def _ended(self) -> Ended | None:
         return self._settled
 
     def cancel(self) -> None:
@@ -240,12 +244,16 @@ def _returned(tool: Tool, value: Any) -> tuple[Kind, str, Any]:
         if type(success) is bool and type(message) is str:
             return ("succeeded" if success else "failed"), outcome.cut(_encodable(message)), None
     if tool.style == "assistant":
-        return "failed", f"{tool.name} returned something other than {{success, message}}; its author must mend it.", None
+        return (
+            "failed",
+            f"{tool.name} returned something other than {{success, message}}; its author must mend it.",
+            None,
+        )
     try:
-        value = values.plain(to_json(value))
+        value = to_json(value)
         shown = value if type(value) is str else values.canonical(value).decode()
         shown.encode()
-    except (NotJSON, TypeError, UnicodeEncodeError) as problem:
+    except (NotJSON, TypeError, UnicodeEncodeError, RecursionError) as problem:
         fact = problem.fact if isinstance(problem, NotJSON) else str(problem)
         return "failed", f"{tool.name} returned a value that JSON cannot hold: {fact}", None
     wanted = tool.manifest.returns

@@ -57,7 +57,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     def canonical(self) -> bytes:
         """The bytes that the tool's digest covers."""
-        return values.canonical(msgspec.to_builtins(self))
+        return values.canonical(msgspec.json.decode(msgspec.json.encode(self)))
 
     @property
     def secrets(self) -> frozenset[str]:

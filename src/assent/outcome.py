@@ -1,7 +1,7 @@
 """What happened to a call, and the words for it.
 
-Kinds are distinct on purpose: a model that was denied must not retry, one that sent bad arguments should, and nobody may
-mistake a timeout for a refusal.
+Kinds are distinct on purpose: a model that was denied must not retry, one that sent bad arguments should, and nobody
+may mistake a timeout for a refusal.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ def raised(tool: str, problem: BaseException, call_id: str) -> str:
         advice = " It lacks a permission: ask the person to grant it."
     elif isinstance(problem, (ConnectionError, TimeoutError)):
         advice = " What it talks to did not answer: try again later."
-    return f"{tool} stopped with an error ({type(problem).__name__}).{advice} The details are in the log, call {call_id}."
+    return (
+        f"{tool} stopped with an error ({type(problem).__name__}).{advice} The details are in the log, call {call_id}."
+    )
 
 
 def edited(tool: str, arguments: str) -> str:

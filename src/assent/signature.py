@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import typing
@@ -154,10 +153,24 @@ def _returns(hint: Any) -> str:
 
 def to_json(value: Any) -> Any:
     """What a function returned, as JSON values: dataclasses, msgspec structs, pydantic models, dates and the like."""
-    if hasattr(value, "model_dump"):
-        value = value.model_dump(mode="json")
-    elif dataclasses.is_dataclass(value) or type(value) not in values.type_name:
-        value = msgspec.to_builtins(value, str_keys=True)
+    try:
+        return values.plain(value)
+    except NotJSON:
+        return values.plain(_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=_dump)))
+
+
+def _dump(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # a pydantic model, without importing pydantic
+        return value.model_dump(mode="json")
+    raise TypeError(f"a {type(value).__name__} is not a JSON value")
+
+
+def _lists(value: Any) -> Any:
+    """Tuples and sets, which msgspec leaves alone, as lists."""
+    if isinstance(value, dict):
+        return {key: _lists(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_lists(item) for item in value]
     return value
 
 

@@ -7,6 +7,7 @@ alive for ever. These do not: an abandoned thread is reported, forgotten, and di
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import queue
 import threading
@@ -43,7 +44,10 @@ class Threads:
         self._lock = threading.Lock()
 
     def run(
-        self, function: Callable[[], Any], done: Callable[[Any, BaseException | None], None], loop: asyncio.AbstractEventLoop
+        self,
+        function: Callable[[], Any],
+        done: Callable[[Any, BaseException | None], None],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         """Call `function` in a thread with the caller's context, then `done(result, problem)` on the loop."""
         context = contextvars.copy_context()
@@ -55,10 +59,8 @@ class Threads:
                 result = context.run(function)
             except BaseException as caught:
                 problem = caught
-            try:
+            with contextlib.suppress(RuntimeError):  # The loop is closed: whoever waited is gone.
                 loop.call_soon_threadsafe(done, result, problem)
-            except RuntimeError:
-                pass  # The loop is closed: whoever waited is gone.
 
         with self._lock:
             worker = self._idle.pop() if self._idle else None

@@ -1,0 +1,414 @@
+"""The door: the life of one tool call. Chat, scripts, MCP, the command line and tests all come through `carry_out`.
+
+Nothing here knows how a card looks, where records go or how code is run; it knows the order in which these must happen,
+and that order is the product's promise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from assent import cards, outcome, values
+from assent.approval import (
+    ALLOWED,
+    ApprovalRequest,
+    Approver,
+    Author,
+    Auto,
+    Nobody,
+    Person,
+    Preset,
+    Seal,
+    UserAction,
+    approver_name,
+    flaw,
+    seal,
+    who_decides,
+)
+from assent.cards import Undrawable
+from assent.context import ToolContext
+from assent.editor import ScriptEditorProvider
+from assent.editor.recording import RecordingEditor, SealedEditor, still_current
+from assent.errors import ArgumentsError, AssentError, UnknownTool
+from assent.events import Answered, Asked, Audience, Finished, Started
+from assent.execution import CANCEL_GRACE_SECONDS, Execution, verdict
+from assent.guard import Guard
+from assent.journal import Call, Journal, answer_key, data_of, read_answer
+from assent.outcome import Approval, Kind, Outcome
+from assent.registry import ToolRegistry
+from assent.reports import Reports
+from assent.state import State
+from assent.store import Record
+from assent.tool import Tool
+
+log = logging.getLogger("assent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long things may take and how often they are tried."""
+
+    answer_valid_seconds: float = 60.0
+    """An answer must start its call within this time: a yes given to yesterday's world is not consent to today's."""
+    approval_timeout_seconds: float | None = None
+    """A question waits for ever unless this is set."""
+    draw_timeout_seconds: float = cards.DRAW_TIMEOUT_SECONDS
+    call_timeout_seconds: float | None = None
+    """For tools that declare no timeout of their own, and an upper bound for those that do."""
+    cancel_grace_seconds: float = CANCEL_GRACE_SECONDS
+    times_asked: int = 3
+    """How often the same call is asked again when an approval did not hold."""
+    watch_after_seconds: float = 0.05
+    """Approvers in the same process mostly answer at once; only when they do not, other processes are listened for."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A card that waits, and where its answer will arrive."""
+
+    request: ApprovalRequest
+    answer: asyncio.Future[tuple[UserAction, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """A person's or the preset's answer, written down, with the request it was given to."""
+
+    request: ApprovalRequest
+    action: UserAction
+    sealed: Seal
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class Reask:
+    """The person's change cannot run as it stands; they are asked again."""
+
+    why: str
+    arguments: Any
+    author: Author
+
+
+@dataclass(eq=False)
+class Door:
+    """What the one door needs to know of its session."""
+
+    session_id: str
+    registry: ToolRegistry
+    journal: Journal
+    state: State
+    approver: Approver | None = None
+    preset: Preset = field(default_factory=Preset)
+    editor: ScriptEditorProvider | None = None
+    limits: Limits = field(default_factory=Limits)
+    audience: Audience = field(default_factory=Audience)
+    watch: Callable[[], None] | None = None
+    """Starts listening for answers from other processes."""
+    pending: dict[str, Pending] = field(default_factory=dict)
+    running: dict[str, Execution] = field(default_factory=dict)
+
+    async def carry_out(self, call_id: str, name: str, arguments: Any, origin: str = "") -> Outcome:
+        """Live the whole life of one tool call. Scripts and MCP clients come through here too."""
+        problem: str | None = None
+        author: Author = "model"
+        for _ in range(self.limits.times_asked):
+            try:
+                tool, call = self._admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
+            except (UnknownTool, ArgumentsError) as refusal:
+                return self._turned_away(call_id, name, refusal)
+
+            decider = who_decides(tool.manifest, self.preset)
+            if isinstance(decider, Nobody):
+                self.journal.started_freely(self.session_id, call, tool)
+                return self._end(await self._execute(tool, call, "not_needed"))
+
+            consent = await self._consent(tool, call, decider, author, problem)
+            if isinstance(consent, Outcome):  # nobody to ask, nobody answered, or no card to show
+                return await self._finish(consent)
+            if not consent.action.primary_confirmed:
+                return await self._finish(await self._declined(tool, call, consent))
+            if consent.action.arguments is not None:  # the person is the author of what they changed
+                edited = await self._edited(tool, call, consent)
+                if isinstance(edited, Reask):
+                    problem, author, arguments = edited.why, edited.author, edited.arguments
+                    continue
+                call, consent = edited
+
+            # Another request's answer, a late one, a changed tool, a changed file, a second spending.
+            problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
+            if problem is None:
+                # A crash from here on leaves "started" alone: recovery asks, and never reruns.
+                return await self._finish(await self._execute(tool, call, consent.approval, consent))
+        words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
+        return await self._finish(Outcome(kind="stale", message=words, call_id=call_id, tool=name))
+
+    def cancel(self, call_id: str) -> bool:
+        """Stop a running call, or close the question that waits for it."""
+        if execution := self.running.get(call_id):
+            execution.cancel()
+            return True
+        if waiting := self.pending.get(call_id):
+            return self.answer(call_id, waiting.request.close(), "cancel")
+        return False
+
+    def answer(self, call_id: str, action: UserAction, by: str) -> bool:
+        """Answer a card that waits here. False when it is not waiting any more."""
+        waiting = self.pending.get(call_id)
+        if waiting is None or waiting.answer.done():
+            return False
+        waiting.answer.set_result((action, by))
+        return True
+
+    def heard(self, record: Record) -> None:
+        """An answer from elsewhere: if its card waits here, it is answered."""
+        waiting = self.pending.get(record.subject)
+        if waiting is not None and record.once == answer_key(waiting.request.nonce):
+            action, sealed = read_answer(waiting.request.nonce, data_of(record))
+            self.answer(record.subject, action, sealed.approver)
+
+    def _admit(self, call_id: str, name: str, arguments: Any, origin: str) -> tuple[Tool, Call]:
+        """Find the tool and reduce the arguments to the bytes that will be shown, sealed and run."""
+        tool = self.registry.lookup(name)
+        if tool.manifest.script_editor_only and self.editor is None:
+            raise UnknownTool(
+                f"{name} works only on a project in an editor, and there is none here",
+                hint="start the session with an editor: assent edit DIR",
+            )
+        return tool, Call(call_id, name, tool.validate({} if arguments is None else arguments), origin)
+
+    def _turned_away(self, call_id: str, name: str, problem: UnknownTool | ArgumentsError) -> Outcome:
+        kind: Kind = "unknown_tool" if isinstance(problem, UnknownTool) else "invalid_arguments"
+        return self._end(Outcome(kind=kind, message=str(problem), call_id=call_id, tool=name))
+
+    async def _consent(
+        self, tool: Tool, call: Call, decider: Auto | Person, author: Author, problem: str | None
+    ) -> Consent | Outcome:
+        """Draw the card, put it before whoever decides, and write down what they said."""
+        request = await self._draw(
+            tool, call, author=author, problem=problem, missing=() if isinstance(decider, Auto) else decider.missing
+        )
+        if isinstance(request, Undrawable):
+            words = outcome.refused(tool.name, request.why)
+            return Outcome(kind="refused", message=words, call_id=call.id, tool=tool.name)
+        await self.journal.asked(request)
+
+        approval: Approval = "auto"
+        answer = (ALLOWED, f"preset {self.preset.name}")
+        if isinstance(decider, Person):
+            approval = "person"
+            asked = await self._ask(request)
+            if isinstance(asked, Outcome):
+                return asked
+            answer = asked
+        action, by = answer
+        sealed = seal(request, action, by, self.journal.clock())
+        if not await self.journal.answered(request, action, sealed):
+            # Somebody was faster, in another window or another process. Theirs is the answer.
+            action, sealed = await self.journal.answer_to(request)
+        if self.audience:
+            self.audience.tell(Answered(call.id, action, sealed.approver))
+        return Consent(request, action, sealed, approval)
+
+    async def _draw(self, tool: Tool, call: Call, **facts: Any) -> ApprovalRequest | Undrawable:
+        return await cards.draw(
+            tool,
+            call,
+            session_id=self.session_id,
+            state=self.state,
+            editor=self.editor,
+            timeout_seconds=self.limits.draw_timeout_seconds,
+            **facts,
+        )
+
+    async def _ask(self, request: ApprovalRequest) -> tuple[UserAction, str] | Outcome:
+        """Put the card before a person and wait. The first answer counts, whichever way it comes."""
+        name = request.tool
+        if self.approver is None:
+            return self._nobody(request, outcome.no_approver(name, "there is nobody to ask"))
+        loop = asyncio.get_running_loop()
+        waiting = Pending(request, loop.create_future())
+        self.pending[request.call_id] = waiting
+        if self.audience:
+            self.audience.tell(Asked(request))
+        asking = loop.create_task(self._ask_approver(self.approver, waiting))
+        watching = loop.call_later(self.limits.watch_after_seconds, self.watch) if self.watch else None
+        try:
+            async with asyncio.timeout(self.limits.approval_timeout_seconds):
+                return await waiting.answer
+        except TimeoutError:
+            assert self.limits.approval_timeout_seconds is not None
+            words = outcome.expired(name, self.limits.approval_timeout_seconds)
+            return Outcome(kind="expired", message=words, call_id=request.call_id, tool=name)
+        except AssentError as problem:
+            return self._nobody(request, outcome.no_approver(name, problem.fact))
+        finally:
+            del self.pending[request.call_id]
+            asking.cancel()
+            if watching:
+                watching.cancel()
+
+    async def _ask_approver(self, approver: Approver, waiting: Pending) -> None:
+        answer = waiting.answer
+        try:
+            action = await approver(waiting.request)
+            if not isinstance(action, UserAction):
+                raise AssentError(f"it answered with a {type(action).__name__} instead of a UserAction")
+        except Exception as problem:
+            # An approver that raises is nobody. Its trouble is for the log, not for the model.
+            log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
+            if not answer.done():
+                answer.set_exception(
+                    AssentError(f"the one who should have been asked failed ({type(problem).__name__})")
+                )
+        else:
+            if not answer.done():
+                answer.set_result((action, approver_name(approver)))
+
+    def _nobody(self, request: ApprovalRequest, words: str) -> Outcome:
+        return Outcome(kind="no_approver", message=words, call_id=request.call_id, tool=request.tool)
+
+    async def _edited(self, tool: Tool, call: Call, consent: Consent) -> tuple[Call, Consent] | Reask:
+        """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
+        given = consent.action.arguments
+        try:
+            arguments = tool.validate(given)
+        except ArgumentsError as problem:
+            why = f"the edited arguments do not fit: {'; '.join(p.fact for p in problem.problems)}"
+            return Reask(why, values.decode(call.arguments), consent.request.author)
+        if arguments == call.arguments:
+            return call, consent
+        call = Call(call.id, call.tool, arguments, call.origin)
+        request = await self._draw(tool, call, author="person")
+        if isinstance(request, Undrawable):
+            return Reask(f"the edited call could not be shown: {request.why}", given, "person")
+        content = tool.manifest.content_parameter
+        wrote = request.arguments.get(content) if content else None
+        if any(preview.proposed != wrote for preview in request.preview):
+            return Reask("you changed the arguments, and this is what would happen now", given, "person")
+        await self.journal.asked(request)
+        sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
+        await self.journal.answered(request, ALLOWED, sealed)
+        return call, Consent(request, ALLOWED, sealed, consent.approval)
+
+    async def _flaw(self, tool: Tool, consent: Consent) -> str | None:
+        """Why this consent may not start the call now, or None."""
+        request = consent.request
+        registered = self.registry.find(request.tool)
+        found = flaw(
+            consent.sealed,
+            request,
+            # The same description with other code behind it is another tool.
+            tool_digest=registered.digest if registered is tool else None,
+            now=self.journal.clock(),
+            valid_seconds=self.limits.answer_valid_seconds,
+        )
+        if found is None and self.editor is not None and request.reads:
+            changed = await still_current(self.editor, dict(request.reads))
+            if changed:
+                found = f"{', '.join(changed)} changed while the question waited"
+        return found
+
+    async def _burn_and_start(self, tool: Tool, call: Call, consent: Consent) -> str | None:
+        """Spend the approval and mark the call as started, durably and together; why not, otherwise."""
+        spent = await self.journal.burn_and_start(self.session_id, call, tool, consent.sealed, consent.approval)
+        return None if spent else "the approval was already spent"
+
+    async def _declined(self, tool: Tool, call: Call, consent: Consent) -> Outcome:
+        """The answer is no. A tool that takes the answer may word it, under the guard."""
+        action = consent.action
+        own_words: str | None = None
+        if tool.takes_answer:
+            guard = Guard(f"{tool.name}, after the answer was no,")
+            recorder = None if self.editor is None else RecordingEditor(self.editor)
+            context = self._context(tool, call, guard=guard)
+            given = {"user_action": action, "editor": recorder, "context": context}
+            ended = await Execution(tool, context).run(
+                call.arguments, given, timeout_seconds=self.limits.draw_timeout_seconds, guard=guard
+            )
+            tried = guard.violations + ([] if recorder is None else recorder.attempts)
+            if tried:
+                log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
+                own_words = f"(A bug in {tool.name}: it tried to {tried[0]} although it was denied. It was stopped.)"
+            else:
+                kind, words, _ = verdict(tool, call.id, ended)
+                own_words = words if kind in ("succeeded", "failed") else None
+        closed = not action.secondary_confirmed
+        words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
+        return Outcome(kind="denied", message=words, call_id=call.id, tool=tool.name, approval=consent.approval)
+
+    async def _execute(self, tool: Tool, call: Call, approval: Approval, consent: Consent | None = None) -> Outcome:
+        """Run the implementation, now that it may."""
+        if self.audience:
+            self.audience.tell(Started(call.id, call.tool))
+        reports = Reports(self.session_id, call.id, self.journal, self.audience)
+        context = self._context(tool, call, reports=reports)
+        editor = None
+        if self.editor is not None:
+            editor = SealedEditor(self.editor, consent.request.preview if consent else ())
+        given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
+        execution = Execution(tool, context, self.limits.cancel_grace_seconds)
+        self.running[call.id] = execution
+        try:
+            ended = await execution.run(call.arguments, given, timeout_seconds=self._timeout(tool))
+        finally:
+            del self.running[call.id]
+            reports.close()
+        kind, message, value = verdict(tool, call.id, ended)
+        if editor is not None and editor.changes:
+            self._remember_changes(call, editor)
+        if editor is not None and editor.violations:
+            kind, message = (
+                "failed",
+                f"{tool.name} tried to write something else than was shown: {editor.violations[0]}",
+            )
+        arguments = None
+        if consent is not None and consent.request.author == "person":
+            arguments = consent.request.shown_arguments
+            message = f"{outcome.edited(tool.name, values.canonical(arguments).decode())}\n{message}"
+        return Outcome(
+            kind=kind,
+            message=message,
+            call_id=call.id,
+            tool=call.tool,
+            value=value,
+            approval=approval,
+            arguments=arguments,
+        )
+
+    def _context(
+        self, tool: Tool, call: Call, *, guard: Guard | None = None, reports: Reports | None = None
+    ) -> ToolContext:
+        return ToolContext(
+            self.state,
+            call_id=call.id,
+            manifest=tool.manifest,
+            session_id=self.session_id,
+            guard=guard,
+            report_to=None if reports is None else reports.add,
+        )
+
+    def _timeout(self, tool: Tool) -> float | None:
+        own, limit = tool.manifest.timeout_seconds, self.limits.call_timeout_seconds
+        return min(own, limit) if own is not None and limit is not None else own or limit
+
+    def _remember_changes(self, call: Call, editor: SealedEditor) -> None:
+        for change in editor.changes:
+            self.journal.note(self.session_id, "changed_file", call.id, msgspec.to_builtins(change))
+
+    async def _finish(self, result: Outcome) -> Outcome:
+        await self.journal.finished(self.session_id, result)
+        if self.audience:
+            self.audience.tell(Finished(result))
+        return result
+
+    def _end(self, result: Outcome) -> Outcome:
+        self.journal.finished_freely(self.session_id, result)
+        if self.audience:
+            self.audience.tell(Finished(result))
+        return result

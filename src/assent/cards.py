@@ -1,0 +1,164 @@
+"""Drawing a card: the request phase of a call, under the guard.
+
+The tool's request function and its preview run here, once, and may only look. What they said becomes data; if they
+tried to touch anything, raised, hung or returned nonsense, there is no card and nobody is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from assent.approval import ALLOW, CANCEL, ApprovalRequest
+from assent.context import ToolContext, current
+from assent.display import displayable
+from assent.editor import ScriptEditorProvider
+from assent.editor.recording import Preview, RecordingEditor
+from assent.errors import AssentError, did_you_mean
+from assent.guard import Guard
+from assent.journal import Call
+from assent.state import State
+from assent.threads import THREADS
+from assent.tool import Tool
+
+# A card is drawn from what is at hand. One that needs longer than this would leave the person waiting.
+DRAW_TIMEOUT_SECONDS = 10.0
+
+_FIELDS = ("message", "title", "preview_button", "primary_button_label", "secondary_button_label")
+
+
+@dataclass(frozen=True, slots=True)
+class Undrawable:
+    """There is no card, and why: for the tool's author."""
+
+    why: str
+
+
+async def draw(
+    tool: Tool,
+    call: Call,
+    *,
+    session_id: str,
+    state: State,
+    editor: ScriptEditorProvider | None,
+    timeout_seconds: float = DRAW_TIMEOUT_SECONDS,
+    **facts: Any,
+) -> ApprovalRequest | Undrawable:
+    """Run the request function and its preview, and build what a person will see."""
+    said: dict[str, Any] = {}
+    previews: tuple[Preview, ...] = ()
+    reads: tuple[tuple[str, str | None], ...] = ()
+    if tool.request is not None:
+        guard = Guard(f"the request function of {tool.name}")
+        recorder = None if editor is None else RecordingEditor(editor)
+        context = ToolContext(state, call_id=call.id, manifest=tool.manifest, session_id=session_id, guard=guard)
+        given = {"editor": recorder, "context": context, "user_action": None}
+        try:
+            kwargs = tool.bind_request(call.arguments, given)
+            said = _checked(await _watched(tool.request, kwargs, guard, context, timeout_seconds))
+            shown = None
+            if said.get("preview_button"):
+                shown = await _watched(said["preview_button"]["action"], {}, guard, context, timeout_seconds)
+        except AssentError as problem:
+            return Undrawable(_tried(guard, recorder) or problem.fact)
+        except Exception as problem:
+            return Undrawable(_tried(guard, recorder) or f"it raised {type(problem).__name__}: {problem}")
+        # The guard is asked even though nothing was raised: the tool may have swallowed it.
+        if why := _tried(guard, recorder):
+            return Undrawable(why)
+        if recorder is not None:
+            previews = recorder.previews
+            reads = tuple(sorted(recorder.reads.items()))
+        if isinstance(shown, str):
+            previews = (*previews, Preview("", None, None, displayable(shown)))
+    said = {key: displayable(value) if isinstance(value, str) else value for key, value in said.items()}
+    manifest = tool.manifest
+    button = said.get("preview_button") or {}
+    return ApprovalRequest(
+        call_id=call.id,
+        tool=tool.name,
+        manifest=manifest,
+        tool_digest=tool.digest,
+        session_id=session_id,
+        canonical_arguments=call.arguments,
+        title=said.get("title") or manifest.display_name,
+        message=said.get("message") or manifest.description,
+        primary_button_label=said.get("primary_button_label") or ALLOW,
+        secondary_button_label=said.get("secondary_button_label") or CANCEL,
+        preview_label=displayable(button.get("label", "")) if previews else None,
+        preview=previews,
+        reads=reads,
+        origin=call.origin,
+        **facts,
+    )
+
+
+def _tried(guard: Guard, recorder: RecordingEditor | None) -> str | None:
+    """What was attempted and must not be, in words."""
+    attempts = guard.violations + ([] if recorder is None else recorder.attempts)
+    return f"it tried to {attempts[0]} before anybody agreed" if attempts else None
+
+
+async def _watched(
+    function: Callable[..., Any], kwargs: dict[str, Any], guard: Guard, context: ToolContext, timeout_seconds: float
+) -> Any:
+    """Call a function that may only look, for a limited time. One that does not come back is left behind."""
+
+    def call() -> Any:
+        current.set(context)
+        with guard.watching():
+            return function(**kwargs)
+
+    async def on_loop() -> Any:
+        result = call()
+        if inspect.isawaitable(result):
+            with guard.watching():
+                result = await result
+        return result
+
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Future[Any]
+    if inspect.iscoroutinefunction(inspect.unwrap(function)):
+        waiting = loop.create_task(on_loop())
+    else:
+        waiting = loop.create_future()
+
+        def done(result: Any, problem: BaseException | None) -> None:
+            if waiting.done():
+                return
+            if problem is None:
+                waiting.set_result(result)
+            else:
+                waiting.set_exception(problem if isinstance(problem, Exception) else RuntimeError(repr(problem)))
+
+        THREADS.run(call, done, loop)
+    finished, _ = await asyncio.wait({waiting}, timeout=timeout_seconds)
+    if not finished:
+        waiting.cancel()
+        raise AssentError(f"it did not finish within {timeout_seconds:g} seconds")
+    return waiting.result()
+
+
+def _checked(said: Any) -> dict[str, Any]:
+    """What a request function may return, or an error for its author."""
+    if not isinstance(said, dict):
+        raise AssentError(f"it returned a {type(said).__name__} instead of a dict with a message")
+    for key, value in said.items():
+        if key not in _FIELDS:
+            hint = did_you_mean(str(key), _FIELDS)
+            raise AssentError(f"it returned the unknown field {key}" + (f" ({hint})" if hint else ""))
+        if key == "preview_button":
+            if value is not None and (
+                not isinstance(value, dict)
+                or not isinstance(value.get("label"), str)
+                or not callable(value.get("action"))
+            ):
+                raise AssentError("its preview_button is not {label, action}")
+        elif value is not None and not isinstance(value, str):
+            raise AssentError(f"its {key} is a {type(value).__name__}, not a string")
+    if not said.get("message"):
+        raise AssentError("it returned no message")
+    return said

@@ -1,0 +1,193 @@
+"""The memory of calls: what was asked, answered, burned, started and finished, in the words of the product.
+
+A journal writes records of a session into a store and reads them back. It decides what must be on disk before the next
+step may happen, and nothing else: where the bytes go is the store's business (store/), and whether a call may run is
+decided in calls.py.
+
+The order that makes a crash harmless: *asked* is durable before anybody is asked, *answered* before the answer is used,
+and *burned* and *started* become durable together, or not at all, before the tool's code runs. A call that was started
+and not finished is in doubt, and nothing here ever starts it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from assent import values
+from assent.approval import ApprovalRequest, Seal, UserAction, hide
+from assent.outcome import Outcome
+from assent.store import Entry, Record, Store
+from assent.store.memory import MemoryStore
+from assent.tool import Tool
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder().decode
+
+Clock = Callable[[], float]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool with arguments, asked for by somebody."""
+
+    id: str
+    tool: str
+    arguments: bytes
+    """Canonical: the only form in which arguments travel."""
+    origin: str = ""
+
+
+class Journal:
+    """Records of sessions in a store."""
+
+    def __init__(self, store: Store, clock: Clock = time.time) -> None:
+        self.store = store
+        self.clock = clock
+
+    # What needs a person is durable before the next step.
+
+    async def asked(self, request: ApprovalRequest) -> None:
+        await self._commit(request.session_id, "asked", request.call_id, request.facts())
+
+    async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
+        """Write the answer down. False when the same question was answered before, here or elsewhere."""
+        return await self._commit(
+            request.session_id,
+            "answered",
+            request.call_id,
+            _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, request.manifest.secrets),
+            once=answer_key(request.nonce),
+        )
+
+    async def burn_and_start(self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str) -> bool:
+        """Spend the approval and mark the call as started, together. False when it was spent before."""
+        burned = self._entry(
+            session_id, "burned", call.id, {"seal": sealed.digest, "nonce": sealed.nonce}, once=f"burn:{sealed.nonce}"
+        )
+        return await self.store.commit(burned, self._started(session_id, call, tool, approval))
+
+    async def finished(self, session_id: str, outcome: Outcome) -> None:
+        """Make the end of an approved call durable before anybody hears of it."""
+        await self.store.commit(self._finished(session_id, outcome))
+
+    # What needs no person is written without waiting: by definition it may run again.
+
+    def started_freely(self, session_id: str, call: Call, tool: Tool) -> None:
+        self.store.append(self._started(session_id, call, tool, "not_needed"))
+
+    def finished_freely(self, session_id: str, outcome: Outcome) -> None:
+        self.store.append(self._finished(session_id, outcome))
+
+    def note(self, session_id: str, kind: str, subject: str, data: dict[str, Any]) -> None:
+        """Reports, changes of state, and whatever else only has to stay in order."""
+        self.store.append(self._entry(session_id, kind, subject, data))
+
+    async def history(self, session_id: str, *, kind: str | None = None, after: int = 0) -> Sequence[Record]:
+        return await self.store.read(stream=session_id, kind=kind, after=after)
+
+    async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
+        """The answer that a question got, whoever gave it."""
+        record = await self.store.taken(answer_key(request.nonce))
+        assert record is not None, "asked for an answer that nobody gave"
+        return read_answer(request.nonce, data_of(record))
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
+        found = []
+        for record in await self.store.read(kind="asked"):
+            facts = data_of(record)
+            if not facts or await self.store.taken(answer_key(facts["nonce"])):
+                continue
+            if not any(r.kind == "finished" for r in await self.store.read(subject=record.subject, after=record.seq)):
+                found.append(facts)
+        return found
+
+    async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
+        """Answer a waiting question from anywhere, having seen these facts. False when somebody was faster."""
+        data = _answer_data(action, facts["digest"], by, self.clock())
+        return await self._commit(
+            facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
+        )
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    def _started(self, session_id: str, call: Call, tool: Tool, approval: str) -> Entry:
+        secrets = tool.manifest.secrets
+        shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
+        return self._entry(
+            session_id,
+            "started",
+            call.id,
+            {
+                "tool": call.tool,
+                "tool_digest": tool.digest,
+                "arguments": msgspec.Raw(shown),
+                "origin": call.origin,
+                "approval": approval,
+                "idempotent": tool.manifest.idempotent,
+            },
+        )
+
+    def _finished(self, session_id: str, outcome: Outcome) -> Entry:
+        return self._entry(
+            session_id,
+            "finished",
+            outcome.call_id,
+            {
+                "tool": outcome.tool,
+                "kind": outcome.kind,
+                "message": outcome.message,
+                "value": outcome.value,
+                "approval": outcome.approval,
+            },
+        )
+
+    def _entry(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str | None = None) -> Entry:
+        return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
+
+    async def _commit(
+        self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str | None = None
+    ) -> bool:
+        return await self.store.commit(self._entry(session_id, kind, subject, data, once))
+
+
+def answer_key(nonce: str) -> str:
+    """The key that makes an answer the only one."""
+    return f"answer:{nonce}"
+
+
+def _answer_data(
+    action: UserAction, request: str, approver: str, answered_at: float, secrets: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    return {
+        "primary_confirmed": action.primary_confirmed,
+        "secondary_confirmed": action.secondary_confirmed,
+        "reason": action.reason,
+        "arguments": None if action.arguments is None else hide(action.arguments, secrets),
+        "request": request,
+        "approver": approver,
+        "answered_at": answered_at,
+    }
+
+
+def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
+    """An answer as it was written down, bound to the request that its author saw."""
+    action = UserAction(
+        data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"], data["request"]
+    )
+    return action, Seal(data["request"], nonce, data["approver"], data["answered_at"])
+
+
+def data_of(record: Record) -> dict[str, Any]:
+    """What a record says; empty when it was pruned."""
+    return {} if record.data is None else _decode(record.data)
+
+
+def open_journal(url: str = "memory:") -> Journal:
+    """Open the memory at a URL. It connects when it is first used."""
+    assert url == "memory:", url
+    return Journal(MemoryStore())

@@ -1,0 +1,225 @@
+"""A session: registry, state, approver, preset, journal and editor in one object that users hold."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from assent.approval import ApprovalRequest, Approver, Preset, UserAction
+from assent.calls import Door, Limits
+from assent.editor import ScriptEditorProvider
+from assent.errors import SessionError
+from assent.events import Event
+from assent.journal import Journal, data_of, open_journal
+from assent.outcome import Outcome
+from assent.registry import ToolRegistry
+from assent.state import Change, State, StateOwner
+
+T = TypeVar("T")
+
+_STATE_CHANGES = (Change.SET, Change.DESCRIBED, Change.CLEARED)
+
+
+class Session(StateOwner):
+    """One conversation's worth of tools. The same id reopens it, with its state, as long as its journal stands."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        id: str | None = None,
+        approver: Approver | None = None,
+        preset: Preset | None = None,
+        journal: Journal | None = None,
+        state: dict[str, Any] | None = None,
+        editor: ScriptEditorProvider | None = None,
+        *,
+        limits: Limits | None = None,
+    ) -> None:
+        self.id = id or os.urandom(8).hex()
+        self._is_new = id is None
+        self._opened = False
+        self._starting_state = state or {}
+        self._journal = journal or open_journal("memory:")
+        self._state = State(self._remember_state)
+        self._door = Door(
+            session_id=self.id,
+            registry=registry,
+            journal=self._journal,
+            state=self._state,
+            approver=approver,
+            preset=preset or Preset(),
+            editor=editor,
+            limits=limits or Limits(),
+            watch=self._watch,
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._background: _Background | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def registry(self) -> ToolRegistry:
+        return self._door.registry
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    @property
+    def preset(self) -> Preset:
+        return self._door.preset
+
+    @preset.setter
+    def preset(self, preset: Preset) -> None:
+        self._door.preset = preset
+
+    @property
+    def editor(self) -> ScriptEditorProvider | None:
+        return self._door.editor
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
+        """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes."""
+        if not self._opened:
+            await self.open()
+        return await self._door.carry_out(new_id(), tool, arguments, origin)
+
+    def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
+        """`call` for code without an event loop."""
+        return self._run_in_background(self.call(tool, arguments, origin=origin))
+
+    def cancel(self, call_id: str) -> None:
+        """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
+        self._on_loop(self._door.cancel, call_id)
+
+    def pending(self) -> list[ApprovalRequest]:
+        """The cards that wait for an answer here, oldest first."""
+        return [waiting.request for waiting in self._door.pending.values()]
+
+    def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
+        """Answer one card or several at once. Returns the calls whose card was still waiting."""
+        ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
+        return [call_id for call_id in ids if self._door.answer(call_id, action, by)]
+
+    def events(self) -> AsyncIterator[Event]:
+        """Reports, cards and outcomes as they happen."""
+        return self._door.audience.events()
+
+    def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `listener` with every event, on the session's event loop; returns what stops it."""
+        return self._door.audience.listen(listener)
+
+    async def open(self) -> Self:
+        """Bring back what this session knew. Happens by itself at the first call."""
+        if self._closed:
+            raise SessionError("the session is closed", place=self.id, hint="open a new one with the same id")
+        if not self._opened:
+            self._loop = asyncio.get_running_loop()
+            records = [] if self._is_new else await self._journal.history(self.id)
+            for record in records:
+                if record.kind in _STATE_CHANGES:
+                    self._state.restore(record.kind, data_of(record))
+            self._opened = True
+            if not records:
+                for key, value in self._starting_state.items():
+                    if not self._state.has(key):
+                        self._state.set(key, value, None, "")
+        return self
+
+    async def close(self) -> None:
+        """Stop listening. The journal stays open: it belongs to whoever made it."""
+        self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+
+    def close_sync(self) -> None:
+        """`close` for code that used `call_sync`."""
+        self._closed = True
+        if self._background is not None:
+            self._background.stop()
+            self._background = None
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _before_change(self, what: str) -> None:
+        if not self._opened and not self._is_new:
+            raise SessionError(
+                f"cannot {what} before the session is open", place=self.id, hint="`async with session:` opens it"
+            )
+
+    def _remember_state(self, kind: str, data: dict[str, Any], call_id: str) -> None:
+        self._journal.note(self.id, kind, call_id, data)
+
+    def _watch(self) -> None:
+        """Listen for answers that other processes write into the journal, while a card waits here."""
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.get_running_loop().create_task(self._hear_answers())
+
+    async def _hear_answers(self) -> None:
+        seen = 0
+        while self._door.pending:
+            for record in await self._journal.history(self.id, kind="answered", after=seen):
+                seen = record.seq
+                self._door.heard(record)
+            head = await self._journal.store.head()
+            await self._journal.store.changed(max(seen, head.seq))
+
+    def _on_loop(self, function: Callable[..., Any], *args: Any) -> None:
+        if self._loop is None:
+            return
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is self._loop:
+            function(*args)
+        else:
+            self._loop.call_soon_threadsafe(function, *args)
+
+    def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._background is None:
+            if self._loop is not None:
+                coroutine.close()
+                raise SessionError(
+                    "this session already lives on an event loop", place=self.id, hint="await session.call(…) there"
+                )
+            self._background = _Background()
+        return self._background.run(coroutine)
+
+
+class _Background:
+    """An event loop in a daemon thread, for sessions used from sync code."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="assent-session", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+def new_id() -> str:
+    """The name of a call: random, so that no two sessions share one."""
+    return os.urandom(8).hex()
+
+
+async def wait_for_answer(request: ApprovalRequest) -> UserAction:
+    """An approver that asks nobody itself: the card waits until somebody answers it elsewhere."""
+    answered: asyncio.Future[UserAction] = asyncio.get_running_loop().create_future()
+    return await answered
