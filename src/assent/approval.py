@@ -50,12 +50,16 @@ class Person:
     missing: tuple[Literal["preset", "tool"], ...]
 
 
+NOBODY = Nobody()
+AUTO = Auto()
+
+
 def who_decides(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
     """Say whose yes a call of this tool needs."""
     if not manifest.require_approval:
-        return Nobody()
+        return NOBODY
     if preset.auto_approve and manifest.auto_approve:
-        return Auto()
+        return AUTO
 
     # Two keys, and at least one is missing. The card tells the person which.
     missing: list[Literal["preset", "tool"]] = []

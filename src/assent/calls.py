@@ -32,7 +32,7 @@ from assent.approval import (
     who_decides,
 )
 from assent.cards import Undrawable
-from assent.context import ToolContext
+from assent.context import Reporting, ToolContext
 from assent.editor import ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, AssentError, UnknownTool
@@ -346,8 +346,8 @@ class Door:
         """Run the implementation, now that it may."""
         if self.audience:
             self.audience.tell(Started(call.id, call.tool))
-        reports = Reports(self.session_id, call.id, self.journal, self.audience)
-        context = self._context(tool, call, reports=reports)
+        loop = asyncio.get_running_loop()
+        context = self._context(tool, call, open_reports=lambda: self._open_reports(call.id, loop))
         editor = None
         if self.editor is not None:
             editor = SealedEditor(self.editor, consent.request.preview if consent else ())
@@ -358,7 +358,7 @@ class Door:
             ended = await execution.run(call.arguments, given, timeout_seconds=self._timeout(tool))
         finally:
             del self.running[call.id]
-            reports.close()
+            context._close_reports()
         kind, message, value = verdict(tool, call.id, ended)
         if editor is not None and editor.changes:
             self._remember_changes(call, editor)
@@ -382,7 +382,12 @@ class Door:
         )
 
     def _context(
-        self, tool: Tool, call: Call, *, guard: Guard | None = None, reports: Reports | None = None
+        self,
+        tool: Tool,
+        call: Call,
+        *,
+        guard: Guard | None = None,
+        open_reports: Callable[[], Reporting] | None = None,
     ) -> ToolContext:
         return ToolContext(
             self.state,
@@ -390,8 +395,11 @@ class Door:
             manifest=tool.manifest,
             session_id=self.session_id,
             guard=guard,
-            report_to=None if reports is None else reports.add,
+            open_reports=open_reports,
         )
+
+    def _open_reports(self, call_id: str, loop: asyncio.AbstractEventLoop) -> Reports:
+        return Reports(self.session_id, call_id, self.journal, self.audience, loop)
 
     def _timeout(self, tool: Tool) -> float | None:
         own, limit = tool.manifest.timeout_seconds, self.limits.call_timeout_seconds

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from assent.guard import Guard
 from assent.manifest import Manifest
 from assent.state import State, StateOwner
 
 OnCancel = Callable[[], Any]
-ReportTo = Callable[[str, str | None, float | None], None]
+
+
+class Reporting(Protocol):
+    """Where a tool's progress goes."""
+
+    def add(self, message: str, id: str | None, fraction: float | None) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class ToolContext(StateOwner):
@@ -25,12 +32,13 @@ class ToolContext(StateOwner):
         manifest: Manifest | None = None,
         session_id: str = "",
         guard: Guard | None = None,
-        report_to: ReportTo | None = None,
+        open_reports: Callable[[], Reporting] | None = None,
     ) -> None:
         self._state = state
         self._state_call_id = call_id
         self._guard = guard
-        self._report_to = report_to
+        self._open_reports = open_reports
+        self._reports: Reporting | None = None
         self._cancelled = False
         self._returned = False
         self._on_cancel: OnCancel | None = None
@@ -41,8 +49,15 @@ class ToolContext(StateOwner):
 
     def report(self, message: str, id: str | None = None, *, fraction: float | None = None) -> None:
         """Say how it goes. The same id updates the earlier line in place; a fraction draws a bar."""
-        if self._report_to is not None:
-            self._report_to(str(message), id, fraction)
+        if self._reports is None and self._open_reports is not None:
+            self._reports = self._open_reports()  # Most calls say nothing, and pay nothing for it.
+        if self._reports is not None:
+            self._reports.add(str(message), id, fraction)
+
+    def _close_reports(self) -> None:
+        self._open_reports = None
+        if self._reports is not None:
+            self._reports.close()
 
     @property
     def is_cancelled(self) -> bool:

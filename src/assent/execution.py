@@ -219,23 +219,20 @@ else:
 
 def verdict(tool: Tool, call_id: str, ended: Ended) -> tuple[Kind, str, Any]:
     """What an end means: the kind of outcome, the words for the model, and the value if there is one."""
+    if isinstance(ended, Returned):
+        return _returned(tool, ended.value)
     name = tool.name
-    match ended:
-        case Cancelled(partial):
-            return "cancelled", outcome.cut(outcome.cancelled(name, partial)), None
-        case TimedOut(seconds):
-            return "timed_out", outcome.timed_out(name, seconds), None
-        case Raised(ToolError() as problem):
-            return "failed", outcome.cut(str(problem)), None
-        case Raised(ArgumentsError() as problem):
-            return "invalid_arguments", str(problem), None
-        case Raised(NotAllowedNow() as problem):
-            return "failed", str(problem), None
-        case Raised(problem):
-            log.error("call %s: %s raised", call_id, name, exc_info=problem)
-            return "raised", outcome.raised(name, problem, call_id), None
-        case Returned(value):
-            return _returned(tool, value)
+    if isinstance(ended, Cancelled):
+        return "cancelled", outcome.cut(outcome.cancelled(name, ended.partial)), None
+    if isinstance(ended, TimedOut):
+        return "timed_out", outcome.timed_out(name, ended.seconds), None
+    problem = ended.problem
+    if isinstance(problem, ArgumentsError):
+        return "invalid_arguments", str(problem), None
+    if isinstance(problem, (ToolError, NotAllowedNow)):
+        return "failed", outcome.cut(str(problem)), None
+    log.error("call %s: %s raised", call_id, name, exc_info=problem)
+    return "raised", outcome.raised(name, problem, call_id), None
 
 
 def _returned(tool: Tool, value: Any) -> tuple[Kind, str, Any]:
@@ -251,9 +248,9 @@ def _returned(tool: Tool, value: Any) -> tuple[Kind, str, Any]:
         )
     try:
         value = to_json(value)
-        shown = value if type(value) is str else values.canonical(value).decode()
-        shown.encode()
-    except (NotJSON, TypeError, UnicodeEncodeError, RecursionError) as problem:
+        data = values.encode(value)
+        shown = value if type(value) is str else data.decode()
+    except (NotJSON, TypeError, RecursionError) as problem:
         fact = problem.fact if isinstance(problem, NotJSON) else str(problem)
         return "failed", f"{tool.name} returned a value that JSON cannot hold: {fact}", None
     wanted = tool.manifest.returns

@@ -40,6 +40,25 @@ class Call(msgspec.Struct, frozen=True):
     origin: str = ""
 
 
+class _Started(msgspec.Struct, frozen=True, gc=False):
+    """Every call writes one of these and the next: a struct is encoded in half the time of a dict."""
+
+    tool: str
+    tool_digest: str
+    arguments: msgspec.Raw
+    origin: str
+    approval: str
+    idempotent: bool
+
+
+class _Finished(msgspec.Struct, frozen=True, gc=False):
+    tool: str
+    kind: str
+    message: str
+    value: Any
+    approval: str
+
+
 class Journal:
     """Records of sessions in a store."""
 
@@ -116,37 +135,16 @@ class Journal:
         await self.store.close()
 
     def _started(self, session_id: str, call: Call, tool: Tool, approval: str) -> Entry:
-        secrets = tool.manifest.secrets
+        secrets = tool.secrets
         shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
-        return self._entry(
-            session_id,
-            "started",
-            call.id,
-            {
-                "tool": call.tool,
-                "tool_digest": tool.digest,
-                "arguments": msgspec.Raw(shown),
-                "origin": call.origin,
-                "approval": approval,
-                "idempotent": tool.manifest.idempotent,
-            },
-        )
+        data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, tool.manifest.idempotent)
+        return self._entry(session_id, "started", call.id, data)
 
     def _finished(self, session_id: str, outcome: Outcome) -> Entry:
-        return self._entry(
-            session_id,
-            "finished",
-            outcome.call_id,
-            {
-                "tool": outcome.tool,
-                "kind": outcome.kind,
-                "message": outcome.message,
-                "value": outcome.value,
-                "approval": outcome.approval,
-            },
-        )
+        data = _Finished(outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.approval)
+        return self._entry(session_id, "finished", outcome.call_id, data)
 
-    def _entry(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str | None = None) -> Entry:
+    def _entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
         return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
 
     async def _commit(

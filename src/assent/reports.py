@@ -16,11 +16,9 @@ MAX_JOURNALED = 100
 class Reports:
     """The reports of one call. `add` may be called from the tool's thread; everything else happens on the loop."""
 
-    __slots__ = (
-        "_audience", "_call_id", "_closed", "_held", "_journal", "_journaled", "_loop", "_session_id", "_timers"
-    )  # fmt: skip
-
-    def __init__(self, session_id: str, call_id: str, journal: Journal, audience: Audience) -> None:
+    def __init__(
+        self, session_id: str, call_id: str, journal: Journal, audience: Audience, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._session_id = session_id
         self._call_id = call_id
         self._journal = journal
@@ -29,7 +27,7 @@ class Reports:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._journaled = 0
         self._closed = False
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
 
     def add(self, message: str, id: str | None, fraction: float | None) -> None:
         """Take a report from the tool, whichever thread it runs in."""

@@ -37,6 +37,7 @@ class Tool:
     folder: str | None = None
 
     digest: str = field(init=False)
+    secrets: frozenset[str] = field(init=False)
     takes_answer: bool = field(init=False)
     is_async: bool = field(init=False)
     defaults: Mapping[str, bytes] = field(init=False)
@@ -46,6 +47,7 @@ class Tool:
     def __post_init__(self) -> None:
         manifest = self.manifest
         put = object.__setattr__
+        put(self, "secrets", manifest.secrets)
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
         try:
             put(self, "_validator", jsonschema_rs.validator_for(manifest.arguments_schema()))
@@ -85,7 +87,7 @@ class Tool:
                 hint="nothing was done; correct the arguments and ask again",
             )
         try:
-            return values.canonical(plain)
+            return values.encode(plain)
         except NotJSON as problem:
             raise ArgumentsError(
                 f"the arguments of {self.name} are not JSON:", [Problem(problem.fact, hint=problem.hint)]

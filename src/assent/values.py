@@ -44,8 +44,13 @@ decode = msgspec.json.Decoder().decode
 
 def canonical(value: object) -> bytes:
     """The one byte string that stands for this value: VAL-1."""
+    return encode(plain(value))
+
+
+def encode(value: Any) -> bytes:
+    """The canonical bytes of what `plain` gave: the second half of `canonical`, for who needs the value too."""
     try:
-        return _encode(plain(value))
+        return _encode(value)
     except UnicodeEncodeError as problem:
         raise NotJSON(
             f"a string holds the lone surrogate U+{ord(problem.object[problem.start]):04X}",

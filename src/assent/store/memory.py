@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -20,27 +21,29 @@ class MemoryStore:
         self._keys: dict[str, int] = {}
         self._last = GENESIS
         self._waiters: set[asyncio.Future[None]] = set()
+        self._lock = threading.RLock()  # Tools change state from threads of their own.
 
     def append(self, entry: Entry) -> None:
-        records = self._records
-        place = len(records)
-        if entry.once is not None:
-            assert entry.once not in self._keys, "an entry that claims a key is committed, not appended"
-            self._keys[entry.once] = place
-        record = link(self._last, place + 1, entry)
-        self._last = record.digest
-        records.append(record)
-        self._streams.setdefault(entry.stream, []).append(place)
-        self._subjects.setdefault(entry.subject, []).append(place)
-        if self._waiters:
-            self._wake()
+        with self._lock:
+            place = len(self._records)
+            if entry.once is not None:
+                assert entry.once not in self._keys, "an entry that claims a key is committed, not appended"
+                self._keys[entry.once] = place
+            record = link(self._last, place + 1, entry)
+            self._last = record.digest
+            self._records.append(record)
+            self._streams.setdefault(entry.stream, []).append(place)
+            self._subjects.setdefault(entry.subject, []).append(place)
+            if self._waiters:
+                self._wake()
 
     async def commit(self, *entries: Entry) -> bool:
-        if any(entry.once in self._keys for entry in entries if entry.once is not None):
-            return False
-        for entry in entries:
-            self.append(entry)
-        return True
+        with self._lock:
+            if any(entry.once in self._keys for entry in entries if entry.once is not None):
+                return False
+            for entry in entries:
+                self.append(entry)
+            return True
 
     async def read(
         self,
