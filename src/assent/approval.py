@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -25,26 +23,22 @@ ALLOW = "Allow"
 CANCEL = "Cancel"
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(msgspec.Struct, frozen=True):
     """The user's side of the two keys. `auto_approve` alone approves nothing: the tool must permit it too."""
 
     auto_approve: bool = False
     name: str = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Nobody:
+class Nobody(msgspec.Struct, frozen=True):
     """The tool needs no approval."""
 
 
-@dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(msgspec.Struct, frozen=True):
     """Both keys are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(msgspec.Struct, frozen=True):
     """Somebody must be asked; `missing` says which of the two keys are not there."""
 
     missing: tuple[Literal["preset", "tool"], ...]
@@ -70,8 +64,7 @@ def who_decides(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
     return Person(tuple(missing))
 
 
-@dataclass(frozen=True, slots=True)
-class UserAction:
+class UserAction(msgspec.Struct, frozen=True):
     """What a person did with a card."""
 
     primary_confirmed: bool
@@ -94,8 +87,7 @@ DENIED = UserAction(False, True)
 CLOSED = UserAction(False, False)
 
 
-@dataclass(frozen=True)
-class ApprovalRequest:
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Exactly what a person is asked. Its digest covers everything they can see and everything that would run."""
 
     call_id: str
@@ -119,7 +111,28 @@ class ApprovalRequest:
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
-    nonce: str = field(default_factory=lambda: os.urandom(16).hex())
+    nonce: str = msgspec.field(default_factory=lambda: os.urandom(16).hex())
+    digest: str = ""
+    """Computed, never given. Changes when anything changes that was shown or would run."""
+
+    def __post_init__(self) -> None:
+        shown = (
+            self.call_id,
+            self.tool_digest,
+            self.session_id,
+            values.digest(self.canonical_arguments),
+            self.title,
+            self.message,
+            self.primary_button_label,
+            self.secondary_button_label,
+            self.preview_label,
+            self.preview,
+            self.reads,
+            self.origin,
+            self.author,
+            self.nonce,
+        )
+        msgspec.structs.force_setattr(self, "digest", values.digest(_encode(shown)))
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -131,30 +144,6 @@ class ApprovalRequest:
     def shown_arguments(self) -> dict[str, Any]:
         """The arguments as any surface may show them: secrets masked."""
         return mask(self.arguments, self.manifest.secrets)
-
-    @cached_property
-    def digest(self) -> str:
-        """Changes when anything changes that was shown or would run."""
-        return values.digest(
-            _encode(
-                (
-                    self.call_id,
-                    self.tool_digest,
-                    self.session_id,
-                    values.digest(self.canonical_arguments),
-                    self.title,
-                    self.message,
-                    self.primary_button_label,
-                    self.secondary_button_label,
-                    self.preview_label,
-                    self.preview,
-                    self.reads,
-                    self.origin,
-                    self.author,
-                    self.nonce,
-                )
-            )
-        )
 
     def allow(self) -> UserAction:
         """Yes to this very request."""
@@ -207,8 +196,7 @@ _encode = msgspec.json.Encoder().encode
 Approver = Callable[[ApprovalRequest], Awaitable[UserAction]]
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
+class Seal(msgspec.Struct, frozen=True):
     """One answer to one request, good for one start within a short time."""
 
     request: str

@@ -37,7 +37,7 @@ from assent.editor import ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, AssentError, UnknownTool
 from assent.events import Answered, Asked, Audience, Finished, Started
-from assent.execution import CANCEL_GRACE_SECONDS, Execution, verdict
+from assent.execution import CANCEL_GRACE_SECONDS, Execution, start, verdict
 from assent.guard import Guard
 from assent.journal import Call, Journal, answer_key, data_of, read_answer
 from assent.outcome import Approval, Kind, Outcome
@@ -50,8 +50,7 @@ from assent.tool import Tool
 log = logging.getLogger("assent")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long things may take and how often they are tried."""
 
     answer_valid_seconds: float = 60.0
@@ -68,16 +67,14 @@ class Limits:
     """Approvers in the same process mostly answer at once; only when they do not, other processes are listened for."""
 
 
-@dataclass(slots=True)
-class Pending:
+class Pending(msgspec.Struct):
     """A card that waits, and where its answer will arrive."""
 
     request: ApprovalRequest
     answer: asyncio.Future[tuple[UserAction, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(msgspec.Struct, frozen=True):
     """A person's or the preset's answer, written down, with the request it was given to."""
 
     request: ApprovalRequest
@@ -86,8 +83,7 @@ class Consent:
     approval: Approval
 
 
-@dataclass(frozen=True, slots=True)
-class Reask:
+class Reask(msgspec.Struct, frozen=True):
     """The person's change cannot run as it stands; they are asked again."""
 
     why: str
@@ -211,7 +207,7 @@ class Door:
         if not await self.journal.answered(request, action, sealed):
             # Somebody was faster, in another window or another process. Theirs is the answer.
             action, sealed = await self.journal.answer_to(request)
-        if self.audience:
+        if self.audience.listeners:
             self.audience.tell(Answered(call.id, action, sealed.approver))
         return Consent(request, action, sealed, approval)
 
@@ -234,11 +230,13 @@ class Door:
         loop = asyncio.get_running_loop()
         waiting = Pending(request, loop.create_future())
         self.pending[request.call_id] = waiting
-        if self.audience:
+        if self.audience.listeners:
             self.audience.tell(Asked(request))
-        asking = loop.create_task(self._ask_approver(self.approver, waiting))
+        asking = start(loop, self._ask_approver(self.approver, waiting))
         watching = loop.call_later(self.limits.watch_after_seconds, self.watch) if self.watch else None
         try:
+            if self.limits.approval_timeout_seconds is None:
+                return await waiting.answer
             async with asyncio.timeout(self.limits.approval_timeout_seconds):
                 return await waiting.answer
         except TimeoutError:
@@ -344,7 +342,7 @@ class Door:
 
     async def _execute(self, tool: Tool, call: Call, approval: Approval, consent: Consent | None = None) -> Outcome:
         """Run the implementation, now that it may."""
-        if self.audience:
+        if self.audience.listeners:
             self.audience.tell(Started(call.id, call.tool))
         loop = asyncio.get_running_loop()
         context = self._context(tool, call, open_reports=lambda: self._open_reports(call.id, loop))
@@ -411,12 +409,12 @@ class Door:
 
     async def _finish(self, result: Outcome) -> Outcome:
         await self.journal.finished(self.session_id, result)
-        if self.audience:
+        if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result
 
     def _end(self, result: Outcome) -> Outcome:
         self.journal.finished_freely(self.session_id, result)
-        if self.audience:
+        if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result

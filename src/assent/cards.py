@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from assent.approval import ALLOW, CANCEL, ApprovalRequest
 from assent.context import ToolContext, current
@@ -30,8 +31,7 @@ DRAW_TIMEOUT_SECONDS = 10.0
 _FIELDS = ("message", "title", "preview_button", "primary_button_label", "secondary_button_label")
 
 
-@dataclass(frozen=True, slots=True)
-class Undrawable:
+class Undrawable(msgspec.Struct, frozen=True):
     """There is no card, and why: for the tool's author."""
 
     why: str

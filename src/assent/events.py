@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from assent.approval import ApprovalRequest, UserAction
 from assent.outcome import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A card waits for an answer."""
 
     request: ApprovalRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """A card was answered, here or elsewhere."""
 
     call_id: str
@@ -26,16 +25,14 @@ class Answered:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """A tool began to run."""
 
     call_id: str
     tool: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(msgspec.Struct, frozen=True):
     """A tool said how it goes. The same id replaces the earlier line."""
 
     call_id: str
@@ -44,15 +41,13 @@ class Reported:
     fraction: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """A call came to its end."""
 
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(msgspec.Struct, frozen=True):
     """A script wrote a line."""
 
     run_id: str
@@ -67,24 +62,22 @@ MAX_WAITING = 10_000
 
 
 class Audience:
-    """Whoever listens to a session. False while nobody does, so that nothing is prepared for nobody."""
+    """Whoever listens to a session."""
 
-    __slots__ = ("_listeners",)
+    __slots__ = ("listeners",)
 
     def __init__(self) -> None:
-        self._listeners: list[Callable[[Event], None]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._listeners)
+        self.listeners: list[Callable[[Event], None]] = []
+        """Empty while nobody listens, so that nothing is prepared for nobody."""
 
     def tell(self, event: Event) -> None:
-        for listener in tuple(self._listeners):
+        for listener in tuple(self.listeners):
             listener(event)
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Call `listener` with every event from now on; returns what stops it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
 
     async def events(self) -> AsyncIterator[Event]:
         """Every event from now on, as an async iterator."""

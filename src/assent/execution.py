@@ -11,8 +11,9 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from assent import outcome, values
 from assent.context import ToolContext, current
@@ -29,23 +30,19 @@ log = logging.getLogger("assent")
 CANCEL_GRACE_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(msgspec.Struct, frozen=True):
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(msgspec.Struct, frozen=True):
     problem: BaseException
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(msgspec.Struct, frozen=True):
     partial: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut:
+class TimedOut(msgspec.Struct, frozen=True):
     seconds: float
 
 
@@ -77,7 +74,7 @@ class Execution:
         except ArgumentsError as problem:
             return Raised(problem)
         if tool.is_async:
-            self._task = _start(self._loop, self._on_loop(args, kwargs, guard))
+            self._task = start(self._loop, self._on_loop(args, kwargs, guard))
         elif tool.inline:
             self._inline(args, kwargs, guard)
         else:
@@ -207,13 +204,15 @@ def _invoke(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 if sys.version_info >= (3, 12):
 
-    def _start(loop: asyncio.AbstractEventLoop, coroutine: Any) -> asyncio.Task[None]:
+    def start(loop: asyncio.AbstractEventLoop, coroutine: Any) -> asyncio.Task[None]:
+        """A task that begins now."""
         # Starting at once saves a turn of the loop for every tool that does not wait.
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
 
 else:
 
-    def _start(loop: asyncio.AbstractEventLoop, coroutine: Any) -> asyncio.Task[None]:
+    def start(loop: asyncio.AbstractEventLoop, coroutine: Any) -> asyncio.Task[None]:
+        """A task that begins at the next turn of the loop."""
         return loop.create_task(coroutine)
 
 

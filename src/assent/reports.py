@@ -75,5 +75,5 @@ class Reports:
             self._journaled += 1
             data = {"message": report.message, "id": report.id, "fraction": report.fraction}
             self._journal.note(self._session_id, "reported", self._call_id, data)
-        if self._audience:
+        if self._audience.listeners:
             self._audience.tell(report)

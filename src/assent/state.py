@@ -10,8 +10,9 @@ import datetime
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from assent import values
 from assent.errors import AssentError, NotJSON
@@ -25,8 +26,7 @@ _TIME_NAME = re.compile(r"time|date", re.IGNORECASE)
 Formatter = Callable[[Any], str]
 
 
-@dataclass(frozen=True, slots=True)
-class StateMetadata:
+class StateMetadata(msgspec.Struct, frozen=True):
     """What a key means, and how its value is written in a prompt."""
 
     description: str

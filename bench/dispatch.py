@@ -1,0 +1,165 @@
+"""What the door costs: one call as a ratio to a bare function and to pydantic's validate_call, in one run.
+
+    python bench/dispatch.py
+
+Every figure is the best of several rounds, interleaved, so that a busy machine disturbs all of them alike. Ratios can be
+compared between machines; the microseconds beside them cannot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pydantic
+
+import assent
+
+ROUNDS = 7
+ARGUMENTS = {"token": "BTC", "amount": 3}
+SCHEMA = {
+    "description": "A price.",
+    "parameters": [
+        {"name": "token", "type": "string", "description": "which"},
+        {"name": "amount", "type": "number", "description": "how many"},
+    ],
+    "returns": "object",
+}
+
+Case = Callable[[int], Awaitable[float]]
+
+
+async def bare_async(token: str, amount: float) -> dict[str, Any]:
+    return {"token": token, "price": amount}
+
+
+def bare_sync(token: str, amount: float) -> dict[str, Any]:
+    return {"token": token, "price": amount}
+
+
+validated_sync = pydantic.validate_call(bare_sync)
+validated_async = pydantic.validate_call(bare_async)
+
+
+def session() -> assent.Session:
+    registry = assent.ToolRegistry()
+
+    async def asynchronous(args: dict[str, Any], context: Any) -> dict[str, Any]:
+        return {"token": args["token"], "price": args["amount"]}
+
+    def synchronous(args: dict[str, Any], context: Any) -> dict[str, Any]:
+        return {"token": args["token"], "price": args["amount"]}
+
+    async def yes(request: assent.ApprovalRequest) -> assent.UserAction:
+        return assent.UserAction(True, False)
+
+    registry.register("asynchronous", SCHEMA, asynchronous)
+    registry.register("inline", SCHEMA, synchronous, inline=True)
+    registry.register("thread", SCHEMA, synchronous)
+    registry.register("approved", SCHEMA, asynchronous, require_approval=True)
+    return assent.Session(registry, approver=yes)
+
+
+def cases() -> dict[str, tuple[Case, int]]:
+    async def await_bare(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            await bare_async("BTC", 3)
+        return time.perf_counter() - start
+
+    async def call_bare(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            bare_sync("BTC", 3)
+        return time.perf_counter() - start
+
+    async def call_validated(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            validated_sync(**ARGUMENTS)  # type: ignore[arg-type]
+        return time.perf_counter() - start
+
+    async def await_validated(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            await validated_async(**ARGUMENTS)  # type: ignore[arg-type]
+        return time.perf_counter() - start
+
+    async def await_task(count: int) -> float:
+        loop = asyncio.get_running_loop()
+        start = time.perf_counter()
+        for _ in range(count):
+            await loop.create_task(bare_async("BTC", 3))
+        return time.perf_counter() - start
+
+    def through(tool: str) -> Case:
+        async def case(count: int) -> float:
+            door = session()  # a new journal every round: what is measured is the call, not the age of the memory
+            start = time.perf_counter()
+            for _ in range(count):
+                await door.call(tool, ARGUMENTS)
+            return time.perf_counter() - start
+
+        return case
+
+    return {
+        "bare function": (call_bare, 20_000),
+        "bare await": (await_bare, 20_000),
+        "pydantic validate_call, sync": (call_validated, 10_000),
+        "pydantic validate_call, async": (await_validated, 10_000),
+        "a task of its own, nothing else": (await_task, 5_000),
+        "assent, inline sync tool": (through("inline"), 3_000),
+        "assent, async tool": (through("asynchronous"), 3_000),
+        "assent, sync tool in a thread": (through("thread"), 1_000),
+        "assent, approval round and run": (through("approved"), 1_000),
+    }
+
+
+TARGETS = {
+    "assent, async tool": 15.0,
+    "assent, sync tool in a thread": 130.0,
+    "assent, approval round and run": 60.0,
+}
+
+
+async def measure() -> dict[str, float]:
+    best: dict[str, float] = {}
+    everything = cases()
+    for _ in range(ROUNDS):
+        for name, (case, count) in everything.items():
+            best[name] = min(best.get(name, 1e9), await case(count) / count * 1e6)
+    return best
+
+
+def import_time_ms() -> float:
+    """`import assent` and the names of the README's example, in a fresh interpreter, above an empty one."""
+
+    def run(code: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - start
+
+    empty = min(run("pass") for _ in range(5))
+    return (min(run("import assent; assent.Session; assent.ToolRegistry") for _ in range(5)) - empty) * 1000
+
+
+def main() -> None:
+    best = asyncio.run(measure())
+    bare, validated = best["bare await"], best["pydantic validate_call, async"]
+    print(f"Python {platform.python_version()}, {platform.machine()}; best of {ROUNDS} rounds\n")
+    print(f"{'':34}{'µs':>8}{'× bare await':>14}{'× validate_call':>17}{'target µs':>11}")
+    for name, micros in best.items():
+        target = f"{TARGETS[name]:>11.0f}" if name in TARGETS else ""
+        print(f"{name:34}{micros:8.2f}{micros / bare:14.1f}{micros / validated:17.1f}{target}")
+    print(
+        f"\nimport assent, with Session and ToolRegistry: {import_time_ms():.0f} ms above an empty interpreter (target 110)"
+    )
+
+
+if __name__ == "__main__":
+    main()
