@@ -115,6 +115,33 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
     return result
 
 
+def measure(value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> int:
+    """The size of a value in characters and elements, as `plain` counts them; refuses what is too large or too deep."""
+    size = depth = 0
+    level = [value]
+    while level:
+        depth += 1
+        inner: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is str:
+                size += len(item)
+            elif kind is list or kind is dict:
+                if depth > max_depth:
+                    raise NotJSON(f"nested deeper than {max_depth} levels")
+                size += len(item) + 1
+                if kind is dict:
+                    size += sum(map(len, item))
+                    item = item.values()
+                if size > max_size:
+                    break
+                inner += item
+        if size > max_size:
+            raise NotJSON(f"larger than {max_size} characters and elements")
+        level = inner
+    return size
+
+
 def _scalar(value: object) -> Any:
     kind = type(value)
     if kind is int or kind is bool or value is None:
@@ -195,6 +222,10 @@ def number_text(value: int | float) -> str:
     """A number as ECMAScript prints it; integers beyond 2^53 keep every digit."""
     if type(value) is int:
         return str(value)
+    if 1e-4 <= value < 1e16 or -1e16 < value <= -1e-4:
+        # Here Python writes what ECMAScript does, but for a whole number's ".0".
+        shown = repr(value)
+        return shown[:-2] if shown.endswith(".0") else shown
     if value == 0:
         return "0"
     mantissa, _, exponent = repr(abs(value)).partition("e")
@@ -274,6 +305,11 @@ def scalar_text(value: Any) -> str:
 
 def equal(left: Any, right: Any, *, max_size: int = MAX_SIZE) -> bool:
     """Deep equality of JSON values. Booleans are not numbers; the order of keys means nothing."""
+    return compare(left, right, max_size=max_size)[0]
+
+
+def compare(left: Any, right: Any, *, max_size: int = MAX_SIZE) -> tuple[bool, int]:
+    """Deep equality, and how many elements had to be looked at to know."""
     budget = max_size
     waiting = [(left, right)]
     while waiting:
@@ -282,7 +318,7 @@ def equal(left: Any, right: Any, *, max_size: int = MAX_SIZE) -> bool:
         kind, other = type(a), type(b)
         if kind is list or kind is dict:
             if kind is not other or len(a) != len(b):
-                return False
+                return False, max_size - budget
             budget -= len(a)
             if budget < 0:
                 raise NotJSON(f"larger than {max_size} characters and elements")
@@ -291,11 +327,11 @@ def equal(left: Any, right: Any, *, max_size: int = MAX_SIZE) -> bool:
             else:
                 for key, item in a.items():
                     if key not in b:
-                        return False
+                        return False, max_size - budget
                     waiting.append((item, b[key]))
         elif kind is bool or other is bool:
             if a is not b:
-                return False
+                return False, max_size - budget
         elif a != b:
-            return False
-    return True
+            return False, max_size - budget
+    return True, max_size - budget

@@ -1,0 +1,165 @@
+"""Closures for binary operators, fast for the operands that are nearly always met.
+
+They do what operators.py does and leave everything unusual to it: other types, large numbers, zero divisors. They are
+written once, as texts with gaps, for every operator and every kind of operand: a variable that certainly has a value
+(`f[l]`), a constant (`r`), or any expression (`l(f)`, `r(f)`). Only names of this module and operators from a fixed
+list enter the texts; nothing of a script ever does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from assent.script.operators import arithmetic, compare
+from assent.script.runtime import Frame, equality
+from assent.values import MAX_SAFE_INTEGER
+
+Closure = Callable[[Frame], Any]
+Make = Callable[[Any, Any, int], Closure]
+
+# Sums of two numbers below the first, and products of two below the second, are exact and below 2^53.
+_SMALL_SUM = 2**52
+_SMALL_FACTOR = 2**26
+
+_ARITHMETIC = """
+def make(l, r, at):
+    def operate(f):
+        a = {left}
+        b = {right}
+        if type(a) is int:
+            if -{small} < a < {small}:
+                if type(b) is int:
+                    if -{small} < b < {small}{guard}:
+                        return {result}
+                elif type(b) is float{guard}:
+                    v = {result}
+                    if -inf < v < inf:
+                        return v
+        elif type(a) is float:
+            if (type(b) is float or type(b) is int and -{small} < b < {small}){guard}:
+                v = {result}
+                if -inf < v < inf:
+                    return v
+        return arithmetic({operator!r}, a, b, at)
+    return operate
+"""
+_REMAINDER = """
+def make(l, r, at):
+    def operate(f):
+        a = {left}
+        b = {right}
+        if type(a) is int and type(b) is int and 0 <= a <= {safe} and 0 < b <= {safe}:
+            return a % b
+        return arithmetic("%", a, b, at)
+    return operate
+"""
+# With a constant on the right its half of the questions is answered before the script runs.
+_WITH_CONSTANT = """
+def make(l, r, at):
+    small = {bound}
+    def operate(f):
+        a = {left}
+        if type(a) is int:
+            if -small < a < small:
+                return a {operator} r
+        elif type(a) is float:
+            v = a {operator} r
+            if -inf < v < inf:
+                return v
+        return arithmetic({operator!r}, a, r, at)
+    return operate
+"""
+_REMAINDER_OF_CONSTANT = """
+def make(l, r, at):
+    def operate(f):
+        a = {left}
+        if type(a) is int and 0 <= a <= {safe}:
+            return a % r
+        return arithmetic("%", a, r, at)
+    return operate
+"""
+_ORDER = """
+def make(l, r, at):
+    def operate(f):
+        a = {left}
+        b = {right}
+        if (type(a) is int or type(a) is float) and (type(b) is int or type(b) is float):
+            return a {operator} b
+        return compare({operator!r}, a, b, at)
+    return operate
+"""
+_EQUALITY = """
+def make(l, r, at):
+    def operate(f):
+        a = {left}
+        b = {right}
+        t = type(a)
+        if t is type(b) and (t is int or t is str or t is float):
+            return a {operator} b
+        return equality(f, a, b, at) is {answer}
+    return operate
+"""
+
+_LEFT = {"slot": "f[l]", "closure": "l(f)"}
+_RIGHT = {"slot": "f[r]", "closure": "r(f)", "constant": "r"}
+
+
+def _templates() -> dict[tuple[str, str, str], Make]:
+    made: dict[tuple[str, str, str], Make] = {}
+    for left, left_text in _LEFT.items():
+        for right, right_text in _RIGHT.items():
+            for operator in ("+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!="):
+                gaps = {
+                    "left": left_text,
+                    "right": right_text,
+                    "operator": operator,
+                    "safe": MAX_SAFE_INTEGER,
+                    "small": _SMALL_FACTOR if operator == "*" else _SMALL_SUM,
+                    "guard": " and b" if operator == "/" else "",
+                    "result": f"a {operator} b",
+                    "answer": operator == "==",
+                    "bound": f"{MAX_SAFE_INTEGER} // (abs(r) or 1)" if operator == "*" else _SMALL_SUM,
+                }
+                made[operator, left, right] = _fill(_template(operator, right), gaps)
+    return made
+
+
+def _template(operator: str, right: str) -> str:
+    if operator in ("==", "!="):
+        return _EQUALITY
+    if operator in ("<", "<=", ">", ">="):
+        return _ORDER
+    if operator == "%":
+        return _REMAINDER_OF_CONSTANT if right == "constant" else _REMAINDER
+    return _WITH_CONSTANT if right == "constant" else _ARITHMETIC
+
+
+def _fill(template: str, gaps: dict[str, Any]) -> Make:
+    names: dict[str, Any] = {"arithmetic": arithmetic, "compare": compare, "equality": equality, "inf": math.inf}
+    exec(template.format(**gaps), names)
+    make: Make = names["make"]
+    return make
+
+
+_MADE = _templates()
+
+
+def binary(
+    operator: str, left: Closure, left_slot: int | None, right: Closure, right_slot: int | None, constant: Any, at: int
+) -> Closure:
+    """A closure for `left operator right`. A slot is the place of a variable that certainly has a value."""
+    a = ("closure", left) if left_slot is None else ("slot", left_slot)
+    if _fits_constant(operator, constant):
+        return _MADE[operator, a[0], "constant"](a[1], constant, at)
+    b = ("closure", right) if right_slot is None else ("slot", right_slot)
+    return _MADE[operator, a[0], b[0]](a[1], b[1], at)
+
+
+def _fits_constant(operator: str, constant: Any) -> bool:
+    if type(constant) is int:
+        return -_SMALL_FACTOR < constant < _SMALL_FACTOR and (constant > 0 or operator not in ("/", "%"))
+    if type(constant) is float:
+        return 1e-6 < constant < _SMALL_FACTOR and operator != "%"
+    return type(constant) is str and operator in ("==", "!=")

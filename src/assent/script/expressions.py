@@ -1,0 +1,392 @@
+"""From an expression to a closure over a frame.
+
+Only for expressions that need no waiting and do not nest deeply: a closure calls the closures inside it. Those with
+a CALL or NOW, and those nested beyond what the host's stack should carry, are program.py's, which uses the same
+operations one after the other.
+
+The cost of a script is counted here, one for each part of an expression, and so are the words that its literals take,
+since both are known before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from assent.script.binary import binary
+from assent.script.builtins import BUILTINS, PLACEHOLDER, Builtin, missing_key
+from assent.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
+from assent.script.nodes import (
+    Access,
+    Calc,
+    Chain,
+    Expression,
+    Function,
+    Index,
+    ListOf,
+    Literal,
+    Member,
+    Name,
+    ObjectOf,
+    Unary,
+)
+from assent.script.operators import element, is_number, kind_of, member, nearest, negate, not_boolean, sign
+from assent.script.runtime import RUN, UNSET, Frame, Run
+from assent.script.scopes import Scopes
+
+Closure = Callable[[Frame], Any]
+
+# Longer chains run in a loop, so that no chain is deep.
+MAX_NESTED_CHAIN = 6
+# What a list and an object take, in words, before their elements.
+LIST_WORDS = 8
+OBJECT_WORDS = 24
+ENTRY_WORDS = 8
+
+
+class Expressions:
+    """Makes closures for one script, and counts what they cost."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self.cost = 0
+        self.words = 0
+        self.elastic = False
+        """Whether something was compiled whose cost depends on the values it meets."""
+        self._makers: dict[type, Callable[[Any], Closure]] = {
+            Literal: self._literal,
+            Name: self._name,
+            ListOf: self._list,
+            ObjectOf: self._object,
+            Unary: self._unary,
+            Chain: self._chain,
+            Access: self._access,
+            Function: self._function,
+            Calc: self._calc,
+        }
+
+    def closure(self, node: Expression) -> Closure:
+        self.cost += 1
+        return self._makers[type(node)](node)
+
+    def closures(self, nodes: Sequence[Expression]) -> list[Closure]:
+        return [self.closure(node) for node in nodes]
+
+    def sure_slot(self, node: Expression) -> int | None:
+        """The place of a variable that certainly has a value here."""
+        if type(node) is Name:
+            places, sure = self.scopes.find(node.name)
+            if sure and len(places) == 1:
+                return places[0]
+        return None
+
+    def _literal(self, node: Literal) -> Closure:
+        value = node.value
+        return lambda f: value
+
+    def _name(self, node: Name) -> Closure:
+        places, sure = self.scopes.find(node.name)
+        if sure and len(places) == 1:
+            place = places[0]
+            return lambda f: f[place]
+        name, at, scopes = node.name, node.at, self.scopes
+
+        def read(f: Frame) -> Any:
+            for place in places:
+                value = f[place]
+                if value is not UNSET:
+                    return value
+            raise undefined(name, scopes, at)
+
+        return read
+
+    def _list(self, node: ListOf) -> Closure:
+        self.words += LIST_WORDS + len(node.items)
+        items = self.closures(node.items)
+        if len(items) == 2:
+            first, second = items
+            return lambda f: [first(f), second(f)]
+        return lambda f: [item(f) for item in items]
+
+    def _object(self, node: ObjectOf) -> Closure:
+        self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+        entries = list(zip(node.keys, self.closures(node.values), strict=True))
+        if len(entries) == 1:
+            ((key, value),) = entries
+            return lambda f: {key: value(f)}
+        return lambda f: {key: value(f) for key, value in entries}
+
+    def _unary(self, node: Unary) -> Closure:
+        operand = self.closure(node.operand)
+        operator, at = node.operator, node.at
+        if operator == "NOT":
+            return lambda f: negate(operand(f), at)
+        return lambda f: sign(operator, operand(f), at)
+
+    def _chain(self, node: Chain) -> Closure:
+        operators = node.operators
+        if operators[0] == "AND" or operators[0] == "OR":
+            return self._logic(node)
+        self.elastic = self.elastic or operators[0] in ("==", "!=")
+        if len(operators) > MAX_NESTED_CHAIN:
+            return self._long_chain(node)
+        left = self.closure(node.operands[0])
+        left_slot = self.sure_slot(node.operands[0])
+        for operator, operand, at in zip(operators, node.operands[1:], node.operator_ats, strict=True):
+            constant = operand.value if type(operand) is Literal else None
+            left = binary(operator, left, left_slot, self.closure(operand), self.sure_slot(operand), constant, at)
+            left_slot = None
+        return left
+
+    def _long_chain(self, node: Chain) -> Closure:
+        first, *rest = self.closures(node.operands)
+        # Each link works on a frame of its own: the run, the value so far, the next operand.
+        links = [
+            (operand, binary(operator, first, 1, operand, 2, None, at))
+            for operator, operand, at in zip(node.operators, rest, node.operator_ats, strict=True)
+        ]
+
+        def fold(f: Frame) -> Any:
+            value = first(f)
+            for operand, link in links:
+                value = link([f[RUN], value, operand(f)])
+            return value
+
+        return fold
+
+    def _logic(self, node: Chain) -> Closure:
+        first, *rest = self.closures(node.operands)
+        links = list(zip(rest, node.operator_ats, strict=True))
+        operator = node.operators[0]
+        decided = operator == "OR"
+        if len(links) == 1:
+            ((second, at),) = links
+
+            def both(f: Frame) -> Any:
+                value = first(f)
+                if value is decided:
+                    return decided
+                if value is True or value is False:
+                    value = second(f)
+                    if value is True or value is False:
+                        return value
+                    raise not_boolean(operator, "right", value, at)
+                raise not_boolean(operator, "left", value, at)
+
+            return both
+
+        def each(f: Frame) -> Any:
+            value = first(f)
+            if value is not True and value is not False:
+                raise not_boolean(operator, "left", value, links[0][1])
+            for operand, at in links:
+                if value is decided:
+                    return decided
+                value = operand(f)
+                if value is not True and value is not False:
+                    raise not_boolean(operator, "right", value, at)
+            return value
+
+        return each
+
+    def _access(self, node: Access) -> Closure:
+        steps = node.steps
+        first = steps[0]
+        slot = self.sure_slot(node.target)
+        if len(steps) > MAX_NESTED_CHAIN:
+            return self._long_access(node)
+        if slot is not None and type(first) is Member:
+            self.cost += 2
+            reach = _member_of_slot(slot, first.name, first.at)
+            steps = steps[1:]
+        else:
+            reach = self.closure(node.target)
+        for step in steps:
+            reach = self._step(reach, step)
+        return reach
+
+    def _step(self, reach: Closure, step: Member | Index) -> Closure:
+        at = step.at
+        if type(step) is Member:
+            self.cost += 1
+            return _member_of(reach, step.name, at)
+        assert type(step) is Index
+        index = self.closure(step.index)
+        if type(step.index) is Literal and type(step.index.value) is int:
+            return _element_at(reach, step.index.value, at)
+        return lambda f: element(reach(f), index(f), at)
+
+    def _long_access(self, node: Access) -> Closure:
+        target = self.closure(node.target)
+        steps = [self._loose_step(step) for step in node.steps]
+
+        def walk(f: Frame) -> Any:
+            value = target(f)
+            for step in steps:
+                value = step(f, value)
+            return value
+
+        return walk
+
+    def _loose_step(self, step: Member | Index) -> Callable[[Frame, Any], Any]:
+        at = step.at
+        if type(step) is Member:
+            self.cost += 1
+            name = step.name
+            return lambda f, value: member(value, name, at)
+        assert type(step) is Index
+        index = self.closure(step.index)
+        return lambda f, value: element(value, index(f), at)
+
+    def _function(self, node: Function) -> Closure:
+        self.elastic = True
+        problem = wrong_function(node)
+        if problem is not None:
+            return _raise(problem)
+        if node.name == "FORMAT":
+            template, values = node.arguments
+            if type(template) is Literal and type(template.value) is str and type(values) is ObjectOf:
+                return self._template(template.value, values, node.at)
+        body, at = BUILTINS[node.name].body, node.at
+        arguments = self.closures(node.arguments)
+        if len(arguments) == 1:
+            (only,) = arguments
+            return lambda f: body(f[RUN], [only(f)], at)
+        return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
+
+    def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
+        """FORMAT with both halves written out: the template is cut before the script runs."""
+        self.cost += 2
+        self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+        values = self.closures(node.values)
+        pieces: list[str] = []
+        # Which value belongs into which piece.
+        gaps: list[tuple[int, int]] = []
+        end = 0
+        missing: PlacedError | None = None
+        for match in PLACEHOLDER.finditer(template):
+            pieces.append(template[end : match.start()])
+            end = match.end()
+            if match[1] is None:
+                pieces.append(match[0][0])
+            elif match[1] in node.keys:
+                gaps.append((len(pieces), node.keys.index(match[1])))
+                pieces.append("")
+            elif missing is None:
+                missing = missing_key(match[1], node.keys, at)
+        pieces.append(template[end:])
+
+        def fill(f: Frame) -> str:
+            found = [value(f) for value in values]
+            if missing is not None:
+                raise missing
+            run: Run = f[RUN]
+            show = run.show
+            filled = pieces.copy()
+            for gap, number in gaps:
+                value = found[number]
+                filled[gap] = value if type(value) is str else str(value) if type(value) is int else show(value, at)
+            text = "".join(filled)
+            run.string(len(text), at)
+            return text
+
+        return fill
+
+    def _calc(self, node: Calc) -> Closure:
+        self.cost += len(node.text)
+        values = self.closures(node.variables.values)
+        evaluate = calc(node)
+        return lambda f: evaluate(f, [value(f) for value in values])
+
+
+def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:
+    """A CALC as a function of its variables' values."""
+    keys = node.variables.keys
+    formula = Expressions(Scopes(keys)).closure(node.formula)
+    value_ats, at = [value.at for value in node.variables.values], node.formula_at
+
+    def evaluate(f: Frame, values: list[Any]) -> Any:
+        for key, value, value_at in zip(keys, values, value_ats, strict=True):
+            if not is_number(value):
+                raise TypeMismatch(f"CALC takes numbers, and {key} is {kind_of(value)}", value_at)
+        try:
+            return formula([*f[:2], *values])
+        except PlacedError as error:
+            # The formula has places of its own; the script has one for all of it.
+            error.at = at
+            raise
+
+    return evaluate
+
+
+def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
+    """The error for a name without a value."""
+    known = scopes.known()
+    if name in BUILTINS:
+        hint: str | None = f"{name} is a function: {BUILTINS[name].usage}"
+    else:
+        hint = nearest(name, known) or (f"give it a value first: LET {name} = …")
+    return UndefinedVariable(f"{name} has no value", at, hint=hint)
+
+
+def wrong_function(node: Function) -> PlacedError | None:
+    """What is wrong with the name or the number of arguments of a function, known without running it."""
+    builtin = BUILTINS.get(node.name)
+    if builtin is None:
+        near = nearest(node.name, BUILTINS)
+        return UnknownFunction(f"unknown function {node.name}", node.at, hint=near or "tools are called with CALL")
+    count = len(node.arguments)
+    if builtin.least <= count <= builtin.most:
+        return None
+    return WrongArity(f"{node.name} takes {_how_many(builtin)}, not {count}", node.at, hint=f"write {builtin.usage}")
+
+
+def _how_many(builtin: Builtin) -> str:
+    if builtin.least == builtin.most:
+        return {0: "no argument", 1: "1 argument"}.get(builtin.least, f"{builtin.least} arguments")
+    if builtin.most > 10:
+        return f"at least {builtin.least} argument{'s' if builtin.least > 1 else ''}"
+    return f"{builtin.least} to {builtin.most} arguments"
+
+
+def _raise(problem: PlacedError) -> Closure:
+    def refuse(f: Frame) -> Any:
+        raise problem
+
+    return refuse
+
+
+def _member_of_slot(slot: int, name: str, at: int) -> Closure:
+    def reach(f: Frame) -> Any:
+        target = f[slot]
+        if type(target) is dict:
+            try:
+                return target[name]
+            except KeyError:
+                pass
+        return member(target, name, at)
+
+    return reach
+
+
+def _member_of(target_of: Closure, name: str, at: int) -> Closure:
+    def reach(f: Frame) -> Any:
+        target = target_of(f)
+        if type(target) is dict:
+            try:
+                return target[name]
+            except KeyError:
+                pass
+        return member(target, name, at)
+
+    return reach
+
+
+def _element_at(target_of: Closure, index: int, at: int) -> Closure:
+    def reach(f: Frame) -> Any:
+        target = target_of(f)
+        if type(target) is list and index < len(target):
+            return target[index]
+        return element(target, index, at)
+
+    return reach

@@ -1,0 +1,130 @@
+"""The machine that runs a script.
+
+It takes the steps of a program one after the other and waits where one gives something to wait for. It knows nothing of
+tools: what a CALL means is the host's business, and a host that gives plain values makes a run that never waits.
+
+    machine = Machine(parse(text), host)
+    result = await machine.run()
+
+A machine runs once.
+"""
+
+from __future__ import annotations
+
+from asyncio import sleep
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any, Literal
+
+import msgspec
+
+from assent.errors import NotJSON
+from assent.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
+from assent.script.limits import Limits
+from assent.script.nodes import Script
+from assent.script.program import Program
+from assent.script.runtime import FIRST_SLOT, UNSET, Frame, Host, Run
+from assent.values import measure, plain
+
+Status = Literal["done", "failed", "cancelled"]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How a run ended, what it printed, and the variables at its top as they then were."""
+
+    status: Status
+    output: list[str]
+    variables: dict[str, Any]
+    error: PlacedError | None
+
+
+class Machine:
+    """One run of one script."""
+
+    def __init__(
+        self,
+        script: Script,
+        host: Host,
+        variables: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.script = script
+        self.given = variables or {}
+        self._program = Program(script, self.given)
+        self._run = Run(host, limits or Limits())
+
+    @property
+    def output(self) -> list[str]:
+        """The lines printed so far."""
+        return self._run.output
+
+    async def run(self) -> Result:
+        """Run to the end, or to the first error."""
+        program, run = self._program, self._run
+        frame: Frame = [run, [], *[UNSET] * (program.frame_size - FIRST_SLOT)]
+        for name, value in self.given.items():
+            frame[program.slots[name]] = value
+        error: PlacedError | None = None
+        variables: dict[str, Any] = {}
+        run.start()
+        try:
+            run.charge(program.cost, program.words, 0)
+            await self._take_steps(frame)
+        except PlacedError as problem:
+            error = problem
+        except CallFailed as failure:
+            error = failure.at(run.at)
+        try:
+            self._read_variables(frame, variables)
+        except LimitExceeded as problem:
+            # The first thing that went wrong is the one to report.
+            error = error or problem
+        if error is not None:
+            error.locate(self.script.source, self.script.name, "run")
+        status: Status = "done" if error is None else "cancelled" if type(error) is Cancelled else "failed"
+        return Result(status, run.output, variables, error)
+
+    async def _take_steps(self, frame: Frame) -> None:
+        steps = self._program.steps
+        run, stack = self._run, frame[1]
+        end = len(steps)
+        number = 0
+        while number < end:
+            outcome = steps[number](frame)
+            number += 1
+            if outcome is None:
+                continue
+            if type(outcome) is int:
+                if outcome >= 0:
+                    number = outcome
+                else:
+                    number = ~outcome
+                    run.check_clock(0)
+                    await self._breathe()
+                continue
+            before = perf_counter()
+            stack.append(await outcome)
+            run.deadline += perf_counter() - before
+
+    async def _breathe(self) -> None:
+        """Let others have their turn; the time they take is not ours."""
+        before = perf_counter()
+        await sleep(0)
+        self._run.deadline += perf_counter() - before
+
+    def _read_variables(self, frame: Frame, into: dict[str, Any]) -> None:
+        """Copy the variables at the top, within the limits for values that leave a script."""
+        limits = self._run.limits
+        left = limits.value_size
+        into.update(self.given)
+        for name, slot in self._program.slots.items():
+            value = frame[slot]
+            if value is UNSET or (name in self.given and value is self.given[name]):
+                continue
+            into.pop(name, None)
+            try:
+                left -= measure(value, max_depth=limits.value_depth, max_size=left)
+                into[name] = plain(value, max_depth=limits.value_depth, max_size=limits.value_size)
+            except NotJSON as problem:
+                at = self._program.last_let.get(name, 0)
+                raise LimitExceeded(f"the variables left at the end: {name} is {problem.fact}", at) from None

@@ -1,0 +1,207 @@
+"""The tree of a script: frozen, and flat where the text is flat.
+
+`a + b - c` is one Chain and `a.b[0].c` is one Access, however long, so the height of a tree is bounded by the nesting
+of its text. `at` is the index of the token to blame: see lexer.py. Parentheses leave no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import msgspec
+
+
+class Literal(msgspec.Struct, frozen=True, gc=False):
+    """A number, string, boolean or null."""
+
+    at: int
+    value: str | int | float | bool | None
+
+
+class Name(msgspec.Struct, frozen=True, gc=False):
+    """A variable that is read."""
+
+    at: int
+    name: str
+
+
+class ListOf(msgspec.Struct, frozen=True, gc=False):
+    """`[a, b]`."""
+
+    at: int
+    items: tuple[Expression, ...]
+
+
+class ObjectOf(msgspec.Struct, frozen=True, gc=False):
+    """`{key: a}`. The keys are distinct."""
+
+    at: int
+    keys: tuple[str, ...]
+    key_ats: tuple[int, ...]
+    values: tuple[Expression, ...]
+
+
+class Unary(msgspec.Struct, frozen=True, gc=False):
+    """`NOT a`, `-a`, `+a`."""
+
+    at: int
+    operator: str
+    operand: Expression
+
+
+class Chain(msgspec.Struct, frozen=True, gc=False):
+    """Operands joined from left to right by operators of one level; `at` is where the first operand begins."""
+
+    at: int
+    operands: tuple[Expression, ...]
+    operators: tuple[str, ...]
+    operator_ats: tuple[int, ...]
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """`.name`, a step of an Access."""
+
+    at: int
+    name: str
+
+
+class Index(msgspec.Struct, frozen=True, gc=False):
+    """`[a]`, a step of an Access; `at` is where the index begins."""
+
+    at: int
+    index: Expression
+
+
+class Access(msgspec.Struct, frozen=True, gc=False):
+    """A value and the way into it."""
+
+    at: int
+    target: Expression
+    steps: tuple[Member | Index, ...]
+
+
+class Function(msgspec.Struct, frozen=True, gc=False):
+    """`NAME(a, b)`, a built-in function."""
+
+    at: int
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """`CALL tool { name: a }`; `at` is the tool's name and `site` the number of the CALL in the text."""
+
+    at: int
+    tool: str
+    site: int
+    keys: tuple[str, ...]
+    key_ats: tuple[int, ...]
+    values: tuple[Expression, ...]
+
+
+class Calc(msgspec.Struct, frozen=True, gc=False):
+    """`CALC { formula: "…", vars: {…} }`. The places inside the formula are those of its own text."""
+
+    at: int
+    formula_at: int
+    text: str
+    formula: Expression
+    variables: ObjectOf
+
+
+Expression: TypeAlias = Literal | Name | ListOf | ObjectOf | Unary | Chain | Access | Function | Call | Calc
+
+
+class Let(msgspec.Struct, frozen=True, gc=False):
+    """`LET name = a`; `at` is the name. `suspends` says whether a CALL or NOW is inside."""
+
+    at: int
+    name: str
+    value: Expression
+    suspends: bool
+
+
+class Set(msgspec.Struct, frozen=True, gc=False):
+    """`SET name = a`; `at` is the name."""
+
+    at: int
+    name: str
+    value: Expression
+    suspends: bool
+
+
+class Do(msgspec.Struct, frozen=True, gc=False):
+    """An expression as a statement."""
+
+    at: int
+    value: Expression
+    suspends: bool
+
+
+class If(msgspec.Struct, frozen=True, gc=False):
+    """`IF a THEN … ELSE … END`; `otherwise` is None without an ELSE."""
+
+    at: int
+    condition: Expression
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] | None
+    suspends: bool
+    """Whether the condition suspends; the blocks say so for themselves."""
+
+
+class For(msgspec.Struct, frozen=True, gc=False):
+    """`FOR name IN a DO … END`."""
+
+    at: int
+    name_at: int
+    name: str
+    items: Expression
+    body: tuple[Statement, ...]
+    suspends: bool
+    """Whether the list suspends; the body says so for itself."""
+
+
+Statement: TypeAlias = Let | Set | Do | If | For
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A text that parses, and its tree."""
+
+    source: str
+    name: str | None
+    body: tuple[Statement, ...]
+    depth: int
+    """How deep the text nests: brackets, unary operators and blocks."""
+    sites: int
+    """How many CALLs stand in the text."""
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside one, in the order in which they are evaluated."""
+    match node:
+        case ListOf():
+            return node.items
+        case ObjectOf() | Call():
+            return node.values
+        case Unary():
+            return (node.operand,)
+        case Chain():
+            return node.operands
+        case Access():
+            return (node.target, *(step.index for step in node.steps if isinstance(step, Index)))
+        case Function():
+            return node.arguments
+        case Calc():
+            return (node.variables,)
+        case _:
+            return ()
+
+
+def inside(node: Expression) -> Iterator[Expression]:
+    """An expression and everything inside it, in the order of the text, without recursion."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(children(current)))

@@ -1,0 +1,490 @@
+"""From tokens to a tree, without recursion.
+
+Statements keep a stack of the blocks that are open; an expression keeps a stack of what waits for the operand being
+read: unary operators, chains of binary operators, and brackets. When an operand is complete, everything on the stack
+that binds tighter than the next token is folded into it. No text, however deep, can reach the host's stack: nesting is
+counted, and stops at a named limit.
+
+The words for what went wrong are in mistakes.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+from assent.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
+from assent.script.lexer import DIGITS, KEYWORDS, NAME_START, cut, is_name, is_string, read_number, read_string
+from assent.script.mistakes import never_closed, unexpected
+from assent.script.nodes import (
+    Access,
+    Calc,
+    Call,
+    Chain,
+    Do,
+    Expression,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    ListOf,
+    Literal,
+    Member,
+    Name,
+    ObjectOf,
+    Script,
+    Set,
+    Statement,
+    Unary,
+    inside,
+)
+
+# A script promises that 500 levels work. Some room above it, and equal to the depth of the values it can build.
+MAX_NESTING = 600
+# A formula is one line of arithmetic; it is evaluated by recursion, so its depth stays far below the host's.
+MAX_FORMULA_NESTING = 30
+# A model writes some kilobytes. A megabyte of text is a mistake or an attack, and parsing it takes about a second.
+MAX_SOURCE = 1_000_000
+
+# What binds tighter has the higher level. Brackets wait at level 0, unary operators bind tightest.
+LEVELS = {
+    "OR": 1,
+    "AND": 2,
+    "==": 3,
+    "!=": 3,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+    "%": 6,
+}
+UNARY_LEVEL = 7
+BRACKET_LEVEL = 0
+
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_CLOSING = {"(": ")", "[": "]", "{": "}", "function": ")", "index": "]", "call": "}", "calc": "}"}
+
+
+def parse(source: str, *, name: str | None = None) -> Script:
+    """Read a script. Raises the first error of the text, with its place."""
+    if len(source) > MAX_SOURCE:
+        # Not one token of it is read, so the place is the beginning.
+        problem = LimitExceeded(f"the script is longer than {MAX_SOURCE} characters")
+        raise problem.locate(source[:MAX_SOURCE], name, "parse")
+    try:
+        return _Parser(source, name, MAX_NESTING).script()
+    except PlacedError as error:
+        raise error.locate(source, name, "parse") from None
+
+
+class _Waiting:
+    """A unary operator, a chain or a bracket that waits for the operand being read."""
+
+    __slots__ = ("at", "items", "keys", "kind", "level", "operator_ats", "operators", "site", "steps", "target")
+
+    def __init__(self, level: int, kind: str, at: int) -> None:
+        self.level = level
+        self.kind = kind
+        self.at = at
+        self.items: list[Expression] = []
+        self.keys: dict[str, int] = {}
+        """Keys, in order, with the tokens they stand at."""
+        self.operators: list[str] = []
+        self.operator_ats: list[int] = []
+        self.site = 0
+        """For a CALL, its number in the text."""
+        self.target: Expression | None = None
+        self.steps: list[Member | Index] = []
+        """For an index, what it leads into and the way so far."""
+
+
+class _Block:
+    """An IF or FOR whose END has not come yet."""
+
+    __slots__ = ("at", "head", "kind", "name", "name_at", "outer", "suspends", "then")
+
+    def __init__(self, kind: str, at: int, head: Expression, suspends: bool, outer: list[Statement]) -> None:
+        self.kind = kind
+        self.at = at
+        self.head = head
+        self.suspends = suspends
+        self.outer = outer
+        self.name = ""
+        self.name_at = 0
+        self.then: tuple[Statement, ...] | None = None
+
+
+class _Parser:
+    def __init__(self, source: str, name: str | None, max_nesting: int) -> None:
+        self.source = source
+        self.name = name
+        self.tokens = cut(source)
+        self.i = 0
+        self.wanted = ""
+        """What the text owes us at this point, for the error."""
+        self.max_nesting = max_nesting
+        self.depth = 0
+        self.deepest = 0
+        self.sites = 0
+        self.suspensions = 0
+        """CALLs and NOWs so far: a statement during which the number grew suspends."""
+
+    # Statements.
+
+    def script(self) -> Script:
+        tokens = self.tokens
+        body: list[Statement] = []
+        blocks: list[_Block] = []
+        while True:
+            token = tokens[self.i]
+            if token == "LET" or token == "SET":
+                body.append(self.assignment(token))
+            elif token == "IF" or token == "FOR":
+                blocks.append(self.open_block(token, body))
+                body = []
+            elif token == "END" and blocks:
+                self.i += 1
+                self.depth -= 1
+                block = blocks.pop()
+                statement = _close_block(block, tuple(body))
+                body = block.outer
+                body.append(statement)
+            elif token == "ELSE" and blocks and blocks[-1].kind == "IF" and blocks[-1].then is None:
+                self.i += 1
+                blocks[-1].then = tuple(body)
+                body = []
+            elif token == "":
+                if blocks:
+                    raise never_closed(blocks[-1].kind, blocks[-1].at)
+                return Script(self.source, self.name, tuple(body), self.deepest, self.sites)
+            else:
+                at, before = self.i, self.suspensions
+                if blocks and token.upper() in ("ELSEIF", "ELIF", "ELSIF"):
+                    raise self.unexpected(at, "a statement")
+                body.append(Do(at, self.expression("a statement"), self.suspensions != before))
+
+    def assignment(self, keyword: str) -> Let | Set:
+        at = self.i + 1
+        name = self.tokens[at]
+        if not is_name(name) or name in KEYWORDS:
+            raise self.unexpected(at, f"a variable name after {keyword}")
+        self.i = at + 1
+        self.expect("=", f"= after {keyword} {name}")
+        before = self.suspensions
+        value = self.expression("a value")
+        return (Let if keyword == "LET" else Set)(at, name, value, self.suspensions != before)
+
+    def open_block(self, keyword: str, outer: list[Statement]) -> _Block:
+        at = self.i
+        self.i += 1
+        name, name_at = "", self.i
+        if keyword == "FOR":
+            name = self.tokens[name_at]
+            if not is_name(name) or name in KEYWORDS:
+                raise self.unexpected(name_at, "a variable name after FOR")
+            self.i += 1
+            self.expect("IN", f"IN after FOR {name}")
+        before = self.suspensions
+        head = self.expression("a condition" if keyword == "IF" else "a list")
+        if keyword == "IF":
+            self.expect("THEN", "THEN after the condition of IF")
+        else:
+            self.expect("DO", "DO after the list of FOR")
+        self.go_deeper(at)
+        block = _Block(keyword, at, head, self.suspensions != before, outer)
+        block.name, block.name_at = name, name_at
+        return block
+
+    def expect(self, token: str, wanted: str) -> None:
+        if self.tokens[self.i] != token:
+            raise self.unexpected(self.i, wanted)
+        self.i += 1
+
+    def go_deeper(self, at: int) -> None:
+        self.depth += 1
+        if self.depth > self.deepest:
+            self.deepest = self.depth
+            if self.depth > self.max_nesting:
+                raise LimitExceeded(
+                    f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
+                )
+
+    def unexpected(self, at: int, wanted: str) -> PlacedError:
+        return unexpected(self.tokens, at, wanted)
+
+    # Expressions.
+
+    def expression(self, wanted: str) -> Expression:
+        """Read one expression from here on."""
+        self.wanted = wanted
+        waiting: list[_Waiting] = []
+        while True:
+            operand = self.operand(waiting)
+            if operand is not None:
+                whole = self.follow(operand, waiting)
+                if whole is not None:
+                    return whole
+
+    def operand(self, waiting: list[_Waiting]) -> Expression | None:
+        """Read an operand, or put on the stack what now waits for one, and give None."""
+        tokens = self.tokens
+        at = self.i
+        token = tokens[at]
+        first = token[:1]
+        self.i = at + 1
+        if first in NAME_START and token not in KEYWORDS:
+            if tokens[at + 1] != "(":
+                return Name(at, token)
+            self.i = at + 2
+            if token == "NOW":
+                self.suspensions += 1
+            return self.open("function", at, waiting)
+        if first in DIGITS:
+            return Literal(at, self.number(at))
+        if first == '"' and len(token) > 1:
+            return Literal(at, self.string(at))
+        if token == "(" or token == "[" or token == "{":
+            return self.open(token, at, waiting)
+        if token == "-" or token == "NOT" or token == "+":
+            self.go_deeper(at)
+            waiting.append(_Waiting(UNARY_LEVEL, token, at))
+            self.wanted = f"a value after {token}"
+            return None
+        if token in _CONSTANTS:
+            return Literal(at, _CONSTANTS[token])
+        if token == "CALL":
+            return self.open_call(at + 1, waiting)
+        if token == "CALC":
+            return self.open_calc(at, waiting)
+        raise self.unexpected(at, self.wanted)
+
+    def follow(self, operand: Expression, waiting: list[_Waiting]) -> Expression | None:
+        """Read what comes after an operand; gives the whole expression, or None where another operand is due."""
+        tokens = self.tokens
+        steps: list[Member | Index] | None = None
+        while True:
+            token = tokens[self.i]
+            if token == "." or token == "[":
+                if steps is None:
+                    operand, steps = _way_into(operand)
+                self.i += 1
+                if token == ".":
+                    if not is_name(tokens[self.i]):
+                        raise self.unexpected(self.i, "a name after .")
+                    steps.append(Member(self.i, tokens[self.i]))
+                    self.i += 1
+                    continue
+                self.go_deeper(self.i)
+                bracket = _Waiting(BRACKET_LEVEL, "index", self.i)
+                bracket.target, bracket.steps = operand, steps
+                waiting.append(bracket)
+                self.wanted = "an index after ["
+                return None
+            if steps is not None:
+                operand = Access(operand.at, operand, tuple(steps))
+                steps = None
+
+            level = LEVELS.get(token, BRACKET_LEVEL)
+            while waiting and waiting[-1].level > level:
+                operand = self.fold(waiting.pop(), operand)
+            if level:
+                self.join(operand, level, waiting)
+                return None
+
+            # No operator follows: the innermost bracket goes on or closes, or the expression is over.
+            if not waiting:
+                return operand
+            bracket = waiting[-1]
+            if bracket.kind == "(":
+                self.expect(")", "an operator or )")
+                self.leave(waiting)
+            elif bracket.kind == "index":
+                self.expect("]", "an operator or ]")
+                self.leave(waiting)
+                assert bracket.target is not None
+                steps = bracket.steps
+                steps.append(Index(bracket.at, operand))
+                operand = bracket.target
+            else:
+                bracket.items.append(operand)
+                closing = _CLOSING[bracket.kind]
+                if token == ",":
+                    self.i += 1
+                elif token != closing:
+                    raise self.unexpected(self.i, f"an operator, a comma or {closing}")
+                closed = self.close_or_go_on(bracket, waiting)
+                if closed is None:
+                    return None
+                operand = closed
+
+    def join(self, operand: Expression, level: int, waiting: list[_Waiting]) -> None:
+        """Make an operand part of the chain of its operator's level."""
+        operator = self.tokens[self.i]
+        if waiting and waiting[-1].level == level:
+            chain = waiting[-1]
+        else:
+            chain = _Waiting(level, operator, operand.at)
+            waiting.append(chain)
+        chain.items.append(operand)
+        chain.operators.append(operator)
+        chain.operator_ats.append(self.i)
+        self.wanted = f"a value after {operator}"
+        self.i += 1
+
+    def fold(self, waiting: _Waiting, operand: Expression) -> Expression:
+        """Give a unary operator or a chain the last operand it waited for."""
+        if waiting.level == UNARY_LEVEL:
+            self.depth -= 1
+            return Unary(waiting.at, waiting.kind, operand)
+        waiting.items.append(operand)
+        return Chain(waiting.at, tuple(waiting.items), tuple(waiting.operators), tuple(waiting.operator_ats))
+
+    def open(self, kind: str, at: int, waiting: list[_Waiting]) -> Expression | None:
+        """Open a bracket; gives its value at once when nothing is inside."""
+        self.go_deeper(at)
+        bracket = _Waiting(BRACKET_LEVEL, kind, at)
+        waiting.append(bracket)
+        if kind == "(":
+            self.wanted = "a value after ("
+            return None
+        if kind == "call":
+            bracket.site = self.sites
+            self.sites += 1
+        return self.close_or_go_on(bracket, waiting)
+
+    def close_or_go_on(self, bracket: _Waiting, waiting: list[_Waiting]) -> Expression | None:
+        """At the start of an item: close the bracket if it ends here, else read the item's key, if it has keys."""
+        closing = _CLOSING[bracket.kind]
+        if self.tokens[self.i] == closing:
+            self.i += 1
+            self.leave(waiting)
+            return self.close(bracket)
+        if closing == "}":
+            self.key(bracket)
+        elif self.tokens[self.i - 1] == ",":
+            self.wanted = f"a value or {closing} after the comma"
+        else:
+            self.wanted = f"a value or {closing}"
+        return None
+
+    def close(self, bracket: _Waiting) -> Expression:
+        at, items = bracket.at, tuple(bracket.items)
+        kind = bracket.kind
+        if kind == "function":
+            return Function(at, self.tokens[at], items)
+        if kind == "[":
+            return ListOf(at, items)
+        keys, key_ats = tuple(bracket.keys), tuple(bracket.keys.values())
+        if kind == "{":
+            return ObjectOf(at, keys, key_ats, items)
+        if kind == "call":
+            return Call(at, self.tokens[at], bracket.site, keys, key_ats, items)
+        return self.close_calc(at, ObjectOf(at, keys, key_ats, items))
+
+    def leave(self, waiting: list[_Waiting]) -> None:
+        waiting.pop()
+        self.depth -= 1
+
+    def key(self, bracket: _Waiting) -> None:
+        at = self.i
+        token = self.tokens[at]
+        if is_name(token):
+            key = token
+        elif is_string(token) and bracket.kind != "call":
+            key = self.string(at)
+        elif bracket.kind == "call":
+            raise self.unexpected(at, "an argument's name or }")
+        else:
+            raise self.unexpected(at, "a key or }")
+        if key in bracket.keys:
+            raise DuplicateKey(f"{key} is given twice", at, hint="keep one of the two")
+        bracket.keys[key] = at
+        self.i += 1
+        self.expect(":", f": after {key}")
+        self.wanted = f"a value after {key}:"
+
+    def open_call(self, at: int, waiting: list[_Waiting]) -> Expression | None:
+        name = self.tokens[at]
+        if not is_name(name) or name in KEYWORDS:
+            raise self.unexpected(at, "a tool's name after CALL")
+        self.i = at + 1
+        self.expect("{", f"{{ after CALL {name}")
+        self.suspensions += 1
+        return self.open("call", at, waiting)
+
+    def open_calc(self, at: int, waiting: list[_Waiting]) -> Expression | None:
+        wanted = 'CALC { formula: "…", vars: {…} }'
+        for token in ("{", "formula", ":"):
+            self.expect(token, wanted)
+        if not is_string(self.tokens[self.i]):
+            raise self.unexpected(self.i, wanted)
+        self.i += 1
+        for token in (",", "vars", ":", "{"):
+            self.expect(token, wanted)
+        return self.open("calc", at, waiting)
+
+    def close_calc(self, at: int, variables: ObjectOf) -> Calc:
+        if self.tokens[self.i] == ",":
+            self.i += 1
+        self.expect("}", "} at the end of CALC")
+        formula_at = at + 4
+        text = self.string(formula_at)
+        return Calc(at, formula_at, text, _parse_formula(text, formula_at), variables)
+
+    def number(self, at: int) -> int | float:
+        value = read_number(self.tokens[at])
+        if value == math.inf:
+            raise NumberRange("the number is too large for a double", at)
+        return value
+
+    def string(self, at: int) -> str:
+        try:
+            return read_string(self.tokens[at])
+        except ValueError as problem:
+            raise LexError(str(problem), at) from None
+
+
+def _way_into(operand: Expression) -> tuple[Expression, list[Member | Index]]:
+    """What an access begins with; `(a.b).c` is the same as `a.b.c`."""
+    if type(operand) is Access:
+        return operand.target, list(operand.steps)
+    return operand, []
+
+
+def _close_block(block: _Block, body: tuple[Statement, ...]) -> If | For:
+    if block.kind == "FOR":
+        return For(block.at, block.name_at, block.name, block.head, body, block.suspends)
+    if block.then is None:
+        return If(block.at, block.head, body, None, block.suspends)
+    return If(block.at, block.head, block.then, body, block.suspends)
+
+
+def _parse_formula(text: str, at: int) -> Expression:
+    """Read the formula of a CALC: numbers, names, and arithmetic between them."""
+    parser = _Parser(text, None, MAX_FORMULA_NESTING)
+    try:
+        formula = parser.expression("a formula")
+        if parser.tokens[parser.i] != "":
+            raise parser.unexpected(parser.i, "an operator or the end of the formula")
+    except PlacedError as error:
+        error.fact = f"in the formula: {error.fact}"
+        error.at = at
+        raise
+    for node in inside(formula):
+        arithmetic = (
+            (type(node) is Literal and type(node.value) in (int, float))
+            or type(node) is Name
+            or (type(node) is Unary and node.operator != "NOT")
+            or (type(node) is Chain and LEVELS[node.operators[0]] >= LEVELS["+"])
+        )
+        if not arithmetic:
+            raise ParseError(
+                "a formula holds numbers, names, parentheses and + - * / % only",
+                at,
+                hint="write anything else as an ordinary expression, outside CALC",
+            )
+    return formula

@@ -1,0 +1,64 @@
+"""Which variable a name means, decided once, before the script runs.
+
+Every LET in a block gets a place in the frame. IF bodies share the scope around them; each FOR has a scope of its own,
+fresh in every iteration. Reading the text from top to bottom, a name is *sure* in a scope once a LET there has
+certainly happened, and *possible* when the LET stands in a branch. A name means the innermost scope where it is sure,
+unless a scope further inside, where it is possible, turns out to have it: only then is there a question at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assent.script.runtime import FIRST_SLOT
+
+
+class Scope:
+    """The names of the top of a script, or of one iteration of a FOR."""
+
+    __slots__ = ("asked", "slots", "sure")
+
+    def __init__(self) -> None:
+        self.slots: dict[str, int] = {}
+        self.sure: set[str] = set()
+        self.asked: set[int] = set()
+        """Places that somebody looks into without knowing: a FOR empties these before each iteration."""
+
+
+class Scopes:
+    """The scopes around the place being compiled, the innermost last."""
+
+    def __init__(self, given: Iterable[str]) -> None:
+        self.size = FIRST_SLOT
+        self.stack: list[Scope] = [Scope()]
+        for name in given:
+            self.define(name)
+
+    def define(self, name: str) -> int:
+        """A LET: the name has a value in the innermost scope from here on."""
+        scope = self.stack[-1]
+        scope.sure.add(name)
+        slot = scope.slots.get(name)
+        if slot is None:
+            slot = scope.slots[name] = self.size
+            self.size += 1
+        return slot
+
+    def find(self, name: str) -> tuple[tuple[int, ...], bool]:
+        """The places where the variable may be, innermost first, and whether the last of them surely has it."""
+        scope = self.stack[-1]
+        if name in scope.sure:
+            return (scope.slots[name],), True
+        places = []
+        for scope in reversed(self.stack):
+            slot = scope.slots.get(name)
+            if slot is not None:
+                places.append(slot)
+                if name in scope.sure:
+                    return tuple(places), True
+                scope.asked.add(slot)
+        return tuple(places), False
+
+    def known(self) -> set[str]:
+        """Every name that has a place here, for hints."""
+        return {name for scope in self.stack for name in scope.slots}

@@ -1,0 +1,88 @@
+"""A host for scripts in tests: a handful of tools that need nobody's consent."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+from assent.script import CallFailed, Machine, Result, Site, parse
+from assent.script.limits import Limits
+
+
+def echo(**arguments: Any) -> Any:
+    return arguments
+
+
+def add(a: Any, b: Any) -> Any:
+    for number in (a, b):
+        if type(number) not in (int, float):
+            raise CallFailed("ToolArgument", "add takes two numbers")
+    return a + b
+
+
+def fail() -> Any:
+    raise CallFailed("ToolExecution", "boom")
+
+
+def nothing() -> None:
+    return None
+
+
+def list_up(n: Any) -> Any:
+    return list(range(int(n)))
+
+
+def mutate(list: Any) -> Any:
+    list.append(99)
+    return len(list)
+
+
+TOOLS: dict[str, Callable[..., Any]] = {
+    "echo": echo, "add": add, "fail": fail, "nothing": nothing, "list": list_up, "mutate": mutate,
+}  # fmt: skip
+
+
+class TestHost:
+    """Answers CALLs from a table of Python functions, and remembers what was asked, in order."""
+
+    __test__ = False
+
+    def __init__(self, tools: dict[str, Callable[..., Any]] | None = None, *, waits: bool = False) -> None:
+        self.tools = TOOLS if tools is None else tools
+        self.waits = waits
+        self.lines: list[str] = []
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.sites: list[Site] = []
+        self.clock = 1_700_000_000_000
+
+    def lookup(self, name: str) -> Callable[[dict[str, Any], Site], Any]:
+        if name not in self.tools:
+            raise CallFailed("ToolNotFound", f"unknown tool {name}")
+        tool = self.tools[name]
+
+        def carry_out(arguments: dict[str, Any], site: Site) -> Any:
+            given = deepcopy(arguments)
+            self.calls.append((name, deepcopy(given)))
+            self.sites.append(site)
+            try:
+                return tool(**given)
+            except TypeError as problem:
+                raise CallFailed("ToolArgument", str(problem)) from None
+
+        async def carry_out_later(arguments: dict[str, Any], site: Site) -> Any:
+            return carry_out(arguments, site)
+
+        return carry_out_later if self.waits else carry_out
+
+    def now(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def printed(self, line: str) -> None:
+        self.lines.append(line)
+
+
+async def run(
+    text: str, host: TestHost | None = None, variables: dict[str, Any] | None = None, limits: Limits | None = None
+) -> Result:
+    """Parse and run a text; an error of the text is raised, one of the run is in the result."""
+    return await Machine(parse(text), host or TestHost(), variables, limits).run()
