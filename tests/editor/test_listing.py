@@ -12,7 +12,13 @@ from assent.editor.listing import list_project
 from assent.editor.project import ProjectEditor
 from requirements import requirement
 
-FILES = ["a.py", "b.log", "build/out.o", "build/keep/c.py", "src/a.py", "src/b.log", "src/build/x", "src/deep/b.log"]
+FILES = ["a.py", "b.log", "!odd", "[b", "build/out.o", "build/keep/c.py", "src/a.py", "src/b.log", "src/build/x"]
+FILES += ["src/deep/b.log"]
+NAMES = ["*.log", "build", "*", "?.log", "a**", "*b*l*g", "b\\.log", "\\!odd", "a.py ", "", "#comment", "\\"]
+FOLDERS = ["build/", "keep/", "**/build/", "src/**/", "/build", "**/deep", "deep/**", "src/*", "src/d*p", "/**"]
+BACK = ["!b.log", "!build/", "!src/a.py", "!*.py", "!/src/", "!**/a.py"]
+SETS = ["[ab].py", "[!a].py", "[[:alpha:]].*", "[b", "[a-]*", "[]b]*", "[^[:punct:]]*"]
+DEEP = ["src/**/b.log", "**/*.o", "**", "src/**/deep/**/b.log"]
 
 
 def git(folder: Path, *arguments: str) -> list[str]:
@@ -28,28 +34,7 @@ def make(folder: Path, files: dict[str, str]) -> None:
         (folder / path).write_text(text)
 
 
-PATTERNS = [
-    r"*.log",
-    r"!b.log",
-    r"build/",
-    r"/build",
-    r"build",
-    r"!build/",
-    r"src/*",
-    r"!src/a.py",
-    r"**/deep",
-    r"deep/**",
-    r"*",
-    r"!*.py",
-    r"[ab].py",
-    r"?.log",
-    r"src/**/b.log",
-    r"!/src/",
-    r"\!odd",
-    r"keep/",
-    r"#comment",
-]
-patterns = st.lists(st.sampled_from([*PATTERNS, "", "a.py "]), max_size=5)
+patterns = st.lists(st.sampled_from([*NAMES, *FOLDERS, *BACK, *SETS, *DEEP]), max_size=5)
 
 
 @requirement("EDIT-1")
@@ -122,3 +107,10 @@ def test_a_gitignore_that_is_no_text_is_not_obeyed(tmp_path: Path):
     (tmp_path / "project" / ".gitignore").unlink()
     (tmp_path / "project" / ".gitignore").write_bytes(b"*.txt\n\0\xff")
     assert ProjectEditor(tmp_path / "project").get_all_files() == [".gitignore", "a.txt"]
+
+
+def test_a_hostile_pattern_does_not_hold_the_listing_up(tmp_path: Path):
+    """A .gitignore comes with the project. Tried in every way, these would take longer than the sun has left."""
+    deep = "/".join(["a"] * 60)
+    make(tmp_path, {".gitignore": "*a" * 100 + "*b\n" + "**/a/" * 30 + "**/b\n", "a" * 250: "", f"{deep}/c": ""})
+    assert ProjectEditor(tmp_path).get_all_files() == sorted([".gitignore", "a" * 250, f"{deep}/c"])

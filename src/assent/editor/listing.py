@@ -8,10 +8,10 @@ not read, so a user's global ignore file does not count.
 from __future__ import annotations
 
 import msgspec
-from pathspec import GitIgnoreSpec
 
 from assent.editor.encoding import decode
 from assent.editor.folder import Folder, join
+from assent.editor.gitignore import Rule, decide, parse_rules
 from assent.editor.paths import name_problem
 from assent.errors import EditError
 
@@ -32,45 +32,40 @@ def list_project(folder: Folder, *, limit: int = MAX_LISTED_FILES) -> Listing:
     """Walk the project once. Names that no path may hold, links and special files are not part of it."""
     folders: list[str] = []
     files: list[str] = []
-    rules: dict[str, GitIgnoreSpec] = {}
+    rules: dict[str, list[Rule]] = {}
 
     def enter(path: str) -> bool:
-        return not _ignored(path + "/", rules)
+        return not _ignored(path, rules, is_folder=True)
 
     for path, _, names in folder.walk(enter):
         if path:
             folders.append(path)
-        if ".gitignore" in names and (spec := _read_rules(folder, join(path, ".gitignore"))):
-            rules[path] = spec
+        if ".gitignore" in names and (read := _read_rules(folder, join(path, ".gitignore"))):
+            rules[path] = read
         for name in names:
             file = join(path, name)
-            if name_problem(name) is None and not _ignored(file, rules):
+            if name_problem(name) is None and not _ignored(file, rules, is_folder=False):
                 files.append(file)
         if len(files) + len(folders) > limit:
             return Listing(sorted(folders), sorted(files)[:limit], cut=True)
     return Listing(sorted(folders), sorted(files), cut=False)
 
 
-def _read_rules(folder: Folder, path: str) -> GitIgnoreSpec | None:
+def _read_rules(folder: Folder, path: str) -> list[Rule]:
     try:
-        text = decode(folder.read(path) or b"")
+        return parse_rules(decode(folder.read(path) or b"") or "")
     except EditError:
-        return None
-    try:
-        return GitIgnoreSpec.from_lines((text or "").split("\n"))
-    except ValueError:
-        # A pattern that means nothing to git either; the file is then no help, and listing more is the safe side.
-        return None
+        # A link, or larger than any such file: no rules, and listing more is the safe side.
+        return []
 
 
-def _ignored(path: str, rules: dict[str, GitIgnoreSpec]) -> bool:
-    """Whether the innermost rules that say anything about the path say that it is ignored."""
-    folder = path.rstrip("/")
+def _ignored(path: str, rules: dict[str, list[Rule]], *, is_folder: bool) -> bool:
+    """Whether the innermost file that says anything about the path says that it is ignored."""
+    folder = path
     while folder:
         folder = folder.rpartition("/")[0]
         if folder in rules:
-            below = path[len(folder) + 1 :] if folder else path
-            decision = rules[folder].check_file(below).include
+            decision = decide(rules[folder], path[len(folder) + 1 :] if folder else path, is_folder=is_folder)
             if decision is not None:
                 return decision
     return False
