@@ -274,6 +274,9 @@ class Door:
     async def _edited(self, tool: Tool, call: Call, consent: Consent) -> tuple[Call, Consent] | Reask:
         """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
         given = consent.action.arguments
+        if why := await self._flaw(tool, consent):
+            # An edit cannot make up for an answer that belongs to another request, or that came too late.
+            return Reask(why, values.decode(call.arguments), consent.request.author)
         try:
             arguments = tool.validate(given)
         except ArgumentsError as problem:
@@ -291,7 +294,8 @@ class Door:
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
         await self.journal.asked(request)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
-        await self.journal.answered(request, ALLOWED, sealed)
+        if not await self.journal.answered(request, ALLOWED, sealed):
+            return Reask("somebody else answered while you edited", given, "person")
         return call, Consent(request, ALLOWED, sealed, consent.approval)
 
     async def _flaw(self, tool: Tool, consent: Consent) -> str | None:
