@@ -113,36 +113,49 @@ class Door:
         """Live the whole life of one tool call. Scripts and MCP clients come through here too."""
         problem: str | None = None
         author: Author = "model"
-        for _ in range(self.limits.times_asked):
-            try:
-                tool, call = self._admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
-            except (UnknownTool, ArgumentsError) as refusal:
-                return self._turned_away(call_id, name, refusal)
+        try:
+            for _ in range(self.limits.times_asked):
+                try:
+                    # An unknown tool or bad arguments stop here.
+                    tool, call = self._admit(call_id, name, arguments, origin)
+                except (UnknownTool, ArgumentsError) as refusal:
+                    return self._turned_away(call_id, name, refusal)
 
-            decider = who_decides(tool.manifest, self.preset)
-            if isinstance(decider, Nobody):
-                self.journal.started_freely(self.session_id, call, tool)
-                return self._end(await self._execute(tool, call, "not_needed"))
+                decider = who_decides(tool.manifest, self.preset)
+                if isinstance(decider, Nobody):
+                    self.journal.started_freely(self.session_id, call, tool)
+                    return self._end(await self._execute(tool, call, "not_needed"))
 
-            consent = await self._consent(tool, call, decider, author, problem)
-            if isinstance(consent, Outcome):  # nobody to ask, nobody answered, or no card to show
-                return await self._finish(consent)
-            if not consent.action.primary_confirmed:
-                return await self._finish(await self._declined(tool, call, consent))
-            if consent.action.arguments is not None:  # the person is the author of what they changed
-                edited = await self._edited(tool, call, consent)
-                if isinstance(edited, Reask):
-                    problem, author, arguments = edited.why, edited.author, edited.arguments
-                    continue
-                call, consent = edited
+                consent = await self._consent(tool, call, decider, author, problem)
+                if isinstance(consent, Outcome):  # nobody to ask, nobody answered, or no card to show
+                    result = consent
+                    break
+                if not consent.action.primary_confirmed:
+                    result = await self._declined(tool, call, consent)
+                    break
+                if consent.action.arguments is not None:  # the person is the author of what they changed
+                    edited = await self._edited(tool, call, consent)
+                    if isinstance(edited, Reask):
+                        problem, author, arguments = edited.why, edited.author, edited.arguments
+                        continue
+                    call, consent = edited
 
-            # Another request's answer, a late one, a changed tool, a changed file, a second spending.
-            problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
-            if problem is None:
-                # A crash from here on leaves "started" alone: recovery asks, and never reruns.
-                return await self._finish(await self._execute(tool, call, consent.approval, consent))
-        words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
-        return await self._finish(Outcome(kind="stale", message=words, call_id=call_id, tool=name))
+                # Another request's answer, a late one, a changed tool, a changed file, a second spending.
+                problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
+                if problem is None:
+                    # A crash from here on leaves "started" alone: recovery asks, and never reruns.
+                    result = await self._execute(tool, call, consent.approval, consent)
+                    break
+                # What is asked again is what was shown, whatever the caller has done to its own copy since.
+                arguments, author = values.decode(call.arguments), consent.request.author
+            else:
+                words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
+                result = Outcome(kind="stale", message=words, call_id=call_id, tool=name)
+        except asyncio.CancelledError:
+            # The host stopped waiting. Without an end in the journal its card would wait there for ever.
+            self._end(Outcome(kind="cancelled", message=outcome.abandoned(name), call_id=call_id, tool=name))
+            raise
+        return await self._finish(result)
 
     def cancel(self, call_id: str) -> bool:
         """Stop a running call, or close the question that waits for it."""

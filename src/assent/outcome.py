@@ -102,6 +102,10 @@ def cancelled(tool: str, partial: str | None) -> str:
     return f"{tool} was cancelled by the person while it ran. What it had done by then stays done."
 
 
+def abandoned(tool: str) -> str:
+    return f"{tool} was cancelled: the program that asked for it stopped waiting. What it had done by then stays done."
+
+
 def timed_out(tool: str, seconds: float) -> str:
     return f"{tool} did not finish within {seconds:g} seconds and was stopped waiting for. It may have done part of it."
 
