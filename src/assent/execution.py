@@ -10,13 +10,14 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from assent import outcome, values
 from assent.context import ToolContext, current
+from assent.display import displayable
 from assent.errors import ArgumentsError, NotAllowedNow, NotJSON, ToolError
 from assent.guard import Guard
 from assent.outcome import Kind
@@ -52,7 +53,9 @@ Ended = Returned | Raised | Cancelled | TimedOut
 class Execution:
     """One running implementation. Whatever ends it first decides; what comes later is ignored."""
 
-    __slots__ = ("_grace_seconds", "_loop", "_settled", "_task", "_waiter", "cancelling", "context", "tool")
+    __slots__ = (
+        "_grace_seconds", "_loop", "_settled", "_stopping", "_task", "_waiter", "cancelling", "context", "tool"
+    )  # fmt: skip
 
     def __init__(self, tool: Tool, context: ToolContext, grace_seconds: float = CANCEL_GRACE_SECONDS) -> None:
         self.tool = tool
@@ -61,6 +64,7 @@ class Execution:
         self._grace_seconds = grace_seconds
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
         self._settled: Ended | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -71,7 +75,7 @@ class Execution:
         tool = self.tool
         try:
             args, kwargs = tool.bind(arguments, given)
-        except ArgumentsError as problem:
+        except Exception as problem:  # A type's own validation is the tool's code, and may raise anything.
             return Raised(problem)
         if tool.is_async:
             self._task = start(self._loop, self._on_loop(args, kwargs, guard))
@@ -106,9 +110,10 @@ class Execution:
         if self._settled is None and not self.cancelling:
             self.cancelling = True
             self.context._cancelled = True
-            self._loop.create_task(self._stop())
+            self._stopping = self._loop.create_task(self._stop())
 
     async def _stop(self) -> None:
+        current.set(self.context)
         function, self.context._on_cancel = self.context._on_cancel, None
         partial: str | None = None
         if function is not None:
@@ -121,7 +126,20 @@ class Execution:
         self._let_go()
 
     async def _ask_for_partial(self, function: Callable[[], Any]) -> str | None:
-        result = function()
+        if self.tool.is_async or self.tool.inline or inspect.iscoroutinefunction(function):
+            result = function()
+        else:
+            # A sync tool's function is as likely to block as the tool itself, and the loop belongs to everybody.
+            answer = self._loop.create_future()
+
+            def done(result: Any, problem: BaseException | None) -> None:
+                if not answer.done():
+                    answer.set_result((result, problem))
+
+            THREADS.run(function, done, self._loop)
+            result, problem = await answer
+            if problem is not None:
+                raise ToolError("on_cancel raised") from problem
         if inspect.isawaitable(result):
             result = await result
         return None if result is None else str(result)
@@ -146,7 +164,8 @@ class Execution:
             )
 
     def _settle(self, ended: Ended) -> None:
-        if self._settled is None:
+        # Once a person has cancelled, only the cancellation itself ends the call: what the tool returns is ignored.
+        if self._settled is None and (not self.cancelling or isinstance(ended, Cancelled)):
             self._settled = ended
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
@@ -155,34 +174,53 @@ class Execution:
         try:
             result = _guarded(guard, self.context, self.tool, args, kwargs)
             if inspect.isawaitable(result):
-                if guard is None:
-                    result = await result
-                else:
-                    with guard.watching():
-                        result = await result
-        except asyncio.CancelledError:
-            self._settle(Cancelled(None))
-            raise
+                result = await _watched(result, guard)
         except BaseException as problem:
-            self._settle(Raised(problem))
-            if not isinstance(problem, Exception):
+            self._raised(problem)
+            if isinstance(problem, (asyncio.CancelledError, KeyboardInterrupt)):
                 raise
         else:
             self._settle(Returned(result))
 
+    async def _afterwards(self, result: Awaitable[Any], guard: Guard | None) -> None:
+        """Wait for what a sync function returned instead of a result."""
+        current.set(self.context)
+        try:
+            self._settle(Returned(await _watched(result, guard)))
+        except BaseException as problem:
+            self._raised(problem)
+            if isinstance(problem, (asyncio.CancelledError, KeyboardInterrupt)):
+                raise
+
+    def _returned(self, result: Any, guard: Guard | None) -> None:
+        if inspect.isawaitable(result):
+            self._task = self._loop.create_task(self._afterwards(result, guard))
+        else:
+            self._settle(Returned(result))
+
+    def _raised(self, problem: BaseException) -> None:
+        # Only a cancellation that somebody asked for is one. A tool that lets one of its own slip out has failed.
+        stopped = isinstance(problem, asyncio.CancelledError) and self.context._cancelled
+        self._settle(Cancelled(None) if stopped else Raised(problem))
+
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         token = current.set(self.context)
         try:
-            self._settle(Returned(_guarded(guard, self.context, self.tool, args, kwargs)))
-        except Exception as problem:
-            self._settle(Raised(problem))
+            self._returned(_guarded(guard, self.context, self.tool, args, kwargs), guard)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:
+            self._raised(problem)
         finally:
             current.reset(token)
 
     def _in_thread(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         def done(result: Any, problem: BaseException | None) -> None:
             self.context._returned = True
-            self._settle(Returned(result) if problem is None else Raised(problem))
+            if problem is None:
+                self._returned(result, guard)
+            else:
+                self._raised(problem)
 
         THREADS.run(lambda: _guarded(guard, self.context, self.tool, args, kwargs), done, self._loop)
 
@@ -195,6 +233,13 @@ def _guarded(
         return _invoke(tool, args, kwargs)
     with guard.watching():
         return _invoke(tool, args, kwargs)
+
+
+async def _watched(result: Awaitable[Any], guard: Guard | None) -> Any:
+    if guard is None:
+        return await result
+    with guard.watching():
+        return await result
 
 
 def _invoke(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -222,14 +267,14 @@ def verdict(tool: Tool, call_id: str, ended: Ended) -> tuple[Kind, str, Any]:
         return _returned(tool, ended.value)
     name = tool.name
     if isinstance(ended, Cancelled):
-        return "cancelled", outcome.cut(outcome.cancelled(name, ended.partial)), None
+        return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial))), None
     if isinstance(ended, TimedOut):
         return "timed_out", outcome.timed_out(name, ended.seconds), None
     problem = ended.problem
     if isinstance(problem, ArgumentsError):
-        return "invalid_arguments", str(problem), None
+        return "invalid_arguments", displayable(str(problem)), None
     if isinstance(problem, (ToolError, NotAllowedNow)):
-        return "failed", outcome.cut(str(problem)), None
+        return "failed", outcome.cut(displayable(str(problem))), None
     log.error("call %s: %s raised", call_id, name, exc_info=problem)
     return "raised", outcome.raised(name, problem, call_id), None
 
@@ -238,7 +283,7 @@ def _returned(tool: Tool, value: Any) -> tuple[Kind, str, Any]:
     if tool.style != "registry" and type(value) is dict and value.keys() == {"success", "message"}:
         success, message = value["success"], value["message"]
         if type(success) is bool and type(message) is str:
-            return ("succeeded" if success else "failed"), outcome.cut(_encodable(message)), None
+            return ("succeeded" if success else "failed"), outcome.cut(displayable(message)), None
     if tool.style == "assistant":
         return (
             "failed",
@@ -249,9 +294,9 @@ def _returned(tool: Tool, value: Any) -> tuple[Kind, str, Any]:
         value = to_json(value)
         data = values.encode(value)
         shown = value if type(value) is str else data.decode()
-    except (NotJSON, TypeError, RecursionError) as problem:
-        fact = problem.fact if isinstance(problem, NotJSON) else str(problem)
-        return "failed", f"{tool.name} returned a value that JSON cannot hold: {fact}", None
+    except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
+        fact = problem.fact if isinstance(problem, NotJSON) else f"{type(problem).__name__}: {problem}"
+        return "failed", displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}"), None
     wanted = tool.manifest.returns
     found = values.type_name[type(value)]
     if wanted not in ("any", found):
@@ -259,8 +304,3 @@ def _returned(tool: Tool, value: Any) -> tuple[Kind, str, Any]:
     if value is None and tool.style == "function":
         shown = "Done."
     return "succeeded", outcome.cut(shown), value
-
-
-def _encodable(message: str) -> str:
-    """Half characters cannot be written to a journal or sent to a model."""
-    return message.encode("utf-8", "replace").decode()
