@@ -35,11 +35,11 @@ from assent.cards import Undrawable
 from assent.context import Reporting, ToolContext
 from assent.editor import ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
-from assent.errors import ArgumentsError, AssentError, UnknownTool
+from assent.errors import ArgumentsError, AssentError, SessionError, UnknownTool
 from assent.events import Answered, Asked, Audience, Finished, Started
 from assent.execution import CANCEL_GRACE_SECONDS, Execution, start, verdict
 from assent.guard import Guard
-from assent.journal import Call, Journal, answer_key, data_of, read_answer
+from assent.journal import Call, Journal, Life, answer_key, data_of, read_answer
 from assent.outcome import Approval, Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.reports import Reports
@@ -109,53 +109,68 @@ class Door:
     pending: dict[str, Pending] = field(default_factory=dict)
     running: dict[str, Execution] = field(default_factory=dict)
 
-    async def carry_out(self, call_id: str, name: str, arguments: Any, origin: str = "") -> Outcome:
+    async def carry_out(
+        self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
+    ) -> Outcome:
         """Live the whole life of one tool call. Scripts and MCP clients come through here too."""
         problem: str | None = None
         author: Author = "model"
-        try:
-            for _ in range(self.limits.times_asked):
-                try:
-                    # An unknown tool or bad arguments stop here.
-                    tool, call = self._admit(call_id, name, arguments, origin)
-                except (UnknownTool, ArgumentsError) as refusal:
-                    return self._turned_away(call_id, name, refusal)
+        for _ in range(self.limits.times_asked):
+            try:
+                tool, call = self._admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
+            except (UnknownTool, ArgumentsError) as refusal:
+                return self._turned_away(call_id, name, refusal)
 
-                decider = who_decides(tool.manifest, self.preset)
-                if isinstance(decider, Nobody):
-                    self.journal.started_freely(self.session_id, call, tool)
-                    return self._end(await self._execute(tool, call, "not_needed"))
+            decider = who_decides(tool.manifest, self.preset)
+            if isinstance(decider, Nobody):
+                self.journal.started_freely(self.session_id, call, tool)
+                return self._end(await self._execute(tool, call, "not_needed"))
 
-                consent = await self._consent(tool, call, decider, author, problem)
-                if isinstance(consent, Outcome):  # nobody to ask, nobody answered, or no card to show
-                    result = consent
-                    break
-                if not consent.action.primary_confirmed:
-                    result = await self._declined(tool, call, consent)
-                    break
-                if consent.action.arguments is not None:  # the person is the author of what they changed
-                    edited = await self._edited(tool, call, consent)
-                    if isinstance(edited, Reask):
-                        problem, author, arguments = edited.why, edited.author, edited.arguments
-                        continue
-                    call, consent = edited
+            consent = await self._consent(tool, call, decider, author, problem, earlier)
+            earlier = None
+            if isinstance(consent, Outcome):  # nobody to ask, nobody answered, or no card to show
+                return await self._finish(consent)
+            if not consent.action.primary_confirmed:
+                return await self._finish(await self._declined(tool, call, consent))
+            if consent.action.arguments is not None:  # the person is the author of what they changed
+                edited = await self._edited(tool, call, consent)
+                if isinstance(edited, Reask):
+                    problem, author, arguments = edited.why, edited.author, edited.arguments
+                    continue
+                call, consent = edited
 
-                # Another request's answer, a late one, a changed tool, a changed file, a second spending.
-                problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
-                if problem is None:
-                    # A crash from here on leaves "started" alone: recovery asks, and never reruns.
-                    result = await self._execute(tool, call, consent.approval, consent)
-                    break
-                # What is asked again is what was shown, whatever the caller has done to its own copy since.
-                arguments, author = values.decode(call.arguments), consent.request.author
-            else:
-                words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
-                result = Outcome(kind="stale", message=words, call_id=call_id, tool=name)
-        except asyncio.CancelledError:
-            # The host stopped waiting. Without an end in the journal its card would wait there for ever.
-            self._end(Outcome(kind="cancelled", message=outcome.abandoned(name), call_id=call_id, tool=name))
-            raise
-        return await self._finish(result)
+            # Another request's answer, a late one, a changed tool, a changed file, a second spending.
+            problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
+            if problem is None:
+                # A crash from here on leaves "started" alone: recovery asks, and never reruns.
+                return await self._finish(await self._execute(tool, call, consent.approval, consent))
+            # What is asked again is what was shown, whatever the caller has done to its own copy since.
+            arguments, author = values.decode(call.arguments), consent.request.author
+        words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
+        return await self._finish(Outcome(kind="stale", message=words, call_id=call_id, tool=name))
+
+    def abandon(self, call_id: str, name: str) -> None:
+        """Whoever asked for the call stopped waiting. Without an end in the journal its card would wait for ever."""
+        self._end(Outcome(kind="cancelled", message=outcome.abandoned(name), call_id=call_id, tool=name))
+
+    async def recover(self, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
+        """Go on with a call that an earlier process left behind. Nothing that was started is started by itself again."""
+        if life.finished is not None:
+            return life.outcome()
+        if not life.in_doubt:
+            return await self.carry_out(life.call_id, name, arguments, origin, earlier=life)
+        assert life.started is not None
+        tool, call = self._admit(life.call_id, name, arguments, origin)
+        if tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
+            return await self.start_again(tool, call, life, "it declares itself idempotent")
+        return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
+
+    async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
+        """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
+        if not await self.journal.start_again(self.session_id, call, tool, life, why):
+            raise SessionError("somebody else has just decided about this call", place=call.id)
+        assert life.started is not None
+        return await self._finish(await self._execute(tool, call, life.started["approval"]))
 
     def cancel(self, call_id: str) -> bool:
         """Stop a running call, or close the question that waits for it."""
@@ -196,16 +211,30 @@ class Door:
         return self._end(Outcome(kind=kind, message=str(problem), call_id=call_id, tool=name))
 
     async def _consent(
-        self, tool: Tool, call: Call, decider: Auto | Person, author: Author, problem: str | None
+        self,
+        tool: Tool,
+        call: Call,
+        decider: Auto | Person,
+        author: Author,
+        problem: str | None,
+        earlier: Life | None,
     ) -> Consent | Outcome:
         """Draw the card, put it before whoever decides, and write down what they said."""
-        request = await self._draw(
-            tool, call, author=author, problem=problem, missing=() if isinstance(decider, Auto) else decider.missing
-        )
+        missing = () if isinstance(decider, Auto) else decider.missing
+        request = await self._draw(tool, call, author=author, problem=problem, missing=missing)
         if isinstance(request, Undrawable):
             words = outcome.refused(tool.name, request.why)
             return Outcome(kind="refused", message=words, call_id=call.id, tool=tool.name)
-        await self.journal.asked(request)
+        if earlier is not None and earlier.asked is not None:
+            same = msgspec.structs.replace(request, nonce=earlier.asked.get("nonce", request.nonce))
+            if same.digest == earlier.asked.get("digest"):
+                # The very question that was put before a restart. It may even have been answered since.
+                request = same
+                if earlier.answered is not None:
+                    action, sealed = read_answer(request.nonce, earlier.answered)
+                    return Consent(request, action, sealed, "person" if isinstance(decider, Person) else "auto")
+        if earlier is None or earlier.asked is None or request.digest != earlier.asked.get("digest"):
+            await self.journal.asked(request)
 
         approval: Approval = "auto"
         answer = (ALLOWED, f"preset {self.preset.name}")
@@ -351,8 +380,8 @@ class Door:
                 log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
                 own_words = f"(A bug in {tool.name}: it tried to {tried[0]} although it was denied. It was stopped.)"
             else:
-                kind, words, _ = verdict(tool, call.id, ended)
-                own_words = words if kind in ("succeeded", "failed") else None
+                judged = verdict(tool, call.id, ended)
+                own_words = judged.message if judged.kind in ("succeeded", "failed") else None
         closed = not action.secondary_confirmed
         words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
         return Outcome(kind="denied", message=words, call_id=call.id, tool=tool.name, approval=consent.approval)
@@ -374,7 +403,7 @@ class Door:
         finally:
             del self.running[call.id]
             context._close_reports()
-        kind, message, value = verdict(tool, call.id, ended)
+        kind, message, value, gave_value = verdict(tool, call.id, ended)
         if editor is not None and editor.changes:
             self._remember_changes(call, editor)
         if editor is not None and editor.violations:
@@ -392,6 +421,7 @@ class Door:
             call_id=call.id,
             tool=call.tool,
             value=value,
+            gave_value=gave_value,
             approval=approval,
             arguments=arguments,
         )

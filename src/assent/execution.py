@@ -11,7 +11,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -261,46 +261,51 @@ else:
         return loop.create_task(coroutine)
 
 
-def verdict(tool: Tool, call_id: str, ended: Ended) -> tuple[Kind, str, Any]:
+class Verdict(NamedTuple):
     """What an end means: the kind of outcome, the words for the model, and the value if there is one."""
+
+    kind: Kind
+    message: str
+    value: Any = None
+    gave_value: bool = False
+
+
+def verdict(tool: Tool, call_id: str, ended: Ended) -> Verdict:
+    """Judge how an execution ended."""
     if isinstance(ended, Returned):
         return _returned(tool, ended.value)
     name = tool.name
     if isinstance(ended, Cancelled):
-        return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial))), None
+        return Verdict("cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial))))
     if isinstance(ended, TimedOut):
-        return "timed_out", outcome.timed_out(name, ended.seconds), None
+        return Verdict("timed_out", outcome.timed_out(name, ended.seconds))
     problem = ended.problem
     if isinstance(problem, ArgumentsError):
-        return "invalid_arguments", displayable(str(problem)), None
+        return Verdict("invalid_arguments", displayable(str(problem)))
     if isinstance(problem, (ToolError, NotAllowedNow)):
-        return "failed", outcome.cut(displayable(str(problem))), None
+        return Verdict("failed", outcome.cut(displayable(str(problem))))
     log.error("call %s: %s raised", call_id, name, exc_info=problem)
-    return "raised", outcome.raised(name, problem, call_id), None
+    return Verdict("raised", outcome.raised(name, problem, call_id))
 
 
-def _returned(tool: Tool, value: Any) -> tuple[Kind, str, Any]:
+def _returned(tool: Tool, value: Any) -> Verdict:
     if tool.style != "registry" and type(value) is dict and value.keys() == {"success", "message"}:
         success, message = value["success"], value["message"]
         if type(success) is bool and type(message) is str:
-            return ("succeeded" if success else "failed"), outcome.cut(displayable(message)), None
+            return Verdict("succeeded" if success else "failed", outcome.cut(displayable(message)))
     if tool.style == "assistant":
-        return (
-            "failed",
-            f"{tool.name} returned something other than {{success, message}}; its author must mend it.",
-            None,
-        )
+        return Verdict("failed", f"{tool.name} returned something other than {{success, message}}; its author must mend it.")
     try:
         value = to_json(value)
         data = values.encode(value)
         shown = value if type(value) is str else data.decode()
     except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
         fact = problem.fact if isinstance(problem, NotJSON) else f"{type(problem).__name__}: {problem}"
-        return "failed", displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}"), None
+        return Verdict("failed", displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}"))
     wanted = tool.manifest.returns
     found = values.type_name[type(value)]
     if wanted not in ("any", found):
-        return "failed", f"{tool.name} promised to return a {wanted} and returned a {found}.", None
+        return Verdict("failed", f"{tool.name} promised to return a {wanted} and returned a {found}.")
     if value is None and tool.style == "function":
         shown = "Done."
-    return "succeeded", outcome.cut(shown), value
+    return Verdict("succeeded", outcome.cut(shown), value, True)

@@ -56,7 +56,46 @@ class _Finished(msgspec.Struct, frozen=True, gc=False):
     kind: str
     message: str
     value: Any
+    gave_value: bool
     approval: str
+
+
+class Life(msgspec.Struct):
+    """What the journal knows of one call: the last of each kind of record."""
+
+    call_id: str
+    proposed: dict[str, Any] | None = None
+    """The first question: what the model or the script wanted, before a person changed it."""
+    asked: dict[str, Any] | None = None
+    answered: dict[str, Any] | None = None
+    started: dict[str, Any] | None = None
+    finished: dict[str, Any] | None = None
+    starts: int = 0
+
+    @property
+    def in_doubt(self) -> bool:
+        """Started with somebody's consent, and nobody knows how it ended."""
+        return self.started is not None and self.finished is None and self.started["approval"] != "not_needed"
+
+    def outcome(self) -> Outcome:
+        """How it ended, as it was told the first time."""
+        assert self.finished is not None
+        return Outcome(call_id=self.call_id, **self.finished)
+
+    def add(self, record: Record) -> None:
+        """Take one more record of this call, in order."""
+        data = data_of(record)
+        if record.kind == "asked":
+            self.asked, self.answered = data, None
+            self.proposed = self.proposed or data
+        elif record.kind == "answered" and self.asked is not None:
+            if record.once == answer_key(self.asked.get("nonce", "")):
+                self.answered = data
+        elif record.kind == "started":
+            self.started = data
+            self.starts += 1
+        elif record.kind == "finished":
+            self.finished = data
 
 
 class Journal:
@@ -88,6 +127,12 @@ class Journal:
         )
         return await self.store.commit(burned, self._started(session_id, call, tool, approval))
 
+    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str) -> bool:
+        """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
+        noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=f"start:{call.id}:{life.starts}")
+        assert life.started is not None
+        return await self.store.commit(noted, self._started(session_id, call, tool, life.started["approval"]))
+
     async def finished(self, session_id: str, outcome: Outcome) -> None:
         """Make the end of an approved call durable before anybody hears of it."""
         await self.store.commit(self._finished(session_id, outcome))
@@ -106,6 +151,22 @@ class Journal:
 
     async def history(self, session_id: str, *, kind: str | None = None, after: int = 0) -> Sequence[Record]:
         return await self.store.read(stream=session_id, kind=kind, after=after)
+
+    async def life(self, call_id: str) -> Life:
+        """Everything that is known of one call."""
+        life = Life(call_id)
+        for record in await self.store.read(subject=call_id):
+            life.add(record)
+        return life
+
+    async def in_doubt(self, session_id: str | None = None) -> list[Life]:
+        """The calls of which nobody knows how they ended, oldest first."""
+        found = []
+        for record in await self.store.read(stream=session_id, kind="burned"):
+            life = await self.life(record.subject)
+            if life.in_doubt and not any(other.call_id == life.call_id for other in found):
+                found.append(life)
+        return found
 
     async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
         """The answer that a question got, whoever gave it."""
@@ -141,7 +202,7 @@ class Journal:
         return self._entry(session_id, "started", call.id, data)
 
     def _finished(self, session_id: str, outcome: Outcome) -> Entry:
-        data = _Finished(outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.approval)
+        data = _Finished(outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.gave_value, outcome.approval)
         return self._entry(session_id, "finished", outcome.call_id, data)
 
     def _entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:

@@ -39,6 +39,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str
     tool: str
     value: Any = None
+    gave_value: bool = False
+    """Whether the tool returned a value of its own, rather than `{success, message}`."""
     approval: Approval = "none"
     arguments: Any = None
     """What really ran, when a person changed it."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from assent import runs
 from assent.approval import ApprovalRequest, Approver, Preset, UserAction
 from assent.calls import Door, Limits
 from assent.editor import ScriptEditorProvider
@@ -17,6 +18,8 @@ from assent.events import Event
 from assent.journal import Journal, data_of, open_journal
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
+from assent.runs import Run
+from assent.script import Limits as ScriptLimits
 from assent.state import Change, State, StateOwner
 
 T = TypeVar("T")
@@ -85,11 +88,42 @@ class Session(StateOwner):
         """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes."""
         if not self._opened:
             await self.open()
-        return await self._door.carry_out(new_id(), tool, arguments, origin)
+        call_id = new_id()
+        try:
+            return await self._door.carry_out(call_id, tool, arguments, origin)
+        except asyncio.CancelledError:
+            self._door.abandon(call_id, tool)
+            raise
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
         """`call` for code without an event loop."""
         return self._run_in_background(self.call(tool, arguments, origin=origin))
+
+    async def run_script(
+        self,
+        text: str,
+        variables: Mapping[str, Any] | None = None,
+        check: bool = True,
+        *,
+        name: str | None = None,
+        limits: ScriptLimits | None = None,
+    ) -> Run:
+        """Carry out a NuwaScript. A script with definite errors does not start, unless `check` is off."""
+        if not self._opened:
+            await self.open()
+        return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits)
+
+    def run_script_sync(
+        self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None
+    ) -> Run:
+        """`run_script` for code without an event loop."""
+        return self._run_in_background(self.run_script(text, variables, check, name=name))
+
+    async def resume(self, run_id: str) -> Run:
+        """Go on with a run that was interrupted. What was done is not done again."""
+        if not self._opened:
+            await self.open()
+        return await runs.resume(self._door, run_id)
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""

@@ -1,0 +1,247 @@
+"""A script being carried out: its CALLs go through the door, and the journal makes it survive its process.
+
+A run is its text, its variables, and what its CALLs and NOWs gave. While the process lives, a coroutine waits. After a
+restart the script is run again from the top, and whatever the journal holds is given to it instead of being done; if it
+asks for something else than the journal holds, it stops. Each CALL has the id `RUN.n`, so the journal itself
+knows what belongs to the run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from assent import values
+from assent.approval import Person, Preset, hide, who_decides
+from assent.calls import Door
+from assent.errors import ArgumentsError, SessionError, did_you_mean
+from assent.events import Printed
+from assent.journal import Life, data_of
+from assent.outcome import Outcome
+from assent.script import CallFailed, Limits, Machine, PlacedError, Site, check, parse
+from assent.script.signatures import Parameter, Signature
+from assent.registry import ToolRegistry
+from assent.tool import Tool
+
+# Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
+LANGUAGE_VERSION = 1
+
+Status = Literal["done", "failed", "cancelled", "waiting"]
+
+
+class Run(msgspec.Struct, frozen=True):
+    """How a run stands. `waiting` means that a call in doubt needs a person before it can go on."""
+
+    run_id: str
+    status: Status
+    output: list[str]
+    variables: dict[str, Any]
+    error: PlacedError | None = None
+    warnings: tuple[PlacedError, ...] = ()
+    errors: tuple[PlacedError, ...] = ()
+    """Everything the checker found, when it kept the script from starting."""
+
+
+class Past:
+    """What the journal holds of an interrupted run."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Life] = {}
+        self.nows: list[int] = []
+
+
+class DoorHost:
+    """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
+
+    def __init__(self, door: Door, run_id: str, name: str | None, past: Past) -> None:
+        self._door = door
+        self._run_id = run_id
+        self._name = name
+        self._past = past
+        self._calls = 0
+        self._nows = 0
+        self.in_doubt: str | None = None
+
+    def lookup(self, name: str) -> Any:
+        tool = self._door.registry.find(name)
+        if tool is None or (tool.manifest.script_editor_only and self._door.editor is None):
+            known = [t.name for t in self._door.registry.all(with_editor=self._door.editor is not None)]
+            raise CallFailed("ToolNotFound", f"unknown tool {name}", hint=did_you_mean(name, known))
+        return lambda arguments, site: self._call(tool, arguments, site)
+
+    def now(self) -> int:
+        self._nows += 1
+        if self._nows <= len(self._past.nows):
+            return self._past.nows[self._nows - 1]
+        now = time.time_ns() // 1_000_000
+        self._door.journal.note(self._door.session_id, "run_now", self._run_id, {"now": now})
+        return now
+
+    def printed(self, line: str) -> None:
+        if self._door.audience.listeners:
+            self._door.audience.tell(Printed(self._run_id, line))
+
+    def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
+        call_id = f"{self._run_id}.{self._calls}"
+        self._calls += 1
+        life = self._past.calls.get(call_id)
+        if life is None:
+            return self._carry_out(tool, call_id, arguments, site)
+        _same(life, tool, arguments)
+        if life.finished is not None:
+            return _value(tool, life.outcome())
+        return self._recover(tool, life, arguments, site)
+
+    async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
+        return _value(tool, await self._door.carry_out(call_id, tool.name, arguments, self._origin(site)))
+
+    async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
+        outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
+        if outcome.kind == "outcome_unknown":
+            self.in_doubt = life.call_id
+        return _value(tool, outcome)
+
+    def _origin(self, site: Site) -> str:
+        return f"line {site.line} of {self._name or 'the script'}"
+
+
+def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
+    """Stop a replay that asks for something else than the journal holds."""
+    known = life.proposed or life.started or life.finished or {}
+    if known.get("tool") != tool.name:
+        raise CallFailed(
+            "ReplayDivergence",
+            f"the journal has a call of {known.get('tool')} here, and the script now asks for {tool.name}",
+            hint=_CHANGED,
+        )
+    if "arguments" not in known:
+        return  # It was turned away before its arguments were worth writing down.
+    try:
+        now = values.canonical(hide(values.decode(tool.validate(arguments)), tool.secrets))
+    except ArgumentsError:
+        now = b""
+    if now != values.canonical(known["arguments"]):
+        raise CallFailed(
+            "ReplayDivergence",
+            f"the script now calls {tool.name} with other arguments than the journal holds",
+            hint=_CHANGED,
+        )
+
+
+_CHANGED = "the script or a tool changed since the run began; start a new run"
+
+
+def _value(tool: Tool, outcome: Outcome) -> Any:
+    """What a CALL gives to the script, or why it stops."""
+    kind = outcome.kind
+    if kind == "unknown_tool":
+        raise CallFailed("ToolNotFound", outcome.message)
+    if kind == "invalid_arguments":
+        raise CallFailed("ToolArgument", outcome.message)
+    if kind in ("raised", "outcome_unknown"):
+        raise CallFailed("ToolExecution", outcome.message)
+    if outcome.gave_value:
+        return outcome.value
+    if tool.style == "assistant" or kind in ("succeeded", "failed") and tool.style == "function":
+        return outcome.result()
+    raise CallFailed("Cancelled" if kind == "cancelled" else "ToolExecution", outcome.message)
+
+
+def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = True) -> dict[str, Signature]:
+    """What the language is told of the tools."""
+    return {tool.name: _signature(tool, preset) for tool in registry.all(with_editor=with_editor)}
+
+
+def _signature(tool: Tool, preset: Preset) -> Signature:
+    manifest = tool.manifest
+    return Signature(
+        name=manifest.id,
+        description=manifest.description,
+        parameters=tuple(
+            Parameter(p.name, p.type, p.description, p.required, p.secret, p.schema) for p in manifest.parameters
+        ),
+        returns=manifest.returns if tool.style != "assistant" else "object",
+        needs_person=isinstance(who_decides(manifest, preset), Person),
+        additional=manifest.additional_parameters,
+        effect=manifest.effect,
+        display_name=manifest.display_name,
+    )
+
+
+async def start(
+    door: Door, text: str, variables: Mapping[str, Any] | None, *, checked: bool, name: str | None, limits: Limits | None
+) -> Run:
+    """Run a script from its beginning."""
+    run_id = os.urandom(8).hex()
+    given = dict(variables or {})
+    facts = {
+        "text": text,
+        "name": name,
+        "variables": values.plain(given),
+        "checked": checked,
+        "version": LANGUAGE_VERSION,
+    }
+    door.journal.note(door.session_id, "run_started", run_id, facts)
+    return await _run(door, run_id, facts, Past(), given, limits)
+
+
+async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
+    """Run a script again from the top, with what the journal holds instead of what was done."""
+    facts: dict[str, Any] | None = None
+    past = Past()
+    for record in await door.journal.history(door.session_id):
+        data = data_of(record)
+        if record.subject == run_id:
+            if record.kind == "run_started":
+                facts = data
+            elif record.kind == "run_now":
+                past.nows.append(data["now"])
+        elif record.subject.partition(".")[0] == run_id:
+            past.calls.setdefault(record.subject, Life(record.subject)).add(record)
+    if not facts:
+        raise SessionError(f"there is no run {run_id} in this session", place=door.session_id, hint="assent runs lists them")
+    if facts["version"] != LANGUAGE_VERSION:
+        raise SessionError(
+            f"the run was started by a version of the language ({facts['version']}) that this one ({LANGUAGE_VERSION}) "
+            "does not replay",
+            place=run_id,
+            hint="finish it with the version that started it, or start a new run",
+        )
+    return await _run(door, run_id, facts, past, facts["variables"], limits)
+
+
+async def _run(
+    door: Door, run_id: str, facts: dict[str, Any], past: Past, variables: dict[str, Any], limits: Limits | None
+) -> Run:
+    name = facts["name"]
+    warnings: tuple[PlacedError, ...] = ()
+    try:
+        script = parse(facts["text"], name)
+    except PlacedError as problem:
+        return _ended(door, Run(run_id, "failed", [], {}, problem))
+    if facts["checked"]:
+        known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
+        found = check(script, known, variables)
+        errors = [problem for problem in found if problem.severity == "error"]
+        warnings = tuple(problem for problem in found if problem.severity == "warning")
+        if errors:
+            return _ended(door, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
+    host = DoorHost(door, run_id, name, past)
+    result = await Machine(script, host, variables, limits).run()
+    status: Status = "waiting" if host.in_doubt else result.status
+    return _ended(door, Run(run_id, status, result.output, result.variables, result.error, warnings))
+
+
+def _ended(door: Door, run: Run) -> Run:
+    if run.status != "waiting":
+        facts = {
+            "status": run.status,
+            "output": run.output,
+            "error": None if run.error is None else str(run.error),
+        }
+        door.journal.note(door.session_id, "run_finished", run.run_id, facts)
+    return run
