@@ -2,8 +2,8 @@
 
     python bench/dispatch.py
 
-Every figure is the best of several rounds, interleaved, so that a busy machine disturbs all of them alike. Ratios can be
-compared between machines; the microseconds beside them cannot.
+Every figure is the best of several rounds, interleaved, so that a busy machine disturbs all of them alike. Ratios can
+be compared between machines; the microseconds beside them cannot.
 """
 
 from __future__ import annotations
@@ -156,9 +156,7 @@ def main() -> None:
     for name, micros in best.items():
         target = f"{TARGETS[name]:>11.0f}" if name in TARGETS else ""
         print(f"{name:34}{micros:8.2f}{micros / bare:14.1f}{micros / validated:17.1f}{target}")
-    print(
-        f"\nimport assent, with Session and ToolRegistry: {import_time_ms():.0f} ms above an empty interpreter (target 110)"
-    )
+    print(f"\nimport assent, with Session and ToolRegistry: {import_time_ms():.0f} ms (target 110)")
 
 
 if __name__ == "__main__":

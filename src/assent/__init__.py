@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assent.journal import Journal, open_journal
     from assent.outcome import Outcome
     from assent.registry import ToolRegistry, tool
+    from assent.runs import Run, check
     from assent.session import Session, wait_for_answer
     from assent.state import StateMetadata
 
@@ -28,11 +29,13 @@ _ROOMS = {
     "Limits": "calls",
     "Outcome": "outcome",
     "Preset": "approval",
+    "Run": "runs",
     "Session": "session",
     "StateMetadata": "state",
     "ToolError": "errors",
     "ToolRegistry": "registry",
     "UserAction": "approval",
+    "check": "runs",
     "open_journal": "journal",
     "tool": "registry",
     "wait_for_answer": "session",
@@ -47,11 +50,13 @@ __all__ = [
     "Limits",
     "Outcome",
     "Preset",
+    "Run",
     "Session",
     "StateMetadata",
     "ToolError",
     "ToolRegistry",
     "UserAction",
+    "check",
     "open_journal",
     "tool",
     "wait_for_answer",

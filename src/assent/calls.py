@@ -154,7 +154,7 @@ class Door:
         self._end(Outcome(kind="cancelled", message=outcome.abandoned(name), call_id=call_id, tool=name))
 
     async def recover(self, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
-        """Go on with a call that an earlier process left behind. Nothing that was started is started by itself again."""
+        """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
         if life.finished is not None:
             return life.outcome()
         if not life.in_doubt:

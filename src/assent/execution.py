@@ -294,7 +294,9 @@ def _returned(tool: Tool, value: Any) -> Verdict:
         if type(success) is bool and type(message) is str:
             return Verdict("succeeded" if success else "failed", outcome.cut(displayable(message)))
     if tool.style == "assistant":
-        return Verdict("failed", f"{tool.name} returned something other than {{success, message}}; its author must mend it.")
+        return Verdict(
+            "failed", f"{tool.name} returned something other than {{success, message}}; its author must mend it."
+        )
     try:
         value = to_json(value)
         data = values.encode(value)

@@ -161,7 +161,7 @@ class Journal:
 
     async def in_doubt(self, session_id: str | None = None) -> list[Life]:
         """The calls of which nobody knows how they ended, oldest first."""
-        found = []
+        found: list[Life] = []
         for record in await self.store.read(stream=session_id, kind="burned"):
             life = await self.life(record.subject)
             if life.in_doubt and not any(other.call_id == life.call_id for other in found):
@@ -202,7 +202,9 @@ class Journal:
         return self._entry(session_id, "started", call.id, data)
 
     def _finished(self, session_id: str, outcome: Outcome) -> Entry:
-        data = _Finished(outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.gave_value, outcome.approval)
+        data = _Finished(
+            outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.gave_value, outcome.approval
+        )
         return self._entry(session_id, "finished", outcome.call_id, data)
 
     def _entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:

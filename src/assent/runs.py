@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from assent import values
+from assent import script, values
 from assent.approval import Person, Preset, hide, who_decides
 from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
 from assent.events import Printed
 from assent.journal import Life, data_of
 from assent.outcome import Outcome
-from assent.script import CallFailed, Limits, Machine, PlacedError, Site, check, parse
-from assent.script.signatures import Parameter, Signature
 from assent.registry import ToolRegistry
+from assent.script import CallFailed, Limits, Machine, PlacedError, Site, parse
+from assent.script.signatures import Parameter, Signature
 from assent.tool import Tool
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
@@ -146,9 +146,14 @@ def _value(tool: Tool, outcome: Outcome) -> Any:
         raise CallFailed("ToolExecution", outcome.message)
     if outcome.gave_value:
         return outcome.value
-    if tool.style == "assistant" or kind in ("succeeded", "failed") and tool.style == "function":
+    if tool.style == "assistant" or (kind in ("succeeded", "failed") and tool.style == "function"):
         return outcome.result()
     raise CallFailed("Cancelled" if kind == "cancelled" else "ToolExecution", outcome.message)
+
+
+def check(text: str, registry: ToolRegistry | None = None, variables: Iterable[str] = ()) -> list[PlacedError]:
+    """Everything wrong with a script before it runs: errors and warnings, each with its place."""
+    return script.check(text, None if registry is None else signatures(registry, Preset()), variables)
 
 
 def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = True) -> dict[str, Signature]:
@@ -173,7 +178,13 @@ def _signature(tool: Tool, preset: Preset) -> Signature:
 
 
 async def start(
-    door: Door, text: str, variables: Mapping[str, Any] | None, *, checked: bool, name: str | None, limits: Limits | None
+    door: Door,
+    text: str,
+    variables: Mapping[str, Any] | None,
+    *,
+    checked: bool,
+    name: str | None,
+    limits: Limits | None,
 ) -> Run:
     """Run a script from its beginning."""
     run_id = os.urandom(8).hex()
@@ -203,7 +214,9 @@ async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
         elif record.subject.partition(".")[0] == run_id:
             past.calls.setdefault(record.subject, Life(record.subject)).add(record)
     if not facts:
-        raise SessionError(f"there is no run {run_id} in this session", place=door.session_id, hint="assent runs lists them")
+        raise SessionError(
+            f"there is no run {run_id} in this session", place=door.session_id, hint="assent runs lists them"
+        )
     if facts["version"] != LANGUAGE_VERSION:
         raise SessionError(
             f"the run was started by a version of the language ({facts['version']}) that this one ({LANGUAGE_VERSION}) "
@@ -220,18 +233,18 @@ async def _run(
     name = facts["name"]
     warnings: tuple[PlacedError, ...] = ()
     try:
-        script = parse(facts["text"], name)
+        parsed = parse(facts["text"], name=name)
     except PlacedError as problem:
         return _ended(door, Run(run_id, "failed", [], {}, problem))
     if facts["checked"]:
         known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
-        found = check(script, known, variables)
+        found = script.check(parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
             return _ended(door, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
     host = DoorHost(door, run_id, name, past)
-    result = await Machine(script, host, variables, limits).run()
+    result = await Machine(parsed, host, variables, limits).run()
     status: Status = "waiting" if host.in_doubt else result.status
     return _ended(door, Run(run_id, status, result.output, result.variables, result.error, warnings))
 

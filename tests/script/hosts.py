@@ -1,11 +1,10 @@
 """A host for scripts in tests: a handful of tools that need nobody's consent."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
-from assent.script import CallFailed, Machine, Result, Site, parse
-from assent.script.limits import Limits
+from assent.script import CallFailed, Limits, Machine, Parameter, Result, Signature, Site, parse
+from assent.values import plain
 
 
 def echo(**arguments: Any) -> Any:
@@ -36,9 +35,78 @@ def mutate(list: Any) -> Any:
     return len(list)
 
 
+def get_price(token: str, days: float = 1) -> Any:
+    return 100 * days
+
+
+def read_file(path: str) -> Any:
+    return f"the text of {path}"
+
+
+def write_file(path: str, text: str, mode: str = "w") -> Any:
+    return {"success": True, "message": f"wrote {path}"}
+
+
+def send_message(channel: str, text: str) -> Any:
+    return {"success": True, "message": "sent"}
+
+
+def is_ready() -> bool:
+    return True
+
+
 TOOLS: dict[str, Callable[..., Any]] = {
-    "echo": echo, "add": add, "fail": fail, "nothing": nothing, "list": list_up, "mutate": mutate,
-}  # fmt: skip
+    "echo": echo,
+    "add": add,
+    "fail": fail,
+    "nothing": nothing,
+    "list": list_up,
+    "mutate": mutate,
+    "get_price": get_price,
+    "read_file": read_file,
+    "write_file": write_file,
+    "send_message": send_message,
+    "is_ready": is_ready,
+}
+
+SIGNATURES: dict[str, Signature] = {
+    signature.name: signature
+    for signature in (
+        Signature("echo", "Gives back what it gets.", additional=True, returns="object"),
+        Signature(
+            "get_price",
+            "The price of a token in US dollars.",
+            (
+                Parameter("token", "string", "Its ticker, like BTC."),
+                Parameter("days", "number", "How many days back.", required=False),
+            ),
+            "number",
+        ),
+        Signature("read_file", "Reads a text file.", (Parameter("path", "string", "Where it is."),), "string"),
+        Signature(
+            "write_file",
+            "Writes a text file.",
+            (
+                Parameter("path", "string", "Where to write."),
+                Parameter("text", "string", "What to write."),
+                Parameter("mode", "string", "w replaces, a adds.", required=False),
+            ),
+            "object",
+            needs_person=True,
+            effect="changes a file",
+            display_name="Write file",
+        ),
+        Signature(
+            "send_message",
+            "Sends a message to a channel.",
+            (Parameter("channel", "string", "Which channel."), Parameter("text", "string", "What to say.")),
+            "object",
+            needs_person=True,
+            display_name="Send message",
+        ),
+        Signature("is_ready", "Whether everything is in place.", (), "boolean"),
+    )
+}
 
 
 class TestHost:
@@ -60,8 +128,8 @@ class TestHost:
         tool = self.tools[name]
 
         def carry_out(arguments: dict[str, Any], site: Site) -> Any:
-            given = deepcopy(arguments)
-            self.calls.append((name, deepcopy(given)))
+            given = plain(arguments)
+            self.calls.append((name, plain(given)))
             self.sites.append(site)
             try:
                 return tool(**given)

@@ -11,11 +11,28 @@ A row of rooms, each knowing only those before it:
 Nothing here knows what a tool is. The checker is given signatures; the machine hands each CALL to a host.
 """
 
+from assent.script.checker import check
 from assent.script.errors import CallFailed, PlacedError
 from assent.script.limits import Limits
 from assent.script.machine import Machine, Result
 from assent.script.nodes import Script
 from assent.script.parser import parse
 from assent.script.runtime import Host, Site, Tool
+from assent.script.signatures import Parameter, Signature, Signatures
 
-__all__ = ["CallFailed", "Host", "Limits", "Machine", "PlacedError", "Result", "Script", "Site", "Tool", "parse"]
+__all__ = [
+    "CallFailed",
+    "Host",
+    "Limits",
+    "Machine",
+    "Parameter",
+    "PlacedError",
+    "Result",
+    "Script",
+    "Signature",
+    "Signatures",
+    "Site",
+    "Tool",
+    "check",
+    "parse",
+]

@@ -30,10 +30,11 @@ so that a script without errors never pays for them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from assent.errors import ScriptError, caret_excerpt
-from assent.script.lexer import find_token
+from assent.script.lexer import find_token, token_places
 
 Phase = Literal["parse", "check", "run"]
 Severity = Literal["error", "warning"]
@@ -55,7 +56,10 @@ class PlacedError(ScriptError):
 
     def locate(self, source: str, name: str | None, phase: Phase) -> PlacedError:
         """Turn the token's index into a line, a column and an excerpt."""
-        offset, width = find_token(source, self.at)
+        return self.locate_at(*find_token(source, self.at), source, name, phase)
+
+    def locate_at(self, offset: int, width: int, source: str, name: str | None, phase: Phase) -> PlacedError:
+        """The same for a token whose place in the text is known."""
         start = source.rfind("\n", 0, offset) + 1
         end = source.find("\n", offset)
         line = source[start : len(source) if end < 0 else end].rstrip("\r")
@@ -78,6 +82,13 @@ class PlacedError(ScriptError):
             "excerpt": self.excerpt,
             "hint": self.hint,
         }
+
+
+def locate_all(errors: Iterable[PlacedError], source: str, name: str | None, phase: Phase) -> None:
+    """Locate several errors in one pass over the text."""
+    places = token_places(source)
+    for error in errors:
+        error.locate_at(*places[error.at], source, name, phase)
 
 
 def _excerpt(line: str, column: int, width: int) -> str:

@@ -59,9 +59,9 @@ def tokens_and_comments(source: str) -> Iterator[tuple[int, str, bool]]:
         yield match.start(), match[0], match[1] is not None
 
 
-def token_offsets(source: str) -> list[int]:
-    """The offset of every token, for those who need many places."""
-    return [match.start(1) for match in _CUT.finditer(source)]
+def token_places(source: str) -> list[tuple[int, int]]:
+    """The offset and the length of every token, for those who need many."""
+    return [(match.start(1), len(match[1])) for match in _CUT.finditer(source)]
 
 
 def is_name(token: str) -> bool:

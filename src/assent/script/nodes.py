@@ -140,7 +140,7 @@ class Do(msgspec.Struct, frozen=True, gc=False):
 
 
 class If(msgspec.Struct, frozen=True, gc=False):
-    """`IF a THEN … ELSE … END`; `otherwise` is None without an ELSE."""
+    """`IF a THEN … ELSE … END`; `at` is IF, and `otherwise` is None without an ELSE."""
 
     at: int
     condition: Expression
@@ -148,10 +148,14 @@ class If(msgspec.Struct, frozen=True, gc=False):
     otherwise: tuple[Statement, ...] | None
     suspends: bool
     """Whether the condition suspends; the blocks say so for themselves."""
+    then_at: int
+    else_at: int
+    """The token ELSE, or END where there is none."""
+    end_at: int
 
 
 class For(msgspec.Struct, frozen=True, gc=False):
-    """`FOR name IN a DO … END`."""
+    """`FOR name IN a DO … END`; `at` is FOR."""
 
     at: int
     name_at: int
@@ -160,6 +164,8 @@ class For(msgspec.Struct, frozen=True, gc=False):
     body: tuple[Statement, ...]
     suspends: bool
     """Whether the list suspends; the body says so for itself."""
+    do_at: int
+    end_at: int
 
 
 Statement: TypeAlias = Let | Set | Do | If | For

@@ -105,7 +105,7 @@ class _Waiting:
 class _Block:
     """An IF or FOR whose END has not come yet."""
 
-    __slots__ = ("at", "head", "kind", "name", "name_at", "outer", "suspends", "then")
+    __slots__ = ("at", "body_at", "else_at", "head", "kind", "name", "name_at", "outer", "suspends", "then")
 
     def __init__(self, kind: str, at: int, head: Expression, suspends: bool, outer: list[Statement]) -> None:
         self.kind = kind
@@ -115,7 +115,10 @@ class _Block:
         self.outer = outer
         self.name = ""
         self.name_at = 0
+        self.body_at = 0
+        """The token THEN or DO."""
         self.then: tuple[Statement, ...] | None = None
+        self.else_at = 0
 
 
 class _Parser:
@@ -150,12 +153,13 @@ class _Parser:
                 self.i += 1
                 self.depth -= 1
                 block = blocks.pop()
-                statement = _close_block(block, tuple(body))
+                statement = _close_block(block, tuple(body), self.i - 1)
                 body = block.outer
                 body.append(statement)
             elif token == "ELSE" and blocks and blocks[-1].kind == "IF" and blocks[-1].then is None:
-                self.i += 1
                 blocks[-1].then = tuple(body)
+                blocks[-1].else_at = self.i
+                self.i += 1
                 body = []
             elif token == "":
                 if blocks:
@@ -196,7 +200,7 @@ class _Parser:
             self.expect("DO", "DO after the list of FOR")
         self.go_deeper(at)
         block = _Block(keyword, at, head, self.suspensions != before, outer)
-        block.name, block.name_at = name, name_at
+        block.name, block.name_at, block.body_at = name, name_at, self.i - 1
         return block
 
     def expect(self, token: str, wanted: str) -> None:
@@ -455,12 +459,13 @@ def _way_into(operand: Expression) -> tuple[Expression, list[Member | Index]]:
     return operand, []
 
 
-def _close_block(block: _Block, body: tuple[Statement, ...]) -> If | For:
+def _close_block(block: _Block, body: tuple[Statement, ...], end: int) -> If | For:
+    at, head, suspends = block.at, block.head, block.suspends
     if block.kind == "FOR":
-        return For(block.at, block.name_at, block.name, block.head, body, block.suspends)
+        return For(at, block.name_at, block.name, head, body, suspends, block.body_at, end)
     if block.then is None:
-        return If(block.at, block.head, body, None, block.suspends)
-    return If(block.at, block.head, block.then, body, block.suspends)
+        return If(at, head, body, None, suspends, block.body_at, end, end)
+    return If(at, head, block.then, body, suspends, block.body_at, block.else_at, end)
 
 
 def _parse_formula(text: str, at: int) -> Expression:

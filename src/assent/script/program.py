@@ -23,7 +23,7 @@ from assent.script.expressions import (
     calc,
     wrong_function,
 )
-from assent.script.lexer import token_offsets
+from assent.script.lexer import token_places
 from assent.script.nodes import (
     Access,
     Calc,
@@ -47,6 +47,7 @@ from assent.script.nodes import (
 from assent.script.operators import negate, sign
 from assent.script.scopes import Scope, Scopes
 from assent.script.steps import Step
+from assent.script.work import Work, carry_out
 
 # Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
 MAX_CLOSURE_DEPTH = 12
@@ -90,27 +91,12 @@ class Program:
 
     @cached_property
     def offsets(self) -> list[int]:
-        return token_offsets(self.script.source)
+        return [offset for offset, _ in token_places(self.script.source)]
 
     def place(self, at: int) -> tuple[int, int]:
         """The line and column of a token."""
         source, offset = self.script.source, self.offsets[at]
         return source.count("\n", 0, offset) + 1, offset - source.rfind("\n", 0, offset)
-
-
-Writing = Generator["Writing", None, None]
-"""Work that may ask for other work to be done first, so that no tree is too deep to write."""
-
-
-def _carry_out(work: Writing) -> None:
-    """Do work and all that it asks for, without recursion."""
-    waiting = [work]
-    while waiting:
-        inner = next(waiting[-1], None)
-        if inner is None:
-            waiting.pop()
-        else:
-            waiting.append(inner)
 
 
 class _Writer:
@@ -126,11 +112,11 @@ class _Writer:
         """The expressions of the current statement, by identity, that no closure can be made for."""
 
     def write(self) -> None:
-        _carry_out(self.block(self.program.script.body))
+        carry_out(self.block(self.program.script.body))
 
     # Statements.
 
-    def block(self, statements: tuple[Statement, ...]) -> Writing:
+    def block(self, statements: tuple[Statement, ...]) -> Work:
         for statement in statements:
             self.expressions.cost += 1
             if isinstance(statement, If):
@@ -145,7 +131,7 @@ class _Writer:
                 else:
                     self.add(self.finish(statement, value), height=0)
 
-    def value(self, node: Expression, suspends: bool) -> Closure | Writing:
+    def value(self, node: Expression, suspends: bool) -> Closure | Work:
         """A closure for an expression, or the work of writing steps that leave its value on the stack."""
         if not suspends and not self.deep:
             return self.expressions.closure(node)
@@ -169,7 +155,7 @@ class _Writer:
             return steps.store(places[0], value)
         return steps.store_in_first(places, value, statement.name, self.scopes, statement.at)
 
-    def choice(self, node: If) -> Writing:
+    def choice(self, node: If) -> Work:
         condition = self.value(node.condition, node.suspends)
         start = len(self.steps)
         if isinstance(condition, Generator):
@@ -195,7 +181,7 @@ class _Writer:
             self.steps[branch] = steps.branch(condition, skip + 1, node.condition.at)
             self.steps[skip] = steps.jump(end)
 
-    def loop(self, node: For) -> Writing:
+    def loop(self, node: For) -> Work:
         items = self.value(node.items, node.suspends)
         if isinstance(items, Generator):
             yield items
@@ -231,13 +217,13 @@ class _Writer:
 
     # Expressions that are spread over several steps, in the order in which they are evaluated.
 
-    def part(self, node: Expression) -> Writing:
+    def part(self, node: Expression) -> Work:
         if id(node) in self.hard:
             yield self.spread(node)
         else:
             self.add(steps.push(self.expressions.closure(node)))
 
-    def spread(self, node: Expression) -> Writing:
+    def spread(self, node: Expression) -> Work:
         self.expressions.cost += 1
         match node:
             case Call():
@@ -279,7 +265,7 @@ class _Writer:
                 return steps.collect(1, lambda f, values: evaluate(f, list(values[0].values())))
         raise AssertionError(node)
 
-    def logic(self, node: Chain) -> Writing:
+    def logic(self, node: Chain) -> Work:
         operator = node.operators[0]
         yield self.part(node.operands[0])
         side = "left"
@@ -292,7 +278,7 @@ class _Writer:
         for number, side, at in decisions:
             self.steps[number] = steps.decide(operator, side, at, len(self.steps))
 
-    def access(self, node: Access) -> Writing:
+    def access(self, node: Access) -> Work:
         yield self.part(node.target)
         for step in node.steps:
             if isinstance(step, Index):
@@ -302,7 +288,7 @@ class _Writer:
                 self.expressions.cost += 1
                 self.add(steps.take_member(step))
 
-    def function(self, node: Function) -> Writing:
+    def function(self, node: Function) -> Work:
         problem = wrong_function(node)
         if problem is not None:
             self.add(steps.refuse(problem))
@@ -312,7 +298,7 @@ class _Writer:
         self.expressions.elastic = True
         self.add(steps.apply(BUILTINS[node.name].body, len(node.arguments), node.at))
 
-    def call(self, node: Call) -> Writing:
+    def call(self, node: Call) -> Work:
         site = CallSite(self.program, node)
         if not any(id(value) in self.hard for value in node.values):
             self.add(steps.call(node, self.expressions.closures(node.values), site))

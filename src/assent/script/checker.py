@@ -1,0 +1,547 @@
+"""What is wrong with a script, known before anything runs.
+
+The checker reads a script from top to bottom once, with the kind of every variable as far as it is certain, and
+reports everything it finds. An error is code that cannot work if it is reached: an unknown tool, a name without
+a value, a type that no operator takes. A warning is code that may not mean what it says. Each finding carries the class
+that it would have at run time.
+
+Where the checker is not sure, it says nothing: a script without findings can still fail on the values it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from assent.script.builtins import BUILTINS, PLACEHOLDER, missing_key
+from assent.script.errors import (
+    DivisionByZero,
+    IndexOutOfBounds,
+    InvalidCondition,
+    InvalidIterable,
+    MemberAccess,
+    PlacedError,
+    ScriptWarning,
+    ToolArgument,
+    ToolNotFound,
+    TypeMismatch,
+    UndefinedVariable,
+    locate_all,
+)
+from assent.script.expressions import wrong_function
+from assent.script.lexer import KEYWORDS
+from assent.script.nodes import (
+    Access,
+    Calc,
+    Call,
+    Chain,
+    Do,
+    Expression,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    ListOf,
+    Literal,
+    Member,
+    Name,
+    ObjectOf,
+    Script,
+    Set,
+    Statement,
+    Unary,
+    children,
+    inside,
+)
+from assent.script.operators import near_key, nearest, operand_hint
+from assent.script.parser import parse
+from assent.script.program import MAX_CLOSURE_DEPTH
+from assent.script.signatures import KINDS, Signature, Signatures
+from assent.script.work import Work, carry_out
+
+# A text that is no script at all has a finding on every line. Nobody reads more than this.
+MAX_FINDINGS = 100
+
+ANY = "any"
+
+
+class Shape(msgspec.Struct, frozen=True, eq=False):
+    """An object whose keys are all known."""
+
+    fields: dict[str, Kind]
+
+
+Kind = str | Shape
+"""string, number, boolean, null, list, object, a Shape, or any."""
+
+
+def check(
+    script: str | Script, signatures: Signatures | None = None, variables: Iterable[str] = ()
+) -> list[PlacedError]:
+    """Everything that is wrong with a script, in the order of its text; `severity` tells errors from warnings.
+
+    Without signatures nothing is said about tools. A text that does not parse has that one error.
+    """
+    if isinstance(script, str):
+        try:
+            script = parse(script)
+        except PlacedError as error:
+            return [error]
+    checker = _Checker(script, signatures, variables)
+    carry_out(checker.block(script.body))
+    found = sorted(checker.found, key=lambda finding: finding.at)[:MAX_FINDINGS]
+    locate_all(found, script.source, script.name, "check")
+    return found
+
+
+class _Scope:
+    """What is known of the names at the top, or in one iteration of a FOR."""
+
+    __slots__ = ("hidden", "kinds", "lets", "missed", "sure")
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, Kind] = {}
+        self.sure: set[str] = set()
+        self.lets: dict[str, int] = {}
+        """Where each name is first given a value here."""
+        self.missed: set[str] = set()
+        """Names that were read here before this scope had them, and so were read from outside."""
+        self.hidden: dict[str, int] = {}
+        """Names of this scope for which a loop inside made a variable of its own, and where."""
+
+
+class _Checker:
+    def __init__(self, script: Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
+        self.signatures = signatures
+        self.deep = script.depth > MAX_CLOSURE_DEPTH
+        self.found: list[PlacedError] = []
+        self.scopes = [_Scope()]
+        self.kinds: dict[int, Kind] = {}
+        """In a deep script, the kinds of expressions already looked at, by identity."""
+        self.in_text = False
+        """Whether the statements being read look like a sentence instead of a script."""
+        for name in variables:
+            self.define(name, ANY, 0)
+        self._looks: dict[type, Callable[[Any], Kind]] = {
+            Literal: self._literal,
+            Name: self._name,
+            ListOf: self._list,
+            ObjectOf: self._object,
+            Unary: self._unary,
+            Chain: self._chain,
+            Access: self._access,
+            Function: self._function,
+            Call: self._call,
+            Calc: self._calc,
+        }
+
+    # Statements.
+
+    def block(self, statements: tuple[Statement, ...]) -> Work:
+        for number, statement in enumerate(statements):
+            if isinstance(statement, If):
+                yield self.choice(statement)
+            elif isinstance(statement, For):
+                yield self.loop(statement)
+            elif isinstance(statement, Do):
+                self.statement(statement, statements, number)
+            else:
+                kind = self.kind(statement.value, statement.suspends)
+                if isinstance(statement, Let):
+                    self.define(statement.name, kind, statement.at)
+                else:
+                    self.assign(statement, kind)
+
+    def statement(self, node: Do, statements: tuple[Statement, ...], number: int) -> None:
+        """An expression as a statement. Two bare words in a row are a sentence, and get one finding together."""
+        if type(node.value) is Name and not self.is_known(node.value.name):
+            beside = statements[max(0, number - 1) : number] + statements[number + 1 : number + 2]
+            if any(isinstance(other, Do) and type(other.value) is Name for other in beside):
+                if not self.in_text and not {node.value.name.upper(), node.value.name.lower()} & KEYWORDS:
+                    self.in_text = True
+                    self.report(
+                        UndefinedVariable(
+                            f"{node.value.name} is not part of a script",
+                            node.at,
+                            hint="give the script alone, without text around it; explain in // comments",
+                        )
+                    )
+                    return
+                if self.in_text:
+                    return
+        self.in_text = False
+        self.kind(node.value, node.suspends)
+
+    def choice(self, node: If) -> Work:
+        kind = self.kind(node.condition, node.suspends)
+        if kind != "boolean" and kind != ANY:
+            self.report(
+                InvalidCondition(
+                    f"a condition is true or false, not {_article(kind)}",
+                    node.condition.at,
+                    hint="compare: x == 1, x != null",
+                )
+            )
+        scope = self.scopes[-1]
+        sure, kinds = set(scope.sure), dict(scope.kinds)
+        yield self.block(node.then)
+        sure_then, kinds_then = scope.sure, scope.kinds
+        scope.sure, scope.kinds = sure, {name: kinds.get(name, ANY) for name in kinds_then}
+        yield self.block(node.otherwise or ())
+        scope.sure = sure_then & scope.sure
+        for name, other in kinds_then.items():
+            if scope.kinds[name] != other:
+                scope.kinds[name] = ANY
+
+    def loop(self, node: For) -> Work:
+        kind = self.kind(node.items, node.suspends)
+        if kind != "list" and kind != ANY:
+            hint = "loop over KEYS(object)" if _plain(kind) == "object" else None
+            self.report(InvalidIterable(f"FOR takes a list, not {_article(kind)}", node.items.at, hint=hint))
+        # Whatever the body sets may be of another kind when the next iteration reads it.
+        for name in _names_set(node.body):
+            for scope in self.scopes:
+                if name in scope.kinds:
+                    scope.kinds[name] = ANY
+        inner = _Scope()
+        self.scopes.append(inner)
+        self.define(node.name, ANY, node.name_at)
+        del inner.lets[node.name]
+        yield self.block(node.body)
+        self.scopes.pop()
+        for name, at in inner.lets.items():
+            outer = next((scope for scope in reversed(self.scopes) if name in scope.kinds), None)
+            if outer is None:
+                continue
+            if name in inner.missed:
+                self.report(_hides(name, at))
+            else:
+                outer.hidden.setdefault(name, at)
+
+    # Names.
+
+    def define(self, name: str, kind: Kind, at: int) -> None:
+        scope = self.scopes[-1]
+        scope.kinds[name] = kind
+        scope.sure.add(name)
+        scope.lets.setdefault(name, at)
+        scope.hidden.pop(name, None)
+
+    def assign(self, node: Set, kind: Kind) -> None:
+        self.resolve(node.name, node.at, changes=True)
+        for scope in reversed(self.scopes):
+            if node.name in scope.kinds:
+                # Inside a loop the variable outside keeps changing; at its own level this is the last word.
+                scope.kinds[node.name] = kind if scope is self.scopes[-1] else ANY
+                scope.hidden.pop(node.name, None)
+            if node.name in scope.sure:
+                return
+
+    def is_known(self, name: str) -> bool:
+        return any(name in scope.kinds for scope in self.scopes)
+
+    def resolve(self, name: str, at: int, *, changes: bool = False) -> Kind:
+        """The kind of a variable, and a finding where it has, or may have, no value."""
+        possible = False
+        for scope in reversed(self.scopes):
+            if name in scope.kinds:
+                if not changes and name in scope.hidden:
+                    self.report(_hides(name, scope.hidden.pop(name)))
+                if name in scope.sure:
+                    return ANY if possible else scope.kinds[name]
+                possible = True
+            if not changes:
+                scope.missed.add(name)
+        if possible:
+            self.report(
+                UndefinedVariable(
+                    f"{name} may have no value here: its LET stands in a branch",
+                    at,
+                    hint=f"give it a value before the IF: LET {name} = null",
+                    severity="warning",
+                )
+            )
+        elif changes:
+            self.report(
+                UndefinedVariable(
+                    f"{name} has no value to change", at, hint=self.nearest_name(name) or "LET makes a variable"
+                )
+            )
+        else:
+            self.report(self.undefined(name, at))
+        return ANY
+
+    def undefined(self, name: str, at: int) -> UndefinedVariable:
+        if name.lower() in KEYWORDS:
+            hint: str | None = f"it is written in lower case: {name.lower()}"
+        elif name.upper() in KEYWORDS:
+            hint = f"keywords are upper case: {name.upper()}"
+        elif name in BUILTINS:
+            hint = f"{name} is a function: {BUILTINS[name].usage}"
+        elif self.signatures and name in self.signatures:
+            hint = f"tools are called with CALL {name} {{ … }}"
+        else:
+            hint = self.nearest_name(name) or f"give it a value first: LET {name} = …"
+        return UndefinedVariable(f"{name} has no value", at, hint=hint)
+
+    def nearest_name(self, name: str) -> str | None:
+        return nearest(name, {known for scope in self.scopes for known in scope.kinds})
+
+    def report(self, finding: PlacedError) -> None:
+        self.found.append(finding)
+
+    # Expressions: each look gives the kind of a value and reports what cannot be.
+
+    def kind(self, node: Expression, suspends: bool) -> Kind:
+        """The kind of an expression of a statement."""
+        if suspends:
+            self.warn_of_skipped_calls(node)
+        if self.deep:
+            # Children first, so that no look goes deeper than one level.
+            self.kinds.clear()
+            for part in reversed(list(inside(node))):
+                self.kinds[id(part)] = self._looks[type(part)](part)
+            return self.kinds[id(node)]
+        return self._looks[type(node)](node)
+
+    def look(self, node: Expression) -> Kind:
+        if self.deep:
+            return self.kinds[id(node)]
+        return self._looks[type(node)](node)
+
+    def warn_of_skipped_calls(self, node: Expression) -> None:
+        """Find CALLs in the later operands of AND and OR."""
+        waiting: list[tuple[Expression, str | None]] = [(node, None)]
+        while waiting:
+            part, operator = waiting.pop()
+            if type(part) is Call and operator is not None:
+                self.report(
+                    ScriptWarning(
+                        f"this CALL is skipped when what stands before {operator} decides",
+                        part.at,
+                        hint="if it should always run, CALL it first: LET result = CALL …",
+                    )
+                )
+            if type(part) is Chain and part.operators[0] in ("AND", "OR"):
+                waiting.append((part.operands[0], operator))
+                waiting.extend((operand, part.operators[0]) for operand in part.operands[1:])
+            else:
+                waiting.extend((child, operator) for child in children(part))
+
+    def _literal(self, node: Literal) -> Kind:
+        value = node.value
+        if type(value) is str:
+            return "string"
+        if value is None:
+            return "null"
+        return "boolean" if type(value) is bool else "number"
+
+    def _name(self, node: Name) -> Kind:
+        return self.resolve(node.name, node.at)
+
+    def _list(self, node: ListOf) -> Kind:
+        for item in node.items:
+            self.look(item)
+        return "list"
+
+    def _object(self, node: ObjectOf) -> Kind:
+        return Shape({key: self.look(value) for key, value in zip(node.keys, node.values, strict=True)})
+
+    def _unary(self, node: Unary) -> Kind:
+        kind = self.look(node.operand)
+        wanted = "boolean" if node.operator == "NOT" else "number"
+        if kind != wanted and kind != ANY:
+            self.report(TypeMismatch(f"{node.operator} takes a {wanted}, not {_article(kind)}", node.at))
+        return wanted
+
+    def _chain(self, node: Chain) -> Kind:
+        left = self.look(node.operands[0])
+        for operator, operand, at in zip(node.operators, node.operands[1:], node.operator_ats, strict=True):
+            right = self.look(operand)
+            if operator == "==" or operator == "!=":
+                left = "boolean"
+                continue
+            logic = operator == "AND" or operator == "OR"
+            wanted = "boolean" if logic else "number"
+            for side, kind in (("left", left), ("right", right)):
+                if kind != wanted and kind != ANY:
+                    self.report(
+                        TypeMismatch(
+                            f"{operator} takes two {wanted}s; the {side} side is {_article(kind)}",
+                            at,
+                            hint=operand_hint(operator, side, _article(kind)),
+                        )
+                    )
+                    break
+            if (operator == "/" or operator == "%") and type(operand) is Literal and operand.value == 0:
+                self.report(DivisionByZero(f"{'division' if operator == '/' else 'modulo'} by zero", at))
+            left = "boolean" if operator in ("<", "<=", ">", ">=") else wanted
+        return left
+
+    def _access(self, node: Access) -> Kind:
+        kind = self.look(node.target)
+        for step in node.steps:
+            kind = self._element(kind, step) if isinstance(step, Index) else self._member(kind, step)
+        return kind
+
+    def _member(self, kind: Kind, step: Member) -> Kind:
+        if isinstance(kind, Shape):
+            if step.name in kind.fields:
+                return kind.fields[step.name]
+            hint = near_key(step.name, kind.fields)
+            self.report(MemberAccess(f"the object has no key {step.name}", step.at, hint=hint))
+        elif step.name == "length" and kind in ("list", "string"):
+            return "number"
+        elif kind not in (ANY, "object"):
+            self.report(MemberAccess(f"{_article(kind)} has no key {step.name}", step.at))
+        return ANY
+
+    def _element(self, kind: Kind, step: Index) -> Kind:
+        index = self.look(step.index)
+        literal = step.index.value if type(step.index) is Literal else None
+        if kind == "list":
+            if index not in ("number", ANY):
+                self.report(TypeMismatch(f"an index is a whole number, not {_article(index)}", step.at))
+            elif type(literal) is float:
+                self.report(TypeMismatch(f"an index is a whole number, not {literal}", step.at))
+            elif type(step.index) is Unary and type(step.index.operand) is Literal and step.index.operand.value != 0:
+                self.report(IndexOutOfBounds("no element is at a negative index", step.at, hint="count from the front"))
+        elif _plain(kind) == "object":
+            if index not in ("string", ANY):
+                self.report(TypeMismatch(f"a key is a string, not {_article(index)}", step.at))
+            elif isinstance(kind, Shape) and type(literal) is str:
+                return self._member(kind, Member(step.at, literal))
+        elif kind != ANY:
+            self.report(TypeMismatch(f"{_article(kind)} has no elements", step.at))
+        return ANY
+
+    def _function(self, node: Function) -> Kind:
+        kinds = [self.look(argument) for argument in node.arguments]
+        problem = wrong_function(node)
+        if problem is not None:
+            if self.signatures and node.name in self.signatures:
+                problem.hint = f"{node.name} is a tool: CALL {node.name} {{ … }}"
+            self.report(problem)
+            return ANY
+        builtin = BUILTINS[node.name]
+        for number, kind in enumerate(kinds):
+            takes = builtin.takes[min(number, len(builtin.takes) - 1)]
+            if takes != "*" and kind != ANY and _plain(kind) not in takes.split("|"):
+                wanted = " or ".join(_article(one) for one in takes.split("|"))
+                self.report(
+                    TypeMismatch(f"{node.name} takes {wanted}, not {_article(kind)}", node.arguments[number].at)
+                )
+        if node.name == "FORMAT":
+            self._template(node.arguments[0], kinds[1])
+        return builtin.gives
+
+    def _template(self, template: Expression, values: Kind) -> None:
+        if type(template) is Literal and type(template.value) is str and isinstance(values, Shape):
+            for match in PLACEHOLDER.finditer(template.value):
+                if match[1] is not None and match[1] not in values.fields:
+                    self.report(missing_key(match[1], values.fields, template.at))
+                    return
+
+    def _calc(self, node: Calc) -> Kind:
+        for key, value in zip(node.variables.keys, node.variables.values, strict=True):
+            kind = self.look(value)
+            if kind != "number" and kind != ANY:
+                self.report(TypeMismatch(f"CALC takes numbers, and {key} is {_article(kind)}", value.at))
+        for part in inside(node.formula):
+            if type(part) is Name and part.name not in node.variables.keys:
+                self.report(
+                    UndefinedVariable(
+                        f"the formula names {part.name}, and vars has no such key",
+                        node.formula_at,
+                        hint=nearest(part.name, node.variables.keys) or f"add {part.name} to vars",
+                    )
+                )
+        return "number"
+
+    def _call(self, node: Call) -> Kind:
+        kinds = {key: self.look(value) for key, value in zip(node.keys, node.values, strict=True)}
+        if self.signatures is None:
+            return ANY
+        signature = self.signatures.get(node.tool)
+        if signature is None:
+            hint = nearest(node.tool, self.signatures)
+            if hint is None and node.tool in BUILTINS:
+                hint = f"{node.tool} is a function: {BUILTINS[node.tool].usage}"
+            self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
+            return ANY
+        self._arguments(node, signature, kinds)
+        return KINDS.get(signature.returns, ANY)
+
+    def _known_tools(self) -> str:
+        if not self.signatures:
+            return "there are no tools"
+        return f"the tools are {', '.join(list(self.signatures)[:10])}{', …' if len(self.signatures) > 10 else ''}"
+
+    def _arguments(self, node: Call, signature: Signature, kinds: dict[str, Kind]) -> None:
+        parameters = {parameter.name: parameter for parameter in signature.parameters}
+        for key, at, value in zip(node.keys, node.key_ats, node.values, strict=True):
+            parameter = parameters.get(key)
+            if parameter is None:
+                if not signature.additional:
+                    hint = nearest(key, parameters) or _takes(signature)
+                    self.report(ToolArgument(f"{node.tool} has no argument {key}", at, hint=hint))
+                continue
+            kind, wanted = kinds[key], KINDS.get(parameter.type, ANY)
+            if wanted != ANY and kind != ANY and _plain(kind) != wanted and (parameter.required or kind != "null"):
+                message = f"{key} of {node.tool} is {_article(wanted)}, not {_article(kind)}"
+                self.report(ToolArgument(message, value.at, hint=_other_literal(value, wanted)))
+        for parameter in signature.parameters:
+            if parameter.required and parameter.name not in kinds:
+                message = f"{node.tool} needs the argument {parameter.name}"
+                self.report(ToolArgument(message, node.at, hint=_takes(signature)))
+
+
+def _hides(name: str, at: int) -> ScriptWarning:
+    return ScriptWarning(
+        f"this LET makes a new {name} in every round; the {name} outside the loop never changes",
+        at,
+        hint=f"write SET {name} = … to change the one outside, or use another name",
+    )
+
+
+def _takes(signature: Signature) -> str:
+    names = [parameter.name + ("" if parameter.required else "?") for parameter in signature.parameters]
+    return f"it takes {{ {', '.join(names)} }}" if names else "it takes no arguments: {}"
+
+
+def _other_literal(value: Expression, wanted: str) -> str | None:
+    """How somebody would write the literal they meant."""
+    if type(value) is Literal and type(value.value) is str and wanted == "number":
+        return "write the number without quotes" if value.value.replace(".", "", 1).isdigit() else None
+    if type(value) is Literal and value.value is not None and wanted == "string":
+        return "write it in double quotes"
+    if wanted == "list":
+        return "write a list: [value]"
+    return None
+
+
+def _plain(kind: Kind) -> str:
+    return "object" if isinstance(kind, Shape) else kind
+
+
+def _article(kind: Kind) -> str:
+    word = _plain(kind)
+    return word if word == "null" else f"an {word}" if word == "object" else f"a {word}"
+
+
+def _names_set(statements: tuple[Statement, ...]) -> set[str]:
+    """The variables that a block, or a block inside it, sets."""
+    names: set[str] = set()
+    waiting = [statements]
+    while waiting:
+        for statement in waiting.pop():
+            if isinstance(statement, Set):
+                names.add(statement.name)
+            elif isinstance(statement, For):
+                waiting.append(statement.body)
+            elif isinstance(statement, If):
+                waiting += [statement.then, statement.otherwise or ()]
+    return names

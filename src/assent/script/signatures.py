@@ -1,0 +1,57 @@
+"""What the language knows of a tool: its name, what it takes and gives, and whether a person will be asked.
+
+A registry hands these out; nothing here can call anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+KINDS = {
+    "string": "string",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "null": "null",
+    "array": "list",
+    "object": "object",
+}
+"""The types of signatures in the words of the language; any other type says nothing."""
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One argument of a tool."""
+
+    name: str
+    type: str = "any"
+    description: str = ""
+    required: bool = True
+    secret: bool = False
+    schema: Mapping[str, Any] | None = None
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """One tool, as a script can see it."""
+
+    name: str
+    description: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    returns: str = "any"
+    needs_person: bool = False
+    """Whether somebody will be asked before it runs."""
+    additional: bool = False
+    """Whether it takes arguments that are not listed."""
+    effect: str | None = None
+    """What it does to the world, in a word, where its author said so."""
+    display_name: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What to call it before a person."""
+        return self.display_name or self.name
+
+
+Signatures = Mapping[str, Signature]
