@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -48,6 +48,9 @@ from assent.store import Record
 from assent.tool import Tool
 
 log = logging.getLogger("assent")
+
+
+Decision = Literal["again", "done", "abandon"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +151,27 @@ class Door:
             arguments, author = values.decode(call.arguments), consent.request.author
         words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
         return await self._finish(Outcome(kind="stale", message=words, call_id=call_id, tool=name))
+
+    async def resolve(self, call_id: str, decision: Decision, by: str) -> Outcome:
+        """A person says what to do about a call in doubt. Their word is written down before anything happens."""
+        life = await self.journal.life(call_id)
+        if not life.in_doubt:
+            raise SessionError("this call is not in doubt", place=call_id, hint="assent show says how it stands")
+        assert life.started is not None
+        started, name = life.started, life.started["tool"]
+        if decision == "again":
+            tool, call = self._admit(call_id, name, started["arguments"], started["origin"])
+            if tool.secrets:
+                raise SessionError(
+                    "its secrets were not kept, so it cannot be run again", place=call_id, hint="ask for a new call"
+                )
+            return await self.start_again(tool, call, life, f"decided by {by}")
+        kind: Kind = "succeeded" if decision == "done" else "outcome_unknown"
+        words = outcome.taken_as_done(name, by) if decision == "done" else outcome.given_up(name, by)
+        result = Outcome(kind=kind, message=words, call_id=call_id, tool=name, approval=started["approval"])
+        if not await self.journal.settle(self.session_id, result, life, f"{decision}, decided by {by}"):
+            raise SessionError("somebody else has just decided about this call", place=call_id)
+        return result
 
     def abandon(self, call_id: str, name: str) -> None:
         """Whoever asked for the call stopped waiting. Without an end in the journal its card would wait for ever."""

@@ -133,6 +133,13 @@ class Journal:
         assert life.started is not None
         return await self.store.commit(noted, self._started(session_id, call, tool, life.started["approval"]))
 
+    async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
+        """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
+        noted = self._entry(
+            session_id, "settled", outcome.call_id, {"why": why}, once=f"start:{outcome.call_id}:{life.starts}"
+        )
+        return await self.store.commit(noted, self._finished(session_id, outcome))
+
     async def finished(self, session_id: str, outcome: Outcome) -> None:
         """Make the end of an approved call durable before anybody hears of it."""
         await self.store.commit(self._finished(session_id, outcome))

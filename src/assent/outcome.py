@@ -135,3 +135,11 @@ def unknown(tool: str) -> str:
         f"It is not known whether {tool} was carried out: the program stopped while it ran. "
         "Do not repeat it; a person has to look."
     )
+
+
+def taken_as_done(tool: str, by: str) -> str:
+    return f"The program stopped while {tool} ran. {by} looked afterwards and says that it was carried out."
+
+
+def given_up(tool: str, by: str) -> str:
+    return f"The program stopped while {tool} ran. Whether it was carried out is not known, and {by} gave it up."

@@ -11,11 +11,11 @@ from typing import Any, Self, TypeVar
 
 from assent import runs
 from assent.approval import ApprovalRequest, Approver, Preset, UserAction
-from assent.calls import Door, Limits
+from assent.calls import Decision, Door, Limits
 from assent.editor import ScriptEditorProvider
 from assent.errors import SessionError
 from assent.events import Event
-from assent.journal import Journal, data_of, open_journal
+from assent.journal import Journal, Life, data_of, open_journal
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
 from assent.runs import Run
@@ -124,6 +124,16 @@ class Session(StateOwner):
         if not self._opened:
             await self.open()
         return await runs.resume(self._door, run_id)
+
+    async def in_doubt(self) -> list[Life]:
+        """The calls of this session that were started and of which nobody knows how they ended."""
+        return await self._journal.in_doubt(self.id)
+
+    async def resolve(self, call_id: str, decision: Decision, by: str = "resolve") -> Outcome:
+        """Decide about a call in doubt: run it again, take it as done, or give it up."""
+        if not self._opened:
+            await self.open()
+        return await self._door.resolve(call_id, decision, by)
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
