@@ -299,13 +299,12 @@ class Door:
             action = await approver(waiting.request)
             if not isinstance(action, UserAction):
                 raise AssentError(f"it answered with a {type(action).__name__} instead of a UserAction")
-        except Exception as problem:
+        except (Exception, asyncio.CancelledError) as problem:
             # An approver that raises is nobody. Its trouble is for the log, not for the model.
+            if answer.done():
+                return
             log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
-            if not answer.done():
-                answer.set_exception(
-                    AssentError(f"the one who should have been asked failed ({type(problem).__name__})")
-                )
+            answer.set_exception(AssentError(f"the one who should have been asked failed ({type(problem).__name__})"))
         else:
             if not answer.done():
                 answer.set_result((action, approver_name(approver)))
