@@ -28,6 +28,7 @@ from assent.approval import (
     UserAction,
     approver_name,
     flaw,
+    keep_secrets,
     seal,
     who_decides,
 )
@@ -319,6 +320,7 @@ class Door:
             # An edit cannot make up for an answer that belongs to another request, or that came too late.
             return Reask(why, values.decode(call.arguments), consent.request.author)
         try:
+            given = keep_secrets(given or {}, values.decode(call.arguments), tool.manifest.secrets)
             arguments = tool.validate(given)
         except ArgumentsError as problem:
             why = f"the edited arguments do not fit: {'; '.join(p.fact for p in problem.problems)}"

@@ -46,6 +46,12 @@ class Tool:
 
     def __post_init__(self) -> None:
         manifest = self.manifest
+        for flag in ("require_approval", "auto_approve", "script_editor_only"):
+            if type(getattr(manifest, flag)) is not bool:
+                # None is false to Python, and a tool must not lose its approval by a variable that was never set.
+                raise ToolLoadError(
+                    f"{flag} is {getattr(manifest, flag)!r}, not True or False", place=self.folder or manifest.id
+                )
         put = object.__setattr__
         put(self, "secrets", manifest.secrets)
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
