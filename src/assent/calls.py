@@ -39,7 +39,7 @@ from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, AssentError, SessionError, UnknownTool
 from assent.events import Answered, Asked, Audience, Finished, Started
 from assent.execution import CANCEL_GRACE_SECONDS, Execution, start, verdict
-from assent.guard import Guard
+from assent.guard import Guard, refuse_if_watched
 from assent.journal import Call, Journal, Life, answer_key, data_of, read_answer
 from assent.outcome import Approval, Kind, Outcome
 from assent.registry import ToolRegistry
@@ -114,6 +114,7 @@ class Door:
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
     ) -> Outcome:
         """Live the whole life of one tool call. Scripts and MCP clients come through here too."""
+        refuse_if_watched(f"call {name}")  # A request function that calls a tool would act before anybody agreed.
         problem: str | None = None
         author: Author = "model"
         for _ in range(self.limits.times_asked):

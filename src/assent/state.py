@@ -16,6 +16,7 @@ import msgspec
 
 from assent import values
 from assent.errors import AssentError, NotJSON
+from assent.guard import refuse_if_watched
 
 # A prompt is paid for by the token; a person reads the whole value elsewhere.
 MAX_PROMPT_VALUE = 400
@@ -195,7 +196,8 @@ class StateOwner:
         return self._state.format_for_prompt()
 
     def _before_change(self, what: str) -> None:
-        """Where an owner that may only look refuses."""
+        """Refuse while a tool may only look, whoever's state its code got hold of."""
+        refuse_if_watched(what)
 
 
 def as_metadata(metadata: StateMetadata | dict[str, Any] | None) -> StateMetadata | None:
