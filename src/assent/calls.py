@@ -34,6 +34,7 @@ from assent.approval import (
 )
 from assent.cards import Undrawable
 from assent.context import Reporting, ToolContext
+from assent.display import displayable
 from assent.editor import ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, AssentError, SessionError, UnknownTool
@@ -41,6 +42,7 @@ from assent.events import Answered, Asked, Audience, Finished, Started
 from assent.execution import CANCEL_GRACE_SECONDS, Execution, start, verdict
 from assent.guard import Guard, refuse_if_watched
 from assent.journal import Call, Journal, Life, answer_key, data_of, read_answer
+from assent.manifest import MAX_ID_LENGTH
 from assent.outcome import Approval, Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.reports import Reports
@@ -206,11 +208,13 @@ class Door:
                 f"{name} works only on a project in an editor, and there is none here",
                 hint="start the session with an editor: assent edit DIR",
             )
-        return tool, Call(call_id, name, tool.validate({} if arguments is None else arguments), origin)
+        return tool, Call(call_id, name, tool.validate({} if arguments is None else arguments), displayable(origin))
 
     def _turned_away(self, call_id: str, name: str, problem: UnknownTool | ArgumentsError) -> Outcome:
         kind: Kind = "unknown_tool" if isinstance(problem, UnknownTool) else "invalid_arguments"
-        return self._end(Outcome(kind=kind, message=str(problem), call_id=call_id, tool=name))
+        # The name came from a model: it may be a megabyte, or hold half characters that no journal can write.
+        words, name = outcome.cut(displayable(str(problem))), displayable(name[: 2 * MAX_ID_LENGTH])
+        return self._end(Outcome(kind=kind, message=words, call_id=call_id, tool=name))
 
     async def _consent(
         self,
@@ -396,7 +400,8 @@ class Door:
         context = self._context(tool, call, open_reports=lambda: self._open_reports(call.id, loop))
         editor = None
         if self.editor is not None:
-            editor = SealedEditor(self.editor, consent.request.preview if consent else ())
+            # A preview without a path is a text, and seals no file.
+            editor = SealedEditor(self.editor, [p for p in consent.request.preview if p.path] if consent else ())
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = Execution(tool, context, self.limits.cancel_grace_seconds)
         self.running[call.id] = execution
@@ -405,13 +410,15 @@ class Door:
         finally:
             del self.running[call.id]
             context._close_reports()
+            if editor is not None:
+                editor.close()
         kind, message, value, gave_value = verdict(tool, call.id, ended)
         if editor is not None and editor.changes:
             self._remember_changes(call, editor)
         if editor is not None and editor.violations:
             kind, message = (
                 "failed",
-                f"{tool.name} tried to write something else than was shown: {editor.violations[0]}",
+                displayable(f"{tool.name} tried to write something else than was shown: {editor.violations[0]}"),
             )
         arguments = None
         if consent is not None and consent.request.author == "person":

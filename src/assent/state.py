@@ -59,6 +59,7 @@ class State:
         if not isinstance(key, str) or not key:
             raise NotJSON(f"a state key is a non-empty string, not {key!r}")
         try:
+            values.canonical(key)
             data = values.canonical(value)
         except NotJSON as problem:
             raise NotJSON(f"state {key!r} cannot be set: {problem.fact}", hint=problem.hint) from None
