@@ -7,12 +7,14 @@ Who decides is a pure rule. What is shown is exactly what is digested. What does
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
 
 from assent import values
+from assent.display import displayable
 from assent.editor.recording import Preview
 from assent.errors import AssentError
 from assent.manifest import Manifest
@@ -28,6 +30,13 @@ class Preset(msgspec.Struct, frozen=True):
 
     auto_approve: bool = False
     name: str = "default"
+
+    def __post_init__(self) -> None:
+        if type(self.auto_approve) is not bool:
+            # A setting read as the text "false" is true to Python, and this key must not turn by mistake.
+            raise AssentError(
+                f"auto_approve is a {type(self.auto_approve).__name__}, not true or false", hint="Preset(True)"
+            )
 
 
 class Nobody(msgspec.Struct, frozen=True):
@@ -80,6 +89,16 @@ class UserAction(msgspec.Struct, frozen=True):
             raise AssentError("a user action is made of booleans", hint="UserAction(True, False) is Allow")
         if self.primary_confirmed and self.secondary_confirmed:
             raise AssentError("a card cannot be both confirmed and declined", hint="choose one")
+        if self.reason is not None:
+            if not isinstance(self.reason, str):
+                raise AssentError(f"a reason is text, not a {type(self.reason).__name__}")
+            msgspec.structs.force_setattr(self, "reason", displayable(self.reason))
+        if self.arguments is not None:
+            if type(self.arguments) is not dict:
+                raise AssentError("edited arguments are an object", hint="pass all arguments by name, in a dict")
+            # A copy: whoever keeps the dict and changes it later changes nothing that was answered.
+            copy = values.decode(values.canonical(self.arguments))
+            msgspec.structs.force_setattr(self, "arguments", copy)
 
 
 ALLOWED = UserAction(True, False)
@@ -172,6 +191,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             "color": self.manifest.color,
             "effect": self.manifest.effect,
             "content_parameter": self.manifest.content_parameter,
+            "secrets": sorted(self.manifest.secrets),
             "tool_digest": self.tool_digest,
             "session_id": self.session_id,
             "arguments": hide(self.arguments, self.manifest.secrets),
@@ -235,6 +255,7 @@ def approver_name(approver: Approver) -> str:
 
 
 MASK = "••••••"
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def mask(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
@@ -246,4 +267,21 @@ def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
     """Secrets as digests, for the journal."""
     if not secrets:
         return arguments
-    return {k: {"secret": values.digest(values.canonical(v))} if k in secrets else v for k, v in arguments.items()}
+    return {k: _hidden(v) if k in secrets else v for k, v in arguments.items()}
+
+
+def keep_secrets(edited: dict[str, Any], original: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+    """Edited arguments with the secrets that the editor saw only as dots or digests, and so did not change."""
+    if not secrets:
+        return edited
+    return {
+        k: original[k] if k in secrets and k in original and v in (MASK, _hidden(original[k])) else v
+        for k, v in edited.items()
+    }
+
+
+def _hidden(value: Any) -> Any:
+    """A secret as its digest; one that is hidden already stays as it is."""
+    if type(value) is dict and value.keys() == {"secret"} and _DIGEST.fullmatch(str(value["secret"])):
+        return value
+    return {"secret": values.digest(values.canonical(value))}

@@ -28,18 +28,21 @@ from assent.approval import (
     UserAction,
     approver_name,
     flaw,
+    keep_secrets,
     seal,
     who_decides,
 )
 from assent.cards import Undrawable
 from assent.context import Reporting, ToolContext
+from assent.display import displayable
 from assent.editor import ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, AssentError, SessionError, UnknownTool
 from assent.events import Answered, Asked, Audience, Finished, Started
 from assent.execution import CANCEL_GRACE_SECONDS, Execution, start, verdict
-from assent.guard import Guard
+from assent.guard import Guard, refuse_if_watched
 from assent.journal import Call, Journal, Life, answer_key, data_of, read_answer
+from assent.manifest import MAX_ID_LENGTH
 from assent.outcome import Approval, Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.reports import Reports
@@ -116,6 +119,7 @@ class Door:
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
     ) -> Outcome:
         """Live the whole life of one tool call. Scripts and MCP clients come through here too."""
+        refuse_if_watched(f"call {name}")  # A request function that calls a tool would act before anybody agreed.
         problem: str | None = None
         author: Author = "model"
         for _ in range(self.limits.times_asked):
@@ -228,11 +232,13 @@ class Door:
                 f"{name} works only on a project in an editor, and there is none here",
                 hint="start the session with an editor: assent edit DIR",
             )
-        return tool, Call(call_id, name, tool.validate({} if arguments is None else arguments), origin)
+        return tool, Call(call_id, name, tool.validate({} if arguments is None else arguments), displayable(origin))
 
     def _turned_away(self, call_id: str, name: str, problem: UnknownTool | ArgumentsError) -> Outcome:
         kind: Kind = "unknown_tool" if isinstance(problem, UnknownTool) else "invalid_arguments"
-        return self._end(Outcome(kind=kind, message=str(problem), call_id=call_id, tool=name))
+        # The name came from a model: it may be a megabyte, or hold half characters that no journal can write.
+        words, name = outcome.cut(displayable(str(problem))), displayable(name[: 2 * MAX_ID_LENGTH])
+        return self._end(Outcome(kind=kind, message=words, call_id=call_id, tool=name))
 
     async def _consent(
         self,
@@ -323,13 +329,12 @@ class Door:
             action = await approver(waiting.request)
             if not isinstance(action, UserAction):
                 raise AssentError(f"it answered with a {type(action).__name__} instead of a UserAction")
-        except Exception as problem:
+        except (Exception, asyncio.CancelledError) as problem:
             # An approver that raises is nobody. Its trouble is for the log, not for the model.
+            if answer.done():
+                return
             log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
-            if not answer.done():
-                answer.set_exception(
-                    AssentError(f"the one who should have been asked failed ({type(problem).__name__})")
-                )
+            answer.set_exception(AssentError(f"the one who should have been asked failed ({type(problem).__name__})"))
         else:
             if not answer.done():
                 answer.set_result((action, approver_name(approver)))
@@ -344,6 +349,7 @@ class Door:
             # An edit cannot make up for an answer that belongs to another request, or that came too late.
             return Reask(why, values.decode(call.arguments), consent.request.author)
         try:
+            given = keep_secrets(given or {}, values.decode(call.arguments), tool.manifest.secrets)
             arguments = tool.validate(given)
         except ArgumentsError as problem:
             why = f"the edited arguments do not fit: {'; '.join(p.fact for p in problem.problems)}"
@@ -418,7 +424,8 @@ class Door:
         context = self._context(tool, call, open_reports=lambda: self._open_reports(call.id, loop))
         editor = None
         if self.editor is not None:
-            editor = SealedEditor(self.editor, consent.request.preview if consent else ())
+            # A preview without a path is a text, and seals no file.
+            editor = SealedEditor(self.editor, [p for p in consent.request.preview if p.path] if consent else ())
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = Execution(tool, context, self.limits.cancel_grace_seconds)
         self.running[call.id] = execution
@@ -427,13 +434,15 @@ class Door:
         finally:
             del self.running[call.id]
             context._close_reports()
+            if editor is not None:
+                editor.close()
         kind, message, value, gave_value = verdict(tool, call.id, ended)
         if editor is not None and editor.changes:
             self._remember_changes(call, editor)
         if editor is not None and editor.violations:
             kind, message = (
                 "failed",
-                f"{tool.name} tried to write something else than was shown: {editor.violations[0]}",
+                displayable(f"{tool.name} tried to write something else than was shown: {editor.violations[0]}"),
             )
         arguments = None
         if consent is not None and consent.request.author == "person":

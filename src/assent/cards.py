@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +26,13 @@ from assent.state import State
 from assent.threads import THREADS
 from assent.tool import Tool
 
+log = logging.getLogger("assent")
+
 # A card is drawn from what is at hand. One that needs longer than this would leave the person waiting.
 DRAW_TIMEOUT_SECONDS = 10.0
+
+# A button says a verb. What is longer, or has lines, would push the other button out of sight.
+MAX_LABEL = 60
 
 _FIELDS = ("message", "title", "preview_button", "primary_button_label", "secondary_button_label")
 
@@ -63,9 +69,10 @@ async def draw(
             if said.get("preview_button"):
                 shown = await _watched(said["preview_button"]["action"], {}, guard, context, timeout_seconds)
         except AssentError as problem:
-            return Undrawable(_tried(guard, recorder) or problem.fact)
+            return Undrawable(displayable(_tried(guard, recorder) or problem.fact))
         except Exception as problem:
-            return Undrawable(_tried(guard, recorder) or f"it raised {type(problem).__name__}: {problem}")
+            log.error("call %s: the request function of %s raised", call.id, tool.name, exc_info=problem)
+            return Undrawable(_tried(guard, recorder) or f"it raised {type(problem).__name__}; the log has the details")
         # The guard is asked even though nothing was raised: the tool may have swallowed it.
         if why := _tried(guard, recorder):
             return Undrawable(why)
@@ -99,7 +106,7 @@ async def draw(
 def _tried(guard: Guard, recorder: RecordingEditor | None) -> str | None:
     """What was attempted and must not be, in words."""
     attempts = guard.violations + ([] if recorder is None else recorder.attempts)
-    return f"it tried to {attempts[0]} before anybody agreed" if attempts else None
+    return displayable(f"it tried to {attempts[0]} before anybody agreed") if attempts else None
 
 
 async def _watched(
@@ -112,30 +119,39 @@ async def _watched(
         with guard.watching():
             return function(**kwargs)
 
-    async def on_loop() -> Any:
-        result = call()
-        if inspect.isawaitable(result):
-            with guard.watching():
-                result = await result
+    async def watch() -> Any:
+        try:
+            result = call() if inspect.iscoroutinefunction(inspect.unwrap(function)) else await in_thread()
+            if inspect.isawaitable(result):
+                current.set(context)
+                with guard.watching():
+                    result = await result
+        except SystemExit as problem:  # Ending the program is no way to draw a card.
+            raise AssentError("it tried to end the program") from problem
+        return result
+
+    async def in_thread() -> Any:
+        answer = loop.create_future()
+
+        def done(result: Any, problem: BaseException | None) -> None:
+            if not answer.done():
+                answer.set_result((result, problem))
+
+        THREADS.run(call, done, loop)
+        result, problem = await answer
+        if problem is not None:
+            raise problem
         return result
 
     loop = asyncio.get_running_loop()
-    waiting: asyncio.Future[Any]
-    if inspect.iscoroutinefunction(inspect.unwrap(function)):
-        waiting = loop.create_task(on_loop())
-    else:
-        waiting = loop.create_future()
-
-        def done(result: Any, problem: BaseException | None) -> None:
-            if waiting.done():
-                return
-            if problem is None:
-                waiting.set_result(result)
-            else:
-                waiting.set_exception(problem if isinstance(problem, Exception) else RuntimeError(repr(problem)))
-
-        THREADS.run(call, done, loop)
-    finished, _ = await asyncio.wait({waiting}, timeout=timeout_seconds)
+    waiting = loop.create_task(watch())
+    try:
+        finished, _ = await asyncio.wait({waiting}, timeout=timeout_seconds)
+    except asyncio.CancelledError:
+        waiting.cancel()
+        raise
+    if waiting.cancelled():
+        raise AssentError("it was cancelled from within")
     if not finished:
         waiting.cancel()
         raise AssentError(f"it did not finish within {timeout_seconds:g} seconds")
@@ -146,7 +162,9 @@ def _checked(said: Any) -> dict[str, Any]:
     """What a request function may return, or an error for its author."""
     if not isinstance(said, dict):
         raise AssentError(f"it returned a {type(said).__name__} instead of a dict with a message")
-    for key, value in said.items():
+    # A mapping of the tool's own could say one thing here and another when the card is built.
+    fields: dict[str, Any] = dict(said)
+    for key, value in fields.items():
         if key not in _FIELDS:
             hint = did_you_mean(str(key), _FIELDS)
             raise AssentError(f"it returned the unknown field {key}" + (f" ({hint})" if hint else ""))
@@ -159,6 +177,8 @@ def _checked(said: Any) -> dict[str, Any]:
                 raise AssentError("its preview_button is not {label, action}")
         elif value is not None and not isinstance(value, str):
             raise AssentError(f"its {key} is a {type(value).__name__}, not a string")
-    if not said.get("message"):
+        elif value and key.endswith("_label") and (len(value) > MAX_LABEL or not value.isprintable()):
+            raise AssentError(f"its {key} is not one line of at most {MAX_LABEL} characters")
+    if not fields.get("message"):
         raise AssentError("it returned no message")
-    return said
+    return fields

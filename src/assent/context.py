@@ -78,6 +78,7 @@ class ToolContext(StateOwner):
         return function
 
     def _before_change(self, what: str) -> None:
+        super()._before_change(what)
         if self._guard is not None:
             raise self._guard.refuse(what)
 

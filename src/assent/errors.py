@@ -138,9 +138,15 @@ class ScriptError(AssentError):
     """Anything wrong with a NuwaScript."""
 
 
+# Nobody meant a name longer than this, and comparing names costs the product of their lengths.
+MAX_GUESSED = 200
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint with the nearest known name, or None when nothing is near."""
     known = list(known)
+    if len(name) > MAX_GUESSED:
+        return None
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     if not near:
         folded = {k.casefold(): k for k in known}

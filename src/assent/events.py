@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
 from assent.approval import ApprovalRequest, UserAction
 from assent.outcome import Outcome
+
+log = logging.getLogger("assent")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -72,12 +75,21 @@ class Audience:
 
     def tell(self, event: Event) -> None:
         for listener in tuple(self.listeners):
-            listener(event)
+            try:
+                listener(event)
+            except Exception as problem:
+                # Whoever watches a call must not be able to break it. One that failed would fail again.
+                log.error("a listener failed and hears nothing more", exc_info=problem)
+                self._forget(listener)
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Call `listener` with every event from now on; returns what stops it."""
         self.listeners.append(listener)
-        return lambda: self.listeners.remove(listener)
+        return lambda: self._forget(listener)
+
+    def _forget(self, listener: Callable[[Event], None]) -> None:
+        if listener in self.listeners:
+            self.listeners.remove(listener)
 
     async def events(self) -> AsyncIterator[Event]:
         """Every event from now on, as an async iterator."""

@@ -44,7 +44,13 @@ _REFUSED = {
     "os.killpg": "signal a process",
     "os.putenv": "change the environment",
     "os.unsetenv": "change the environment",
+    "os.chdir": "change the current folder",
+    "signal.pthread_kill": "signal a thread",
+    "resource.setrlimit": "change a limit of the process",
+    "resource.prlimit": "change a limit of a process",
     "pty.spawn": "run a program",
+    "webbrowser.open": "open a browser",
+    "builtins.input": "ask on the terminal",
     "subprocess.Popen": "run a program",
     "_thread.start_new_thread": "start a thread",
     "_thread.start_joinable_thread": "start a thread",
@@ -61,6 +67,7 @@ _REFUSED_FAMILIES = {
     "nntplib": "use the network",
     "telnetlib": "use the network",
     "urllib": "use the network",
+    "syslog": "write to the system's log",
     "winreg": "change the registry",
 }
 # Looking up one's own name, or closing what was open before, changes nothing.
@@ -95,6 +102,13 @@ class Guard:
             _active.reset(token)
 
 
+def refuse_if_watched(what: str) -> None:
+    """For effects that no audit event announces: refuse them while a guard watches this task or thread."""
+    guard = _active.get()
+    if guard is not None:
+        raise guard.refuse(what)
+
+
 _active: ContextVar[Guard | None] = ContextVar("assent_guard", default=None)
 _installed = False
 
@@ -120,7 +134,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
             raise guard.refuse("open a database that is not mode=ro")
         return
     what = _REFUSED.get(event) or _REFUSED_FAMILIES.get(event.partition(".")[0])
-    if what is None or event in _HARMLESS or _is_cache(args):
+    if what is None or event in _HARMLESS or (event in _CACHING and _is_cache(args)):
         return
     raise guard.refuse(what)
 
@@ -133,6 +147,11 @@ def _write(args: tuple[Any, ...]) -> str | None:
     return f"write {os.fsdecode(path)}" if isinstance(path, (str, bytes, os.PathLike)) else "write to an open file"
 
 
+# What the import system does to keep byte code, besides opening files.
+_CACHING = {"os.mkdir", "os.rename", "os.remove"}
+
+
 def _is_cache(args: tuple[Any, ...]) -> bool:
-    """Python may write its byte code when the tool imports a module."""
-    return bool(args) and isinstance(args[0], str) and "__pycache__" in args[0]
+    """Python may write its byte code when the tool imports a module: every path that is touched lies in a cache."""
+    paths = [arg for arg in args[:2] if isinstance(arg, str) and ("/" in arg or os.sep in arg)]
+    return bool(paths) and all("__pycache__" in path.split(os.sep) for path in paths)

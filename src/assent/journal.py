@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from assent import values
-from assent.approval import ApprovalRequest, Seal, UserAction, hide
+from assent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
+from assent.errors import SessionError
 from assent.outcome import Outcome
 from assent.store import Entry, Record, Store
 from assent.store.memory import MemoryStore
@@ -194,7 +195,14 @@ class Journal:
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when somebody was faster."""
-        data = _answer_data(action, facts["digest"], by, self.clock())
+        secrets = facts["secrets"]
+        for name, value in (action.arguments or {}).items():
+            if name in secrets and value not in (MASK, facts["arguments"].get(name)):
+                raise SessionError(
+                    f"the secret argument {name} can only be changed where the call was made",
+                    hint="leave it as it is; a secret does not pass through the journal",
+                )
+        data = _answer_data(action, action.answers or facts["digest"], by, self.clock())
         return await self._commit(
             facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
         )

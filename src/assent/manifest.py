@@ -107,7 +107,9 @@ def parse_schema(schema: Mapping[str, Any], *, require_approval: bool = False) -
     manifest = _Reader(f"schema of {value.get('name', 'a tool')}", None).manifest(
         value, {"name": _MANIFEST_FIELDS["id"], **{k: v for k, v in _MANIFEST_FIELDS.items() if k != "id"}}
     )
-    return msgspec.structs.replace(manifest, require_approval=require_approval)
+    # A schema that asks for approval gets it, whatever the caller forgot to say.
+    wanted = require_approval or value.get("requireApproval", False)
+    return msgspec.structs.replace(manifest, require_approval=wanted)
 
 
 # field → (JSON type, whether it must be there, what a person is told to write)

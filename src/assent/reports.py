@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from assent.display import displayable
 from assent.events import Audience, Reported
 from assent.journal import Journal
 
@@ -31,6 +32,7 @@ class Reports:
 
     def add(self, message: str, id: str | None, fraction: float | None) -> None:
         """Take a report from the tool, whichever thread it runs in."""
+        message, id = displayable(message), None if id is None else displayable(str(id))
         report = Reported(self._call_id, message, id, None if fraction is None else min(1.0, max(0.0, fraction)))
         try:
             running = asyncio.get_running_loop()

@@ -196,6 +196,7 @@ class Session(StateOwner):
         await self.close()
 
     def _before_change(self, what: str) -> None:
+        super()._before_change(what)
         if not self._opened and not self._is_new:
             raise SessionError(
                 f"cannot {what} before the session is open", place=self.id, hint="`async with session:` opens it"

@@ -16,6 +16,7 @@ import msgspec
 
 from assent import values
 from assent.errors import AssentError, NotJSON
+from assent.guard import refuse_if_watched
 
 # A prompt is paid for by the token; a person reads the whole value elsewhere.
 MAX_PROMPT_VALUE = 400
@@ -58,6 +59,7 @@ class State:
         if not isinstance(key, str) or not key:
             raise NotJSON(f"a state key is a non-empty string, not {key!r}")
         try:
+            values.canonical(key)
             data = values.canonical(value)
         except NotJSON as problem:
             raise NotJSON(f"state {key!r} cannot be set: {problem.fact}", hint=problem.hint) from None
@@ -195,7 +197,8 @@ class StateOwner:
         return self._state.format_for_prompt()
 
     def _before_change(self, what: str) -> None:
-        """Where an owner that may only look refuses."""
+        """Refuse while a tool may only look, whoever's state its code got hold of."""
+        refuse_if_watched(what)
 
 
 def as_metadata(metadata: StateMetadata | dict[str, Any] | None) -> StateMetadata | None:

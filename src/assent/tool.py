@@ -6,7 +6,8 @@ A tool does not run itself. The one place that calls `execute` is execution.py.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,13 +15,18 @@ import jsonschema_rs
 
 from assent import values
 from assent.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
-from assent.manifest import Manifest
+from assent.manifest import Manifest, Parameter
 from assent.signature import RESERVED, Convert
 
 Style = Literal["assistant", "function", "registry"]
 """How `execute` wants to be called: by reserved names, by its own argument names, or `execute(args, context)`."""
 
 Function = Callable[..., Any]
+
+# A model that got this much wrong starts over; the rest would only be paid for.
+MAX_PROBLEMS = 20
+# How much of a wrong value is repeated to whoever sent it.
+MAX_QUOTED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,12 @@ class Tool:
 
     def __post_init__(self) -> None:
         manifest = self.manifest
+        for flag in ("require_approval", "auto_approve", "script_editor_only"):
+            if type(getattr(manifest, flag)) is not bool:
+                # None is false to Python, and a tool must not lose its approval by a variable that was never set.
+                raise ToolLoadError(
+                    f"{flag} is {getattr(manifest, flag)!r}, not True or False", place=self.folder or manifest.id
+                )
         put = object.__setattr__
         put(self, "secrets", manifest.secrets)
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
@@ -72,54 +84,56 @@ class Tool:
         """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
         try:
             plain = values.plain(arguments)
+            if type(plain) is dict and self.defaults:
+                for name, default in self.defaults.items():
+                    if name not in plain:
+                        plain[name] = values.decode(default)
+            # The bytes come first: a validator in another language cannot be shown half characters.
+            data = values.encode(plain)
         except NotJSON as problem:
             raise ArgumentsError(
                 f"the arguments of {self.name} are not JSON:", [Problem(problem.fact, hint=problem.hint)]
             ) from None
-        if type(plain) is dict and self.defaults:
-            for name, default in self.defaults.items():
-                if name not in plain:
-                    plain[name] = values.decode(default)
         if not self._validator.is_valid(plain):
+            found = list(itertools.islice(self._problems(plain), MAX_PROBLEMS + 1))
+            more = "there is more; " if len(found) > MAX_PROBLEMS else ""
             raise ArgumentsError(
                 f"the arguments do not fit {self.name}:",
-                list(self._problems(plain)),
-                hint="nothing was done; correct the arguments and ask again",
+                found[:MAX_PROBLEMS],
+                hint=f"{more}nothing was done; correct the arguments and ask again",
             )
-        try:
-            return values.encode(plain)
-        except NotJSON as problem:
-            raise ArgumentsError(
-                f"the arguments of {self.name} are not JSON:", [Problem(problem.fact, hint=problem.hint)]
-            ) from None
+        return data
 
-    def _problems(self, arguments: Any) -> list[Problem]:
+    def _problems(self, arguments: Any) -> Iterator[Problem]:
         if type(arguments) is not dict:
-            return [Problem(f"found {_words(arguments)}, expected an object of named arguments")]
+            yield Problem(f"found {_words(arguments)}, expected an object of named arguments")
+            return
         declared = {p.name: p for p in self.manifest.parameters}
-        found: list[Problem] = []
         for name, parameter in declared.items():
             if name not in arguments and parameter.required:
                 about = f": {parameter.description}" if parameter.description else ""
-                found.append(Problem(f"the argument {name} ({parameter.type}) is missing{about}"))
+                yield Problem(f"the argument {name} ({parameter.type}) is missing{about}")
         for name in arguments:
             if name not in declared and not self.manifest.additional_parameters:
                 known = ", ".join(declared) or "none"
                 hint = did_you_mean(name, declared) or f"the arguments are: {known}"
-                found.append(Problem(f"unknown argument {name}", hint=hint))
+                yield Problem(f"unknown argument {_cut(name)}", hint=hint)
         for problem in self._validator.iter_errors(arguments):
             path = list(problem.instance_path)
             if not path:
                 continue  # missing and unknown ones, told above in better words
             name = str(path[0])
             parameter_here = declared.get(name)
+            if parameter_here is not None and parameter_here.secret:
+                # What a secret holds is told to nobody, also when it is wrong.
+                yield Problem(f"the secret argument {name} does not fit: expected {_expected(parameter_here)}")
+                continue
             value = arguments[name]
             if len(path) == 1 and parameter_here and not _is(value, parameter_here.type):
-                found.append(Problem(f"the argument {name} must be a {parameter_here.type}, found {_words(value)}"))
+                yield Problem(f"the argument {name} must be {_a(parameter_here.type)}, found {_words(value)}")
             else:
                 place = name + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path[1:])
-                found.append(Problem(f"the argument {place} does not fit: {problem.message[:200]}"))
-        return found
+                yield Problem(f"the argument {_cut(place)} does not fit: {_cut(problem.message)}")
 
     def bind(self, arguments: bytes, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What to call `execute` with: a fresh decoding of the bytes, and what it declares of the rest."""
@@ -169,9 +183,22 @@ def _is(value: Any, kind: str) -> bool:
     return kind == "any" or values.type_name.get(type(value)) == kind
 
 
+def _a(kind: str) -> str:
+    """`an array`, `a string`, `null`."""
+    return kind if kind == "null" else f"{'an' if kind[0] in 'ao' else 'a'} {kind}"
+
+
+def _expected(parameter: Parameter) -> str:
+    return f"{_a(parameter.type)} that fits its schema" if parameter.schema else _a(parameter.type)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+
+
 def _words(value: Any) -> str:
     kind = values.type_name.get(type(value), type(value).__name__)
     if kind in ("array", "object", "null"):
-        return f"{'an' if kind[0] in 'ao' else ''} {kind}".strip()
+        return _a(kind)
     shown = values.canonical(value).decode()
     return f"the {kind} {shown if len(shown) <= 60 else shown[:60] + '…'}"

@@ -19,6 +19,7 @@ from assent.editor import Change, LintError, Operation, Preview, ProjectProvider
 from assent.editor.edits import insert, replace
 from assent.editor.encoding import decode, encode, keep_newlines
 from assent.errors import Conflict, EditError, NotAllowedNow, NotText
+from assent.guard import refuse_if_watched
 from assent.values import digest
 
 __all__ = ["Preview", "RecordingEditor", "SealedEditor", "still_current"]
@@ -178,8 +179,13 @@ class SealedEditor:
         self._left: dict[str, str | None] = {}
         self.changes: list[Change] = []
         """What was changed, in order, for undo."""
+        self._closed = False
         self.violations: list[str] = []
         """Every write that was refused because something else had been shown, in words."""
+
+    def close(self) -> None:
+        """The call is over: a tool that was cancelled or kept this editor writes nothing more with it."""
+        self._closed = True
 
     @property
     def script_name(self) -> str:
@@ -305,6 +311,9 @@ class SealedEditor:
     @asynccontextmanager
     async def _noting(self, path: str) -> AsyncIterator[None]:
         """Note what becomes of a file, also when the write fails halfway through a foreign editor."""
+        refuse_if_watched(f"write {path} through an editor it kept")
+        if self._closed:
+            raise self._violated("a write", path, "its call is over")
         project = self._editor if isinstance(self._editor, ProjectProvider) else None
         before = await _content(self._editor, path)
         mode = project.file_mode(path) if project else None
