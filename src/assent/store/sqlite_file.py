@@ -18,7 +18,7 @@ from assent.errors import NewerStore, StoreError
 APPLICATION_ID = 0x41535354
 # How long to wait for another process to finish writing. Its commits take milliseconds; ten seconds of silence
 # mean that it is stopped, or that somebody holds the file open in a transaction by hand.
-BUSY_SECONDS = 10
+BUSY_SECONDS = 10.0
 # After a burst the log is cut back to this, so that one large import does not occupy the disk for ever.
 MAX_LOG_BYTES = 64 * 2**20
 
@@ -42,7 +42,7 @@ def connect_for_reading(path: Path) -> apsw.Connection:
     """A second connection to a file that `connect` has opened before."""
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        connection.set_busy_timeout(BUSY_SECONDS * 1000)
+        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         connection.pragma("query_only", True)
         return connection
     except apsw.Error as problem:
@@ -77,7 +77,7 @@ def _sync(folder: Path) -> None:
 
 
 def _prepare(connection: apsw.Connection, path: Path) -> None:
-    connection.set_busy_timeout(BUSY_SECONDS * 1000)
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
     # Looked at before anything is changed: somebody else's file stays as it is.
     _recognise(connection, path)
     _enter_log_mode(connection)
@@ -174,7 +174,7 @@ def explain(problem: apsw.Error | OSError, path: Path) -> StoreError:
     elif isinstance(problem, apsw.ReadOnlyError):
         fact, hint = "the file or its folder cannot be written", "check owner and mode, or name another file"
     elif isinstance(problem, apsw.BusyError | apsw.LockedError):
-        fact = f"another process has been writing to it for more than {BUSY_SECONDS} seconds"
+        fact = f"another process has been writing to it for more than {BUSY_SECONDS:g} seconds"
         hint = "end the other process, or wait for it and try again"
     elif isinstance(problem, apsw.CantOpenError):
         fact, hint = "cannot be opened", "check that it is a file, and its owner, mode and folder"
