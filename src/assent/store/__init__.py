@@ -16,16 +16,22 @@ forgotten (pruned) without breaking the chain or freeing a key, and nothing else
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Protocol
 
 import msgspec
 
-from assent.errors import Tampered
+from assent.errors import StoreError, Tampered
 
 GENESIS = "0" * 64
 """The digest before the first record."""
+
+# The largest value that canonical JSON admits has 16 million characters, of at most six bytes each when escaped.
+MAX_DATA_BYTES = 100_000_000
+# A walk over a whole store holds this many records at a time, however long the store is.
+PAGE_RECORDS = 500
 
 _encode = msgspec.json.Encoder().encode
 
@@ -66,17 +72,27 @@ class Head(msgspec.Struct, frozen=True):
     seq: int
     digest: str
 
+    def __str__(self) -> str:
+        """The form in which a person keeps it and gives it back: `SEQ:DIGEST`."""
+        return f"{self.seq}:{self.digest}"
+
 
 class Store(Protocol):
-    """The contract of a driver."""
+    """The contract of a driver. Every method may be called from any thread, and from any running event loop."""
 
     def append(self, entry: Entry) -> None:
-        """Accept an entry without waiting for the disk. For what may be lost in a crash, but never reordered."""
+        """Accept an entry without waiting for the disk. For what may be lost in a crash, but never reordered.
+
+        It claims no key: whether a key was free is only known after a commit. What could not be written is kept,
+        written as soon as that is possible, and reported by `commit`, `read` and `close` until then.
+        """
 
     async def commit(self, *entries: Entry) -> bool:
         """Make the entries durable, together and after everything accepted before.
 
-        False, with nothing written, when a key that one of them claims is taken.
+        False, with nothing written, when a key that one of them claims is taken. StoreError, with nothing written,
+        when they could not be made durable. Without entries it waits until everything accepted before is durable. A
+        commit that is cancelled while it waits may still happen.
         """
 
     async def read(
@@ -88,7 +104,7 @@ class Store(Protocol):
         after: int = 0,
         limit: int | None = None,
     ) -> Sequence[Record]:
-        """The records that match, oldest first. What this process accepted is seen, durable or not."""
+        """The records that match, oldest first. What this store object accepted is seen, waiting for it if need be."""
 
     async def taken(self, once: str) -> Record | None:
         """The record that holds this key."""
@@ -100,10 +116,44 @@ class Store(Protocol):
         """Return once there is a record beyond `after`, whichever process wrote it."""
 
     async def forget(self, seqs: Iterable[int]) -> int:
-        """Drop the data of these records; heads, keys and chain stay. Returns how many had data."""
+        """Drop the data of these records; heads, keys and chain stay. Returns how many had data.
+
+        Numbers that no record has are passed over.
+        """
 
     async def close(self) -> None:
-        """Make everything accepted durable, then let go."""
+        """Make everything accepted durable, then let go. Using the store again opens it again.
+
+        StoreError when something accepted could not be made durable; the store then stays open, so that closing can
+        be tried again.
+        """
+
+
+def check(entry: Entry) -> None:
+    """Refuse what no driver can hold, before it is accepted and somebody relies on it."""
+    if len(entry.data) > MAX_DATA_BYTES:
+        raise StoreError(
+            f"an entry of kind {entry.kind} has {len(entry.data)} bytes; {MAX_DATA_BYTES} is the most",
+            hint="keep large data in a file, and its path in the journal",
+        )
+    if not -(2**63) <= entry.at < 2**63:
+        raise StoreError(f"the time {entry.at} of an entry does not fit 64 bits", hint="times are in microseconds")
+    try:
+        for text in (entry.stream, entry.kind, entry.subject, entry.once or ""):
+            if not text.isascii():
+                text.encode()
+    except UnicodeEncodeError as problem:
+        raise StoreError(
+            f"{problem.object!r} holds half a character, the surrogate U+{ord(problem.object[problem.start]):04X}"
+        ) from None
+
+
+def check_group(entries: Sequence[Entry]) -> None:
+    """Refuse a group that no driver can hold, whole."""
+    for entry in entries:
+        check(entry)
+    keys = [entry.once for entry in entries if entry.once is not None]
+    assert len(keys) == len(set(keys)), "a group claims one key twice"
 
 
 def link(previous: str, seq: int, entry: Entry) -> Record:
@@ -123,37 +173,65 @@ def verify(records: Iterable[Record], *, start: Head | None = None, head: Head |
     A chain alone cannot know that its tail was cut off: pass a `head` kept elsewhere to prove that it was not.
     """
     last = start or Head(0, GENESIS)
-    seen_head = head is None or head == last
+    _compare(last, head)
     for record in records:
-        if record.seq != last.seq + 1:
-            raise Tampered(
-                f"record {last.seq + 1} is missing or out of place (found {record.seq})",
-                hint="restore the journal from a copy, and keep both for whoever investigates",
-            )
-        expected = _digest(
-            last.digest,
-            record.seq,
-            record.stream,
-            record.kind,
-            record.subject,
-            record.at,
-            record.once,
-            record.data_digest,
-        )
-        if expected != record.digest or (
-            record.data is not None and sha256(record.data).hexdigest() != record.data_digest
-        ):
-            raise Tampered(
-                f"record {record.seq} ({record.kind}) was changed after it was written",
-                hint="everything before it is as it was written; restore from a copy to see what it said",
-            )
-        last = Head(record.seq, record.digest)
-        if head is not None and record.seq == head.seq:
-            if record.digest != head.digest:
-                raise Tampered(f"record {record.seq} is not the one that the given head names")
-            seen_head = True
-    if not seen_head and head is not None:
+        last = _follow(last, record)
+        _compare(last, head)
+    if head is not None and head.seq > last.seq:
         raise Tampered(
-            f"the journal ends at record {last.seq}, but the given head is record {head.seq}: its tail was cut off"
+            f"the journal ends at record {last.seq}, but the given head is record {head.seq}: its tail was cut off",
+            hint="restore the journal from a copy, and keep both for whoever investigates",
         )
     return last
+
+
+async def verify_store(store: Store, *, head: Head | None = None) -> Head:
+    """Verify a whole store, one page of records in memory at a time."""
+    last = Head(0, GENESIS)
+    while page := await store.read(after=last.seq, limit=PAGE_RECORDS):
+        last = verify(page, start=last, head=head if head is not None and head.seq <= page[-1].seq else None)
+    return verify((), start=last, head=head)
+
+
+def _follow(last: Head, record: Record) -> Head:
+    """Where the chain ends after one more record."""
+    if record.seq != last.seq + 1:
+        raise Tampered(
+            f"record {last.seq + 1} is missing or out of place (found {record.seq})",
+            hint="restore the journal from a copy, and keep both for whoever investigates",
+        )
+    expected = _digest(
+        last.digest,
+        record.seq,
+        record.stream,
+        record.kind,
+        record.subject,
+        record.at,
+        record.once,
+        record.data_digest,
+    )
+    if expected != record.digest or (record.data is not None and sha256(record.data).hexdigest() != record.data_digest):
+        raise Tampered(
+            f"record {record.seq} ({record.kind}) was changed after it was written",
+            hint="everything before it is as it was written; restore from a copy to see what it said",
+        )
+    return Head(record.seq, record.digest)
+
+
+def _compare(here: Head, pin: Head | None) -> None:
+    if pin is not None and pin.seq == here.seq and pin.digest != here.digest:
+        raise Tampered(
+            f"record {here.seq} is not the one that the given head names",
+            hint="this is another journal, or one that was written anew from some record on",
+        )
+
+
+def parse_head(text: str) -> Head:
+    """Read a head as `str(head)` writes it."""
+    found = re.fullmatch(r"(0|[1-9][0-9]{0,18}):([0-9a-f]{64})", text.strip(), re.ASCII)
+    if found is None:
+        raise StoreError(
+            f"{text.strip()!r} is not the head of a journal",
+            hint="a head is a number, a colon and 64 hexadecimal digits, as `assent journal verify` prints it",
+        )
+    return Head(int(found[1]), found[2])

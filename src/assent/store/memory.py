@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from threading import Lock
 
 import msgspec
 
-from assent.store import GENESIS, Entry, Head, Record, link
+from assent.store import GENESIS, Entry, Head, Record, check, check_group, link
 
 
 class MemoryStore:
     """All records in one list, with the positions of each stream and subject beside it."""
 
     def __init__(self) -> None:
+        # A session used from sync code lives on another thread, and may share the store with this one.
+        self._lock = Lock()
         self._records: list[Record] = []
         self._streams: dict[str, list[int]] = {}
         self._subjects: dict[str, list[int]] = {}
         self._keys: dict[str, int] = {}
         self._last = GENESIS
         self._waiters: set[asyncio.Future[None]] = set()
-        self._lock = threading.RLock()  # Tools change state from threads of their own.
 
     def append(self, entry: Entry) -> None:
+        assert entry.once is None, "an entry that claims a key is committed, not appended"
+        check(entry)
         with self._lock:
-            place = len(self._records)
-            if entry.once is not None:
-                assert entry.once not in self._keys, "an entry that claims a key is committed, not appended"
-                self._keys[entry.once] = place
-            record = link(self._last, place + 1, entry)
-            self._last = record.digest
-            self._records.append(record)
-            self._streams.setdefault(entry.stream, []).append(place)
-            self._subjects.setdefault(entry.subject, []).append(place)
-            if self._waiters:
-                self._wake()
+            self._place(entry)
+            self._wake()
 
     async def commit(self, *entries: Entry) -> bool:
+        check_group(entries)
         with self._lock:
             if any(entry.once in self._keys for entry in entries if entry.once is not None):
                 return False
             for entry in entries:
-                self.append(entry)
-            return True
+                self._place(entry)
+            self._wake()
+        return True
 
     async def read(
         self,
@@ -54,57 +51,72 @@ class MemoryStore:
         after: int = 0,
         limit: int | None = None,
     ) -> Sequence[Record]:
-        if subject is not None:
-            places: Iterable[int] = self._subjects.get(subject, ())
-        elif stream is not None:
-            places = self._streams.get(stream, ())
-        else:
-            places = range(after, len(self._records))
-        found = []
-        for place in places:
-            record = self._records[place]
-            if (
-                record.seq > after
-                and (stream is None or record.stream == stream)
-                and (kind is None or record.kind == kind)
-            ):
-                found.append(record)
-                if limit is not None and len(found) == limit:
+        with self._lock:
+            if subject is not None:
+                places: Sequence[int] = self._subjects.get(subject, ())
+            elif stream is not None:
+                places = self._streams.get(stream, ())
+            else:
+                places = range(len(self._records))
+            found: list[Record] = []
+            # The record in place n has the number n + 1, so the first one beyond `after` is in the place `after`.
+            for index in range(bisect_left(places, after), len(places)):
+                if limit is not None and len(found) >= limit:
                     break
-        return found
+                record = self._records[places[index]]
+                if (stream is None or record.stream == stream) and (kind is None or record.kind == kind):
+                    found.append(record)
+            return found
 
     async def taken(self, once: str) -> Record | None:
-        place = self._keys.get(once)
-        return None if place is None else self._records[place]
+        with self._lock:
+            place = self._keys.get(once)
+            return None if place is None else self._records[place]
 
     async def head(self) -> Head:
-        return Head(len(self._records), self._last)
+        with self._lock:
+            return Head(len(self._records), self._last)
 
     async def changed(self, after: int) -> None:
-        while len(self._records) <= after:
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.add(waiter)
+        while True:
+            with self._lock:
+                if len(self._records) > after:
+                    return
+                waiter = asyncio.get_running_loop().create_future()
+                self._waiters.add(waiter)
             try:
                 await waiter
             finally:
-                self._waiters.discard(waiter)
+                with self._lock:
+                    self._waiters.discard(waiter)
 
     async def forget(self, seqs: Iterable[int]) -> int:
         forgotten = 0
-        for seq in seqs:
-            record = self._records[seq - 1]
-            if record.data is not None:
-                self._records[seq - 1] = msgspec.structs.replace(record, data=None)
-                forgotten += 1
+        with self._lock:
+            for seq in seqs:
+                if 0 < seq <= len(self._records) and (record := self._records[seq - 1]).data is not None:
+                    self._records[seq - 1] = msgspec.structs.replace(record, data=None)
+                    forgotten += 1
         return forgotten
 
     async def close(self) -> None:
         """Nothing to flush. The records stay readable: a closed session may still be looked at."""
 
+    def _place(self, entry: Entry) -> None:
+        place = len(self._records)
+        record = link(self._last, place + 1, entry)
+        self._last = record.digest
+        self._records.append(record)
+        self._streams.setdefault(entry.stream, []).append(place)
+        self._subjects.setdefault(entry.subject, []).append(place)
+        if entry.once is not None:
+            self._keys[entry.once] = place
+
     def _wake(self) -> None:
         for waiter in self._waiters:
-            # A session used from sync code lives on another thread's loop.
-            waiter.get_loop().call_soon_threadsafe(_resolve, waiter)
+            # A loop that was closed has nobody left who waits.
+            if not (loop := waiter.get_loop()).is_closed():
+                loop.call_soon_threadsafe(_resolve, waiter)
 
 
 def _resolve(waiter: asyncio.Future[None]) -> None:

@@ -1,0 +1,57 @@
+"""From the address of a store to the store: `memory:`, `sqlite:///file`. Nothing is opened here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+
+from assent.errors import StoreError
+from assent.store import Store
+from assent.store.memory import MemoryStore
+from assent.store.sqlite import SqliteStore
+
+_ADDRESSES = "an address is memory: or sqlite:///FILE (a fourth slash begins an absolute path)"
+
+
+def open_store(address: str) -> Store:
+    """The store at an address. It connects when it is first used, so a wrong file is reported then."""
+    scheme, colon, rest = address.partition(":")
+    if not colon or not re.fullmatch(r"[a-z][a-z0-9+]*", scheme, re.ASCII | re.IGNORECASE):
+        raise StoreError(
+            f"{_shown(address)!r} is not the address of a store", hint=f"did you mean sqlite:///{address}?"
+        )
+    match scheme.lower():
+        case "memory" if rest in ("", "//"):
+            return MemoryStore()
+        case "sqlite":
+            return SqliteStore(_file_named(address, rest))
+        case "postgresql" | "postgres" | "postgresql+asyncpg":
+            raise StoreError(
+                "a store in PostgreSQL is not built yet", hint="use a file of one machine for now: sqlite:///FILE"
+            )
+    raise StoreError(f"{_shown(address)!r} is not the address of a store", hint=_ADDRESSES)
+
+
+def default_path(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
+    """Where the store is when nobody says otherwise: `sys.platform`, `os.environ`, `Path.home()` decide."""
+    if platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    else:
+        # The XDG rules say that a relative path is to be ignored.
+        named = environment.get("XDG_DATA_HOME", "")
+        folder = PurePath(named) if PurePath(named).is_absolute() else home / ".local" / "share"
+    return Path(folder / "assent" / "assent.db")
+
+
+def _file_named(address: str, rest: str) -> Path:
+    path = rest.removeprefix("///")
+    if path == rest or not path or path == ":memory:" or "?" in path or "\0" in path:
+        hint = "for a store that leaves no trace, use memory:" if path == ":memory:" else _ADDRESSES
+        raise StoreError(f"{_shown(address)!r} names no file", hint=hint)
+    return Path(path).expanduser()
+
+
+def _shown(address: str) -> str:
+    """An address without the user and password that may be in it."""
+    return re.sub(r"//[^/]*@", "//…@", address)

@@ -1,0 +1,66 @@
+"""Entries to remember, and another process that remembers them too."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from assent.store import Entry
+
+HERE = Path(__file__).parent
+
+
+def entry(number: int = 1, **changes: Any) -> Entry:
+    """An entry unlike any other number's."""
+    given = {
+        "stream": f"session-{number % 3}",
+        "kind": ("asked", "answered", "finished")[number % 3 - 1],
+        "subject": f"call-{number}",
+        "at": 1_700_000_000_000_000 + number,
+        "data": b'{"number":%d}' % number,
+    }
+    return Entry(**(given | changes))
+
+
+class OtherProcess:
+    """A long-lived process with a store of its own on the same file. It does one thing a line: see `other.py`."""
+
+    def __init__(self, path: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "other.py"), str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def send(self, do: str, **what: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"do": do, **what}) + "\n")
+        self._process.stdin.flush()
+
+    def receive(self) -> Any:
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+    def ask(self, do: str, **what: Any) -> Any:
+        self.send(do, **what)
+        return self.receive()
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        assert self._process.wait(20) == 0
+
+
+@contextmanager
+def other_process(path: Path) -> Iterator[OtherProcess]:
+    other = OtherProcess(path)
+    try:
+        yield other
+    finally:
+        other.end()

@@ -1,0 +1,311 @@
+"""What every driver must do, whatever it writes to."""
+
+import asyncio
+from collections import Counter
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import entry
+
+from assent.errors import StoreError, Tampered
+from assent.store import GENESIS, MAX_DATA_BYTES, PAGE_RECORDS, Entry, Head, Store, link, parse_head, verify_store
+from assent.store.memory import MemoryStore
+from assent.store.sqlite import SqliteStore
+
+
+async def test_a_record_is_its_entry_in_its_place(store):
+    """Nothing may be lost or added between what was said and what is remembered."""
+    said = Entry("séance", "asked", "call\0ä", -5, b'{"a":"\xc3\xa9"}', "key\n✓")
+    await store.commit(said)
+    (record,) = await store.read()
+    assert record == link(GENESIS, 1, said)
+
+
+async def test_records_stand_in_the_order_of_acceptance(store):
+    """A durable record implies all before it, so what nobody waited for may not be overtaken by what somebody did."""
+    for number in range(1, 40):
+        if number % 4:
+            store.append(entry(number))
+        else:
+            assert await store.commit(entry(number), entry(number + 1000))
+    found = [record.subject for record in await store.read()]
+    expected = [f"call-{n}" for number in range(1, 40) for n in ([number] if number % 4 else [number, number + 1000])]
+    assert found == expected
+    assert [record.seq for record in await store.read()] == list(range(1, len(expected) + 1))
+
+
+async def test_what_was_accepted_is_seen_at_once(store):
+    """A session reads back what its own calls did, also when nobody waited for the disk."""
+    store.append(entry(1))
+    assert [record.subject for record in await store.read()] == ["call-1"]
+    store.append(entry(2))
+    assert (await store.head()).seq == 2
+
+
+async def test_reading_filters_and_pages(store):
+    """Every condition alone and together, and pages that neither repeat nor skip."""
+    await store.commit(*(entry(number) for number in range(1, 31)))
+    assert [r.seq for r in await store.read(stream="session-1")] == list(range(1, 31, 3))
+    assert [r.seq for r in await store.read(kind="answered")] == list(range(2, 31, 3))
+    assert [r.seq for r in await store.read(subject="call-7")] == [7]
+    assert [r.seq for r in await store.read(subject="call-7", stream="session-2")] == []
+    assert [r.seq for r in await store.read(stream="session-1", kind="asked", after=10, limit=2)] == [13, 16]
+    assert [r.seq for r in await store.read(stream="session-1", kind="answered")] == []
+    assert [r.seq for r in await store.read(after=28)] == [29, 30]
+    assert [r.seq for r in await store.read(after=30)] == []
+    assert [r.seq for r in await store.read(limit=0)] == []
+    assert [r.seq for r in await store.read(stream="nobody")] == []
+
+
+async def test_a_key_is_given_once(store):
+    """An answer, the burning of a seal and the claim on a run must each have one winner."""
+    assert await store.commit(entry(1, once="answer:1"))
+    assert not await store.commit(entry(2, once="answer:1"))
+    assert [record.seq for record in await store.read()] == [1]
+    holder = await store.taken("answer:1")
+    assert holder is not None
+    assert holder.subject == "call-1"
+    assert await store.taken("answer:2") is None
+
+
+async def test_a_group_is_written_whole_or_not_at_all(store):
+    """Burned without started, or the other way round, would be a call nobody can judge."""
+    await store.commit(entry(1, once="taken"))
+    assert not await store.commit(entry(2), entry(3, once="free"), entry(4, once="taken"))
+    assert (await store.head()).seq == 1
+    assert await store.taken("free") is None
+    assert await store.commit(entry(2), entry(3, once="free"))
+
+
+async def test_of_many_who_want_a_key_at_once_one_gets_it(store):
+    """Two clicks in one process are as bad as two in two."""
+    won = await asyncio.gather(*(store.commit(entry(n, once=f"key-{n % 10}")) for n in range(200)))
+    assert sum(won) == 10
+    assert (await store.head()).seq == 10
+
+
+async def test_a_key_is_only_claimed_by_somebody_who_waits_for_the_answer(store):
+    """Who appends never hears whether the key was free, so the mistake must not pass unnoticed."""
+    with pytest.raises(AssertionError):
+        store.append(entry(1, once="key"))
+    with pytest.raises(AssertionError):
+        await store.commit(entry(1, once="key"), entry(2, once="key"))
+    assert (await store.head()).seq == 0
+
+
+async def test_what_cannot_be_held_is_refused_before_it_is_accepted(store):
+    """One bad entry must not spoil the transaction that others share, nor be retried for ever."""
+    for bad in (entry(stream="\ud800"), entry(data=bytes(MAX_DATA_BYTES + 1)), entry(at=2**63)):
+        with pytest.raises(StoreError):
+            store.append(bad)
+        with pytest.raises(StoreError):
+            await store.commit(entry(1), bad)
+    assert await store.commit(entry(2))
+    assert [record.subject for record in await store.read()] == ["call-2"]
+
+
+async def test_a_clock_that_runs_backwards_changes_no_order(store):
+    """Times are for people. Order is the store's."""
+    for number in range(5):
+        await store.commit(entry(number, at=1000 - number))
+    assert [record.at for record in await store.read()] == [1000, 999, 998, 997, 996]
+    await verify_store(store)
+
+
+async def test_a_store_verifies_page_by_page_up_to_a_head(store):
+    """The head may lie in any page; a store that is longer than one page is never held whole."""
+    count = 2 * PAGE_RECORDS + 7
+    await store.commit(*(entry(number) for number in range(1, count + 1)))
+    head = await store.head()
+    assert head.seq == count
+    assert await verify_store(store) == head
+    records = await store.read()
+    for seq in (1, PAGE_RECORDS, PAGE_RECORDS + 1, count):
+        assert await verify_store(store, head=Head(seq, records[seq - 1].digest)) == head
+        with pytest.raises(Tampered, match=f"record {seq} is not the one"):
+            await verify_store(store, head=Head(seq, "f" * 64))
+    assert await verify_store(store, head=Head(0, GENESIS)) == head
+    with pytest.raises(Tampered, match=f"ends at record {count}, but the given head is record {count + 1}"):
+        await verify_store(store, head=Head(count + 1, "f" * 64))
+
+
+def test_a_head_is_written_down_and_read_back():
+    """A person keeps it on paper or in another system, as one word."""
+    head = Head(12, "ab" * 32)
+    assert parse_head(f" {head}\n") == head
+    for bad in ("", "12", "12:", f"-1:{'a' * 64}", f"1:{'A' * 64}", f"1:{'a' * 63}", f"١:{'a' * 64}", f"01:{'a' * 64}"):
+        with pytest.raises(StoreError, match="not the head of a journal"):
+            parse_head(bad)
+
+
+async def test_forgotten_data_leaves_chain_and_key_behind(store):
+    """What was pruned cannot be read, but it can neither be denied nor done again."""
+    await store.commit(*(entry(number, once=f"key-{number}") for number in range(1, 6)))
+    head = await store.head()
+    assert await store.forget([2, 4, 4, 99, 0, -1]) == 2
+    assert await store.forget([2]) == 0
+    assert [record.data is None for record in await store.read()] == [False, True, False, True, False]
+    assert await verify_store(store, head=head) == head
+    assert not await store.commit(entry(9, once="key-2"))
+
+
+async def test_a_waiter_hears_of_the_first_record_beyond_its_own(store):
+    """Pages, other sessions and resumed runs wait here instead of asking again and again."""
+    await store.commit(entry(1))
+    await asyncio.wait_for(store.changed(0), 5)
+    waiting = [asyncio.ensure_future(store.changed(after)) for after in (1, 1, 2)]
+    store.append(entry(2))
+    await asyncio.wait_for(asyncio.gather(*waiting[:2]), 5)
+    assert not waiting[2].done()
+    await store.commit(entry(3))
+    await asyncio.wait_for(waiting[2], 5)
+
+
+async def test_a_waiter_that_gives_up_disturbs_nobody(store):
+    """A page that is closed cancels its wait."""
+    patient = asyncio.ensure_future(store.changed(0))
+    hasty = asyncio.ensure_future(store.changed(0))
+    await asyncio.sleep(0)
+    hasty.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hasty
+    await store.commit(entry(1))
+    await asyncio.wait_for(patient, 5)
+
+
+async def test_a_commit_that_is_cancelled_leaves_the_store_usable(store):
+    """A client may hang up at any moment. Its entry may be there or not, but whole, and the next one is written."""
+    task = asyncio.ensure_future(store.commit(entry(1), entry(2)))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await store.commit(entry(3))
+    assert [record.subject for record in await store.read()] in (["call-3"], ["call-1", "call-2", "call-3"])
+
+
+async def test_a_closed_store_opens_again(store):
+    """A closed session may still be looked at, and the same id reopens it."""
+    await store.commit(entry(1))
+    store.append(entry(2))
+    await store.close()
+    await store.close()
+    assert [record.subject for record in await store.read()] == ["call-1", "call-2"]
+    await store.commit(entry(3))
+    await verify_store(store, head=await store.head())
+
+
+def test_threads_with_loops_of_their_own_share_a_store(store):
+    """Sync code runs a session on a background loop, beside whatever else the process does."""
+    threads, each = 6, 40
+    won: list[int] = []
+
+    def live(number: int) -> None:
+        async def work() -> None:
+            waiting = asyncio.ensure_future(store.changed(threads * each * 2))
+            for n in range(each):
+                store.append(entry(n, stream=f"thread-{number}", subject=f"{n}-appended"))
+                claim = entry(n, stream=f"thread-{number}", subject=f"{n}-claimed", once=f"only-{n}")
+                if await store.commit(claim):
+                    won.append(n)
+                else:
+                    assert await store.commit(entry(n, stream=f"thread-{number}", subject=f"{n}-lost"))
+            waiting.cancel()
+
+        asyncio.run(work())
+
+    running = [Thread(target=live, args=(number,)) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+    async def look() -> None:
+        assert Counter(won) == Counter(range(each))
+        for number in range(threads):
+            found = [int(r.subject.split("-")[0]) for r in await store.read(stream=f"thread-{number}")]
+            assert found == [n for n in range(each) for _ in range(2)]
+        assert (await verify_store(store)).seq == threads * each * 2
+        await store.close()
+
+    asyncio.run(look())
+
+
+NAMES = st.text(max_size=4)
+ENTRIES = st.builds(
+    Entry,
+    stream=st.sampled_from("ab"),
+    kind=NAMES,
+    subject=st.sampled_from("xyz"),
+    at=st.integers(-(2**63), 2**63 - 1),
+    data=st.binary(max_size=20),
+    once=st.none(),
+)
+KEYED = st.lists(st.tuples(ENTRIES, st.sampled_from([None, None, "k", "l", "m"])), max_size=3)
+STEPS = st.one_of(
+    st.tuples(st.just("append"), ENTRIES),
+    st.tuples(st.just("commit"), KEYED),
+    st.tuples(st.just("forget"), st.lists(st.integers(-1, 20), max_size=3)),
+    st.tuples(
+        st.just("read"),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "stream": st.sampled_from("ab"),
+                "kind": NAMES,
+                "subject": st.sampled_from("xyz"),
+                "after": st.integers(0, 12),
+                "limit": st.integers(0, 5),
+            },
+        ),
+    ),
+    st.tuples(st.just("taken"), st.sampled_from("klm")),
+    st.tuples(st.just("head"), st.none()),
+    st.tuples(st.just("close"), st.none()),
+)
+
+
+async def _do(store: Store, step: tuple[str, object]) -> object:
+    match step:
+        case ("append", Entry() as said):
+            return store.append(said)
+        case ("commit", list() as pairs):
+            group, keys = [], set()
+            for said, key in pairs:
+                group.append(
+                    Entry(said.stream, said.kind, said.subject, said.at, said.data, None if key in keys else key)
+                )
+                keys.add(key)
+            return await store.commit(*group)
+        case ("forget", list() as seqs):
+            return await store.forget(seqs)
+        case ("read", dict() as conditions):
+            return list(await store.read(**conditions))
+        case ("taken", str() as key):
+            return await store.taken(key)
+        case ("head", _):
+            return await store.head()
+        case ("close", _):
+            return await store.close()
+    raise AssertionError(step)
+
+
+@settings(deadline=None, max_examples=60)
+@given(steps=st.lists(STEPS, max_size=14))
+def test_the_drivers_are_twins(steps):
+    """Whatever is done to both, both say the same, down to the last digest."""
+
+    async def compare() -> None:
+        with TemporaryDirectory() as folder:
+            memory, sqlite = MemoryStore(), SqliteStore(f"{folder}/journal.db")
+            try:
+                for step in steps:
+                    assert await _do(memory, step) == await _do(sqlite, step)
+                assert list(await memory.read()) == list(await sqlite.read())
+                assert await verify_store(memory) == await verify_store(sqlite)
+            finally:
+                await sqlite.close()
+
+    asyncio.run(compare())
