@@ -92,7 +92,9 @@ def check(
             return [error]
     checker = _Checker(script, signatures, variables)
     carry_out(checker.block(script.body))
-    found = sorted(checker.found, key=lambda finding: finding.at)[:MAX_FINDINGS]
+    # Errors first when there are too many, so that no number of warnings hides one.
+    found = sorted(checker.found, key=lambda finding: finding.severity)[:MAX_FINDINGS]
+    found.sort(key=lambda finding: finding.at)
     locate_all(found, script.source, script.name, "check")
     return found
 
@@ -100,17 +102,35 @@ def check(
 class _Scope:
     """What is known of the names at the top, or in one iteration of a FOR."""
 
-    __slots__ = ("hidden", "kinds", "lets", "missed", "sure")
+    __slots__ = ("hidden", "kinds", "lets", "missed", "news", "sure")
 
     def __init__(self) -> None:
         self.kinds: dict[str, Kind] = {}
         self.sure: set[str] = set()
+        self.news: list[tuple[str, Kind, bool]] = []
+        """What was known before each change, so that a branch can be taken back."""
         self.lets: dict[str, int] = {}
         """Where each name is first given a value here."""
         self.missed: set[str] = set()
         """Names that were read here before this scope had them, and so were read from outside."""
         self.hidden: dict[str, int] = {}
         """Names of this scope for which a loop inside made a variable of its own, and where."""
+
+    def learn(self, name: str, kind: Kind, sure: bool) -> None:
+        """From here on the name has this kind, surely or only if the branch ran."""
+        self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
+        self.kinds[name] = kind
+        (self.sure.add if sure else self.sure.discard)(name)
+
+    def take_back(self, since: int) -> dict[str, tuple[Kind, bool]]:
+        """Forget what was learnt since then, and say what it was: the branch may not have run."""
+        learnt: dict[str, tuple[Kind, bool]] = {}
+        for name, kind, sure in reversed(self.news[since:]):
+            learnt.setdefault(name, (self.kinds[name], name in self.sure))
+            self.kinds[name] = kind
+            (self.sure.add if sure else self.sure.discard)(name)
+        del self.news[since:]
+        return learnt
 
 
 class _Checker:
@@ -186,15 +206,15 @@ class _Checker:
                 )
             )
         scope = self.scopes[-1]
-        sure, kinds = set(scope.sure), dict(scope.kinds)
+        since = len(scope.news)
         yield self.block(node.then)
-        sure_then, kinds_then = scope.sure, scope.kinds
-        scope.sure, scope.kinds = sure, {name: kinds.get(name, ANY) for name in kinds_then}
+        after_then = scope.take_back(since)
         yield self.block(node.otherwise or ())
-        scope.sure = sure_then & scope.sure
-        for name, other in kinds_then.items():
-            if scope.kinds[name] != other:
-                scope.kinds[name] = ANY
+        after_else = scope.take_back(since)
+        for name in after_then | after_else:
+            before = scope.kinds[name], name in scope.sure
+            (kind, sure), (other, also_sure) = after_then.get(name, before), after_else.get(name, before)
+            scope.learn(name, kind if kind == other else ANY, sure and also_sure)
 
     def loop(self, node: For) -> Work:
         kind = self.kind(node.items, node.suspends)
@@ -205,7 +225,7 @@ class _Checker:
         for name in _names_set(node.body):
             for scope in self.scopes:
                 if name in scope.kinds:
-                    scope.kinds[name] = ANY
+                    scope.learn(name, ANY, name in scope.sure)
         inner = _Scope()
         self.scopes.append(inner)
         self.define(node.name, ANY, node.name_at)
@@ -225,8 +245,7 @@ class _Checker:
 
     def define(self, name: str, kind: Kind, at: int) -> None:
         scope = self.scopes[-1]
-        scope.kinds[name] = kind
-        scope.sure.add(name)
+        scope.learn(name, kind, True)
         scope.lets.setdefault(name, at)
         scope.hidden.pop(name, None)
 
@@ -235,7 +254,7 @@ class _Checker:
         for scope in reversed(self.scopes):
             if node.name in scope.kinds:
                 # Inside a loop the variable outside keeps changing; at its own level this is the last word.
-                scope.kinds[node.name] = kind if scope is self.scopes[-1] else ANY
+                scope.learn(node.name, kind if scope is self.scopes[-1] else ANY, node.name in scope.sure)
                 scope.hidden.pop(node.name, None)
             if node.name in scope.sure:
                 return
@@ -288,6 +307,8 @@ class _Checker:
         return UndefinedVariable(f"{name} has no value", at, hint=hint)
 
     def nearest_name(self, name: str) -> str | None:
+        if len(self.found) > MAX_FINDINGS:
+            return None
         return nearest(name, {known for scope in self.scopes for known in scope.kinds})
 
     def report(self, finding: PlacedError) -> None:

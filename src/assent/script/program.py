@@ -163,12 +163,13 @@ class _Writer:
             condition = steps.pop
         branch = self.add(None)
         scope = self.scopes.stack[-1]
-        before = set(scope.sure)
+        since = len(scope.news)
         yield self.block(node.then)
-        after_then, scope.sure = scope.sure, set(before)
+        sure_then = scope.take_back(since)
         skip = self.add(None)
         yield self.block(node.otherwise or ())
-        scope.sure = after_then & scope.sure
+        for name in set(sure_then).intersection(scope.take_back(since)):
+            self.scopes.define(name)
         end = len(self.steps)
 
         height = max(self.heights[branch + 1 : skip] + self.heights[skip + 1 :], default=0)

@@ -16,13 +16,22 @@ from assent.script.runtime import FIRST_SLOT
 class Scope:
     """The names of the top of a script, or of one iteration of a FOR."""
 
-    __slots__ = ("asked", "slots", "sure")
+    __slots__ = ("asked", "news", "slots", "sure")
 
     def __init__(self) -> None:
         self.slots: dict[str, int] = {}
         self.sure: set[str] = set()
+        self.news: list[str] = []
+        """Names in the order in which they became sure, so that a branch can be taken back."""
         self.asked: set[int] = set()
         """Places that somebody looks into without knowing: a FOR empties these before each iteration."""
+
+    def take_back(self, since: int) -> list[str]:
+        """Forget what became sure since then, and say what that was: the branch may not have run."""
+        names = self.news[since:]
+        del self.news[since:]
+        self.sure.difference_update(names)
+        return names
 
 
 class Scopes:
@@ -37,7 +46,9 @@ class Scopes:
     def define(self, name: str) -> int:
         """A LET: the name has a value in the innermost scope from here on."""
         scope = self.stack[-1]
-        scope.sure.add(name)
+        if name not in scope.sure:
+            scope.sure.add(name)
+            scope.news.append(name)
         slot = scope.slots.get(name)
         if slot is None:
             slot = scope.slots[name] = self.size
