@@ -174,6 +174,12 @@ async def test_without_previews_everything_may_be_written_and_is_noted(editor: F
     ]
 
 
+async def test_a_preview_that_is_only_words_says_nothing_about_files(editor: ForeignEditor):
+    """A tool may show a text before it asks; the files it writes are then as free as with no preview."""
+    sealed = SealedEditor(editor, [Preview("", None, None, "I will tidy up.")])
+    assert await sealed.update_file_content("a.txt", "new\n")
+
+
 async def test_line_endings_that_the_file_replaces_make_no_difference():
     """A model writes one kind of line ending; the file keeps its own, in the preview as in the write."""
     editor = ForeignEditor({"a.txt": "old\r\n"})

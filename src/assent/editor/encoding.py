@@ -63,13 +63,14 @@ def encode(content: str, like: bytes | None, *, path: str) -> bytes:
 
 def keep_newlines(old: str, new: str) -> str:
     """`new` with the line endings of `old`, where both are uniform and they differ."""
-    had, has = _uniform_newline(old), _uniform_newline(new)
+    had, has = uniform_newline(old), uniform_newline(new)
     if had is None or has is None or had == has:
         return new
     return new.replace(has, had)
 
 
-def _uniform_newline(text: str) -> str | None:
+def uniform_newline(text: str) -> str | None:
+    """The line ending that a text uses throughout, or None when it has none or several."""
     newlines = text.count("\n")
     windows = text.count("\r\n")
     if newlines and windows == newlines:

@@ -175,7 +175,8 @@ class SealedEditor:
 
     def __init__(self, editor: ScriptEditorProvider, previews: Iterable[Preview] = ()) -> None:
         self._editor = editor
-        self._previews = {preview.path: preview for preview in previews}
+        # A preview without a path is words, and says nothing about files.
+        self._previews = {preview.path: preview for preview in previews if preview.path}
         self._left: dict[str, str | None] = {}
         self.changes: list[Change] = []
         """What was changed, in order, for undo."""

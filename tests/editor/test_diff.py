@@ -1,0 +1,183 @@
+"""Diffs: true for every pair of texts, and readable where they can be."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assent.editor import Preview
+from assent.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, diffs_of, summary, unified
+from assent.editor.edits import lines_of
+from requirements import requirement
+
+texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).flatmap(
+    lambda lines: st.sampled_from(["\n".join(lines), "".join(f"{line}\n" for line in lines)])
+)
+
+
+def changed(old: str | None, new: str | None) -> FileDiff:
+    return diff_of(Preview("a.txt", None, old, new))
+
+
+def apply(diff: FileDiff, old: str) -> str:
+    """The new text, from the old one and the hunks alone."""
+    lines = lines_of(old)
+    result: list[str] = []
+    at = 0
+    for hunk in diff.hunks:
+        start = hunk.old_start - 1 if hunk.old_count else hunk.old_start
+        result += lines[at:start]
+        assert len(result) == (hunk.new_start - 1 if hunk.new_count else hunk.new_start)
+        for line in hunk.lines:
+            if line.kind != "added":
+                assert lines[start].removesuffix("\n") == line.text
+                assert line.old == start + 1
+                start += 1
+            if line.kind != "removed":
+                result.append(line.text + ("" if line.no_newline else "\n"))
+                assert line.new == len(result)
+        at = start
+    return "".join(result + lines[at:])
+
+
+@requirement("EDIT-5")
+@settings(deadline=None, max_examples=300)
+@given(texts, texts)
+def test_the_hunks_lead_from_the_old_text_to_the_new(old: str, new: str):
+    """A diff that does not is a lie on a card, whatever it looks like."""
+    diff = changed(old, new)
+    if "\r\n" not in old + new:
+        assert apply(diff, old) == new
+
+
+@settings(deadline=None, max_examples=300)
+@given(texts, texts)
+def test_no_diff_is_shorter(old: str, new: str):
+    """A second opinion on the number of lines that both texts keep: the longest common subsequence, by the book."""
+    if "\r\n" in old + new:
+        return
+    diff = changed(old, new)
+    a, b = lines_of(old), lines_of(new)
+    kept = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i, left in enumerate(a, 1):
+        for j, right in enumerate(b, 1):
+            kept[i][j] = kept[i - 1][j - 1] + 1 if left == right else max(kept[i - 1][j], kept[i][j - 1])
+    assert diff.removed == len(a) - kept[-1][-1]
+    assert diff.added == len(b) - kept[-1][-1]
+
+
+@settings(deadline=None, max_examples=40)
+@given(texts.filter(lambda text: "\r" not in text), texts.filter(lambda text: "\r" not in text))
+def test_patch_reads_what_the_terminal_shows(tmp_path_factory: pytest.TempPathFactory, old: str, new: str):
+    """The rows are a unified diff that the usual program understands, but for our words at the top."""
+    folder: Path = tmp_path_factory.mktemp("patch")
+    rows = unified(changed(old, new), fold_lines=None)
+    if old == new or not old or not new:
+        return
+    (folder / "a.txt").write_text(old)
+    body = [r"\ No newline at end of file" if row.kind == "note" else row.text for row in rows[1:]]
+    patch = "\n".join(["--- a/a.txt", "+++ b/a.txt", *body, ""])
+    subprocess.run(["git", "apply", "--unidiff-zero", "-"], cwd=folder, input=patch, text=True, check=True)
+    assert (folder / "a.txt").read_text() == new
+
+
+def test_a_change_is_shown_with_its_surroundings():
+    """As in every diff that people know."""
+    old = "".join(f"{number}\n" for number in range(1, 21))
+    new = old.replace("5\n", "five\n", 1).replace("19\n", "")
+    assert [row.text for row in unified(changed(old, new))] == [
+        "change a.txt (+1 -2)",
+        "@@ -2,7 +2,7 @@",
+        " 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8",
+        "@@ -16,5 +16,4 @@",
+        " 16", " 17", " 18", "-19", " 20",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("preview", "rows"),
+    [
+        (
+            Preview("new.txt", None, None, "a\nb"),
+            ["create new.txt (+2 -0)", "@@ -0,0 +1,2 @@", "+a", "+b", "\\ no line ending at the end of the file"],
+        ),
+        (Preview("new.txt", None, None, ""), ["create new.txt", "the file would be empty"]),
+        (Preview("old.txt", "0", "a\n", None), ["delete old.txt (+0 -1)", "@@ -1,1 +0,0 @@", "-a"]),
+        (
+            Preview("old.bin", "0", None, None),
+            ["delete old.bin", "the file is not text, so its content is not shown"],
+        ),
+        (Preview("a.txt", "0", "a\n", None, "b.txt"), ["rename a.txt to b.txt"]),
+        (Preview("a.txt", "0", "a\n", "a\n"), ["leave a.txt", "the file would stay as it is"]),
+        (
+            Preview("a.txt", "0", "a\n", ""),
+            ["change a.txt (+0 -1)", "the file would be empty", "@@ -1,1 +0,0 @@", "-a"],
+        ),
+        (
+            Preview("a.txt", "0", "a\r\n", "a\nb\n"),
+            ["change a.txt (+1 -0)", "lines end with CR LF", "@@ -1,1 +1,2 @@", " a", "+b"],
+        ),
+        (
+            Preview("a.txt", "0", "a\r\nb\n", "a\nb\n"),
+            ["change a.txt (+1 -1)", "@@ -1,2 +1,2 @@", "-a\r", "+a", " b"],
+        ),
+        (
+            Preview("a.txt", "0", "a\n", "a"),
+            ["change a.txt (+1 -1)", "@@ -1,1 +1,1 @@", "-a", "+a", "\\ no line ending at the end of the file"],
+        ),
+    ],
+)
+def test_every_kind_of_change_has_its_words(preview: Preview, rows: list[str]):
+    """Also what lines alone do not show: line endings, an empty file, a file that is no text."""
+    assert [row.text for row in unified(diff_of(preview))] == rows
+
+
+def test_a_long_diff_folds_and_says_what_is_not_shown():
+    """Nothing is cut without saying so, and the counts are those of the hidden part."""
+    rows = unified(changed("old\n" * 50, "new\n" * 60), fold_lines=70)
+    assert len(rows) == 1 + 70 + 1
+    assert rows[-1] == Row("fold", "… 41 more rows, with 41 lines added and 0 removed")
+    assert len(unified(changed("old\n" * 50, "new\n" * 60), fold_lines=None)) == 1 + 1 + 110
+
+
+def test_a_batch_shows_every_file():
+    """One card, all its files, and one line that counts them. Words that belong to no file are not among them."""
+    diffs = diffs_of(
+        [
+            Preview("a.txt", "0", "a\n", "b\n"),
+            Preview("", None, None, "words"),
+            Preview("c.txt", None, None, "c\n"),
+            Preview("d.txt", "0", "d\n", None, "e.txt"),
+        ]
+    )
+    assert [diff.path for diff in diffs] == ["a.txt", "c.txt", "d.txt"]
+    assert summary(diffs) == "3 files, 2 lines added, 1 removed"
+    assert summary(diffs[:1]) == "1 file, 1 lines added, 1 removed"
+
+
+def test_texts_with_little_in_common_are_shown_whole_instead_of_compared_for_ever():
+    """Beyond its budget the comparison gives up: everything old removed, everything new added, and still true."""
+    old = "".join(f"{number}\n" for number in range(8_000))
+    new = "".join(f"{number * 7919 % 8_000}\n" for number in range(8_000))
+    diff = changed(old, new)
+    assert apply(diff, old) == new
+    assert (diff.added, diff.removed) == (7_999, 7_999)
+
+
+def test_a_diff_that_nobody_can_read_is_cut_and_says_so():
+    """Four million lines would take the memory of the machine and the patience of the person."""
+    diff = changed("\n" * 2_000_000, "a\n" * 2_000_000)
+    assert (diff.added, diff.removed) == (2_000_000, 2_000_000)
+    assert sum(len(hunk.lines) for hunk in diff.hunks) == MAX_DIFF_LINES
+    assert diff.note == "3980000 more changed lines are too many to show"
+
+
+def test_a_large_file_with_few_changes_is_compared_exactly():
+    """The budget is for differences, not for size."""
+    lines = [f"{number % 50}\n" for number in range(100_000)]
+    old = "".join(lines)
+    lines[500], lines[99_000] = "changed\n", ""
+    diff = changed(old, "".join(lines))
+    assert (diff.added, diff.removed, len(diff.hunks)) == (1, 2, 2)
