@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from assent.authoring import AssistantTool
     from assent.calls import Limits
     from assent.errors import AssentError, ToolError
-    from assent.journal import Journal, open_journal
+    from assent.journal import Journal
+    from assent.opening import open_journal
     from assent.outcome import Outcome
     from assent.registry import ToolRegistry, tool
     from assent.runs import Run, check
@@ -36,7 +37,7 @@ _ROOMS = {
     "ToolRegistry": "registry",
     "UserAction": "approval",
     "check": "runs",
-    "open_journal": "journal",
+    "open_journal": "opening",
     "tool": "registry",
     "wait_for_answer": "session",
 }

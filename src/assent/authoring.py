@@ -15,7 +15,7 @@ from assent.approval import ALLOWED, CLOSED, ApprovalRequest, UserAction
 from assent.context import OnCancel, ToolContext, current
 from assent.editor import ScriptEditorProvider
 from assent.errors import ToolError, ToolLoadError
-from assent.journal import open_journal
+from assent.journal import Journal
 from assent.loader import MANIFEST_FILE, Loading, code_of, loading, read_manifest
 from assent.registry import ToolRegistry
 from assent.session import Session
@@ -87,7 +87,7 @@ def try_out(
 
     registry = ToolRegistry()
     registry.add(tool)
-    return Session(registry, approver=test_function, editor=editor, journal=open_journal("memory:")), seen
+    return Session(registry, approver=test_function, editor=editor, journal=Journal()), seen
 
 
 class _AssistantTool:

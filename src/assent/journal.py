@@ -100,10 +100,10 @@ class Life(msgspec.Struct):
 
 
 class Journal:
-    """Records of sessions in a store."""
+    """Records of sessions in a store: in memory when none is given."""
 
-    def __init__(self, store: Store, clock: Clock = time.time) -> None:
-        self.store = store
+    def __init__(self, store: Store | None = None, clock: Clock = time.time) -> None:
+        self.store: Store = MemoryStore() if store is None else store
         self.clock = clock
 
     # What needs a person is durable before the next step.
@@ -261,9 +261,3 @@ def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
 def data_of(record: Record) -> dict[str, Any]:
     """What a record says; empty when it was pruned."""
     return {} if record.data is None else _decode(record.data)
-
-
-def open_journal(url: str = "memory:") -> Journal:
-    """Open the memory at a URL. It connects when it is first used."""
-    assert url == "memory:", url
-    return Journal(MemoryStore())

@@ -15,7 +15,7 @@ from assent.calls import Decision, Door, Limits
 from assent.editor import ScriptEditorProvider
 from assent.errors import SessionError
 from assent.events import Event
-from assent.journal import Journal, Life, data_of, open_journal
+from assent.journal import Journal, Life, data_of
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
 from assent.runs import Run
@@ -46,7 +46,7 @@ class Session(StateOwner):
         self._is_new = id is None
         self._opened = False
         self._starting_state = state or {}
-        self._journal = journal or open_journal("memory:")
+        self._journal = journal or Journal()
         self._state = State(self._remember_state)
         self._door = Door(
             session_id=self.id,
