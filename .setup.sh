@@ -1,4 +1,4 @@
-# Sourced by ./run and ./test: a virtual environment in .venv with this checkout installed in it.
+# Sourced by ./run and ./test: virtual environments with this checkout installed in them.
 # Everything is fetched once; later starts work offline.
 set -eu
 
@@ -15,21 +15,15 @@ find_python() {
   exit 2
 }
 
-# $1 names what is wanted ("run" or "test"); the stamp changes when pyproject.toml does.
-prepare() {
-  want="$1"
-  stamp=".venv/ready-$want"
+# make_env DIR PIP-ARGUMENTS…: a virtual environment, made again when pyproject.toml changed since.
+make_env() {
+  dir="$1"
+  shift
+  stamp="$dir/ready-$(printf '%s' "$*" | cksum | cut -d' ' -f1)"
   if [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ]; then return; fi
-  python=$(find_python)
-  if [ ! -x .venv/bin/python ]; then
-    echo "Setting up .venv (once)…" >&2
-    "$python" -m venv .venv
-  fi
-  .venv/bin/python -m pip install -qq --disable-pip-version-check --upgrade "pip>=25.1" >&2
-  if [ "$want" = test ]; then
-    .venv/bin/python -m pip install -qq --disable-pip-version-check --group dev -e . >&2
-  else
-    .venv/bin/python -m pip install -qq --disable-pip-version-check -e . >&2
-  fi
+  echo "Setting up $dir (once)…" >&2
+  [ -x "$dir/bin/python" ] || "$(find_python)" -m venv "$dir"
+  "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade "pip>=25.1" >&2
+  "$dir/bin/python" -m pip install -qq --disable-pip-version-check "$@" >&2
   touch "$stamp"
 }
