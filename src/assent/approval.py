@@ -6,14 +6,13 @@ Who decides is a pure rule. What is shown is exactly what is digested. What does
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
 
-from assent import values
+from assent import fresh, values
 from assent.display import displayable
 from assent.editor.recording import Preview
 from assent.errors import AssentError
@@ -130,7 +129,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
-    nonce: str = msgspec.field(default_factory=lambda: os.urandom(16).hex())
+    nonce: str = msgspec.field(default_factory=lambda: fresh.name(16))
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 

@@ -8,14 +8,13 @@ knows what belongs to the run.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from assent import script, values
+from assent import fresh, script, values
 from assent.approval import Person, Preset, hide, who_decides
 from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
@@ -187,7 +186,7 @@ async def start(
     limits: Limits | None,
 ) -> Run:
     """Run a script from its beginning."""
-    run_id = os.urandom(8).hex()
+    run_id = fresh.name()
     given = dict(variables or {})
     facts = {
         "text": text,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from assent import runs
+from assent import fresh, runs
 from assent.approval import ApprovalRequest, Approver, Preset, UserAction
 from assent.calls import Decision, Door, Limits
 from assent.editor import ScriptEditorProvider
@@ -42,7 +41,7 @@ class Session(StateOwner):
         *,
         limits: Limits | None = None,
     ) -> None:
-        self.id = id or os.urandom(8).hex()
+        self.id = id or fresh.name()
         self._is_new = id is None
         self._opened = False
         self._starting_state = state or {}
@@ -88,7 +87,7 @@ class Session(StateOwner):
         """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes."""
         if not self._opened:
             await self.open()
-        call_id = new_id()
+        call_id = fresh.name()
         try:
             return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
@@ -257,11 +256,6 @@ class _Background:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
-
-
-def new_id() -> str:
-    """The name of a call: random, so that no two sessions share one."""
-    return os.urandom(8).hex()
 
 
 async def wait_for_answer(request: ApprovalRequest) -> UserAction:
