@@ -125,5 +125,7 @@ class Change(msgspec.Struct, frozen=True):
     """None when the file is gone."""
     mode: int | None = None
     """The permission bits it had before; None when it was absent or the editor knows no modes."""
+    left_mode: int | None = None
+    """The permission bits it was left with; None when it is gone or the editor knows no modes."""
     made_folders: tuple[str, ...] = ()
     """The folders that were made for it, outermost first."""

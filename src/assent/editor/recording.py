@@ -230,13 +230,13 @@ class SealedEditor:
 
     async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
         if self._previews:
-            return await self._edit("insert_content", path, operations, insert)
+            return await self._edit("insert_content", path, lambda text: insert(text, operations, path=path))
         async with self._noting(path):
             return await self._editor.insert_content(path, operations)
 
     async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
         if self._previews:
-            return await self._edit("replace_in_file", path, operations, replace)
+            return await self._edit("replace_in_file", path, lambda text: replace(text, operations, path=path))
         async with self._noting(path):
             return await self._editor.replace_in_file(path, operations)
 
@@ -261,15 +261,13 @@ class SealedEditor:
     async def restore(self, change: Change) -> None:
         raise self._violated("restore", change.path, "a tool does not undo; a person does")
 
-    async def _edit(
-        self, method: str, path: str, operations: Sequence[Operation], edit: Callable[[str, Sequence[Operation]], str]
-    ) -> bool:
+    async def _edit(self, method: str, path: str, edit: Callable[[str], str]) -> bool:
         """Work out what the operations make of the file first, and write that if it is what was shown."""
         self._agreed(method, path)
         text = await self._editor.get_file_content(path)
         if text is None:
             return False
-        content = await self._agreed_content(method, path, edit(text, operations))
+        content = await self._agreed_content(method, path, edit(text))
         async with self._noting(path):
             return await self._editor.update_file_content(path, content)
 
@@ -317,7 +315,9 @@ class SealedEditor:
             after = await _content(self._editor, path)
             if after != before:
                 self._left[path] = _digest_of(after)
-                self.changes.append(Change(path, before, after, mode, folders if before is None else ()))
+                left_mode = project.file_mode(path) if project else None
+                made = folders if before is None else ()
+                self.changes.append(Change(path, before, after, mode, left_mode, made))
 
 
 def _project(editor: ScriptEditorProvider) -> ProjectProvider:
