@@ -12,6 +12,7 @@ from typing import TextIO
 
 from assent.approval import ApprovalRequest, UserAction
 from assent.terminal.dialogue import CardDialogue, FlatDialogue
+from assent.terminal.keys import Keyboard
 
 
 class TerminalApprover:
@@ -47,7 +48,11 @@ class TerminalApprover:
         return True
 
     async def _converse(self, request: ApprovalRequest) -> UserAction:
-        dialogue = (FlatDialogue if self.plain else CardDialogue)(request, self._stdin, self._screen)
+        dialogue: FlatDialogue | CardDialogue
+        if self.plain:
+            dialogue = FlatDialogue(request, self._stdin, self._screen)
+        else:
+            dialogue = CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen)
         conversation = self._conversation = asyncio.ensure_future(dialogue.hold(self._waiting))
         try:
             await asyncio.wait({conversation})

@@ -17,6 +17,7 @@ from assent.terminal.face import Face, Passage
 
 BAR = "│ "
 QUOTE = "▌ "
+PROMPT = "╰▸ "
 # Below this the frame would leave no room for the text.
 MIN_WIDTH = 24
 
@@ -32,19 +33,29 @@ def draw(face: Face, width: int, waiting: int = 0) -> list[Text]:
     """The lines of the card above its menu."""
     inner = max(MIN_WIDTH, width) - len(BAR) - 1
     color = accent(face)
-    more = f"  ({waiting} more waiting)" if waiting else ""
-    head = list(wrap(f"{face.glyph} {face.name}{more}", max(MIN_WIDTH, width) - 4))
+    head = list(wrap(f"{face.glyph} {face.name}", inner - 1))
     lines = [Text.assemble(("╭─ ", color), (head[0], f"bold {color}"))]
-    lines += [Text.assemble((BAR, color), "  ", (rest, f"bold {color}")) for rest in head[1:]]
-    lines += [Text(BAR, color).append_text(line) for line in _body(face, inner)]
+    lines += [Text.assemble((BAR, color), "   ", (rest, f"bold {color}")) for rest in head[1:]]
+    # The id is ours to say: a display name can be anything, and two tools may share it.
+    aside = f"{face.tool}{f' · {waiting} more waiting' if waiting else ''}"
+    if cell_len(lines[-1].plain + "  " + aside) < width:
+        lines[-1].append(f"  {aside}", "not bold dim")
+    else:
+        lines += [Text.assemble((BAR, color), (piece, "dim")) for piece in wrap(aside, inner)]
+    lines += [barred(face, line) for line in _body(face, inner)]
     return lines
+
+
+def barred(face: Face, line: Text) -> Text:
+    """A line of the card, behind its bar."""
+    return Text(BAR if line.plain else BAR.rstrip(), accent(face)).append_text(line)
 
 
 def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
     """The keys and what they do, broken between items."""
     color = accent(face)
     room = max(MIN_WIDTH, width) - len(BAR) - 1
-    lines: list[Text] = [Text("├─", color)]
+    lines: list[Text] = [barred(face, Text())]
     row = Text(BAR, color)
     used = 0
     for key, words in items:
@@ -63,7 +74,7 @@ def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
 
 def prompt(face: Face) -> Text:
     """Where the answer will stand."""
-    return Text("╰▸ ", accent(face))
+    return Text(PROMPT, accent(face))
 
 
 def diff_text(line: str) -> Text:
@@ -109,12 +120,11 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 
 def _body(face: Face, width: int) -> Iterator[Text]:
-    yield from _said(face.tool, width, "dim")
     if face.description:
         yield from _said(face.description, width)
-    yield Text(face.effect, "bold red" if face.irreversible else "")
+    yield Text(face.effect, "bold red" if face.irreversible else "bold")
     if face.origin:
-        yield from _said(f"Asked for by {face.origin}.", width)
+        yield from _said(f"Asked for by {face.origin}.", width, "dim")
     if face.edited:
         yield Text("You changed the arguments.", "bold")
     if face.again:

@@ -6,7 +6,8 @@ Enter never approves. Esc closes the card. A tool that cannot be undone wants a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TextIO
+from contextlib import AbstractContextManager
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -17,7 +18,7 @@ from assent.terminal import card
 from assent.terminal.draft import Draft
 from assent.terminal.face import Face, face, one_line
 from assent.terminal.flat import flat, flat_diff, question
-from assent.terminal.keys import CLOSE, ENTER, Keyboard, forget_typed, read_line
+from assent.terminal.keys import CLOSE, ENTER, forget_typed, read_line
 
 # What must be typed for a tool that cannot be undone. No key and no default can do it by accident.
 WORD = "allow"
@@ -25,15 +26,31 @@ CLOSED = "Closed without an answer."
 EDITED = " (edited)"
 
 
+class Keys(Protocol):
+    """Where a card's keys come from: the person's keyboard, or a script that shows how it is done."""
+
+    def taken(self) -> AbstractContextManager[None]:
+        """Hold the keyboard for this card."""
+
+    async def wait_until_quiet(self) -> None:
+        """Throw away what was typed for something else."""
+
+    async def key(self) -> str:
+        """The next key."""
+
+    async def line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
+        """A line of text."""
+
+
 class CardDialogue:
     """A card that is answered with keys."""
 
-    def __init__(self, request: ApprovalRequest, stdin: TextIO, screen: TextIO) -> None:
+    def __init__(self, request: ApprovalRequest, keys: Keys, screen: TextIO) -> None:
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
         self._sheet = Sheet(self._face, screen)
-        self._keyboard = Keyboard(stdin, screen)
+        self._keyboard = keys
 
     async def hold(self, waiting: int) -> UserAction:
         """Draw the card and talk until there is an answer."""
@@ -115,7 +132,7 @@ class CardDialogue:
 
     async def _line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
         self._sheet.clear_prompt()
-        return await self._keyboard.line(words, text, secret=secret)
+        return await self._keyboard.line(card.PROMPT + words, text, secret=secret)
 
     def _answer(self, words: str, action: UserAction) -> UserAction:
         self._sheet.answer(words)
@@ -147,13 +164,15 @@ class Sheet:
         self._face = shown
         # Nothing in a text is ever read as markup.
         self._console = Console(file=screen, highlight=False, markup=False, emoji=False)
+        # A pipe and a dumb terminal cannot write over a line: there the prompt appears with its answer.
+        self._can_rewrite = self._console.is_terminal and not self._console.is_dumb_terminal
         self._at_prompt = False
 
     def card(self, shown: Face, waiting: int = 0) -> None:
         self._print(card.draw(shown, self._console.width, waiting))
 
     def preview(self, shown: Face) -> None:
-        self._print(self._barred(line) for line in card.diff(shown, self._console.width - len(card.BAR) - 1))
+        self._print(card.barred(self._face, line) for line in card.diff(shown, self._console.width - len(card.BAR) - 1))
 
     def menu(self, items: list[tuple[str, str]]) -> None:
         self._print(card.menu(self._face, self._console.width, items))
@@ -162,7 +181,7 @@ class Sheet:
     def say(self, words: str) -> None:
         room = self._console.width - len(card.BAR) - 1
         self._print(
-            self._barred(Text(piece))
+            card.barred(self._face, Text(piece))
             for line in words.split("\n")
             for piece in card.wrap(line, max(card.MIN_WIDTH, room))
         )
@@ -172,24 +191,22 @@ class Sheet:
         self._prompt(Text(words, "italic"))
 
     def answer(self, words: str) -> None:
-        self._prompt(Text(words, "bold"), end="\n")
-        self._at_prompt = False
+        self._prompt(Text(words, "bold"), ends=True)
 
     def clear_prompt(self) -> None:
         if self._at_prompt:
             self._write("\r\x1b[K")
             self._at_prompt = False
 
-    def _prompt(self, words: Text, end: str = "") -> None:
+    def _prompt(self, words: Text, *, ends: bool = False) -> None:
         self.clear_prompt()
         line = card.prompt(self._face).append_text(words)
-        if not end:
+        if ends:
+            self._console.print(line, soft_wrap=True)
+        elif self._can_rewrite:
             line.truncate(self._console.width - 1, overflow="ellipsis")
-        self._console.print(line, end=end, soft_wrap=True)
-        self._at_prompt = True
-
-    def _barred(self, line: Text) -> Text:
-        return Text(card.BAR, card.accent(self._face)).append_text(line)
+            self._console.print(line, end="", soft_wrap=True)
+            self._at_prompt = True
 
     def _print(self, lines: Iterable[Text]) -> None:
         self.clear_prompt()

@@ -82,7 +82,9 @@ def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
     """The words for a request; with `fold=False` all of them."""
     manifest = request.manifest
     given = request.shown_arguments
-    rows = list(given.items())
+    # In the order in which the tool's author explains them, not in that of the canonical bytes.
+    declared = [p.name for p in manifest.parameters if p.name in given]
+    rows = [(name, given[name]) for name in [*declared, *(name for name in given if name not in declared)]]
     shown = rows[:FOLD_ARGUMENTS] if fold else rows
     lines = [line for preview in request.preview for line in diff_lines(preview)]
     diff = lines[:FOLD_DIFF_LINES] if fold else lines
