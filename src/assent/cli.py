@@ -1,0 +1,125 @@
+"""The command `assent`. Thin: it finds the command, and turns whatever stops it into words and an exit code.
+
+0 done; 1 the tool or script failed; 2 wrong usage; 3 denied or nobody to ask; 4 outcome unknown; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from assent import __version__
+from assent.errors import AssentError, ToolLoadError, did_you_mean
+
+DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+# Where each command lives. A module is imported when its command is used.
+COMMANDS = {
+    "call": "assent.commands.tools:call",
+    "tools": "assent.commands.tools:tools",
+    "new": "assent.commands.tools:new",
+    "test": "assent.commands.tools:test",
+    "demo": "assent.commands.demo:demo",
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are loaded by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], COMMANDS) or "assent --help lists the commands"
+            raise Misused(f"unknown command {args[0]}", place="assent", hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+class Misused(AssentError):
+    """The command line itself is wrong."""
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="assent %(version)s")
+def assent() -> None:
+    """Give an AI assistant real tools, and keep the last word."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The entry point of the console script."""
+    # A text that the terminal's encoding cannot hold is escaped; it must not stop the program.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code. No traceback ever reaches a user, except with ASSENT_DEBUG=1."""
+    try:
+        code = assent.main(arguments, prog_name="assent", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _complain("Interrupted.")
+        return INTERRUPTED
+    except click.ClickException as problem:
+        _complain(str(_in_our_words(problem)))
+        return WRONG_USAGE
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except AssentError as problem:
+        if _debugging():
+            raise
+        _complain(str(problem))
+        return FAILED if isinstance(problem, ToolLoadError) and problem.__cause__ is not None else WRONG_USAGE
+    except Exception as problem:
+        if _debugging():
+            raise
+        _complain(f"assent itself failed: {type(problem).__name__}: {problem}")
+        _complain("hint: this is a bug; ASSENT_DEBUG=1 shows where")
+        return FAILED
+    return code if isinstance(code, int) else DONE
+
+
+def _in_our_words(problem: click.ClickException) -> AssentError:
+    """What click found, in the house's shape."""
+    place = "assent"
+    hint = None
+    if isinstance(problem, click.UsageError) and problem.ctx is not None:
+        place = problem.ctx.command_path
+        hint = f"{place} --help"
+    fact = problem.format_message().rstrip(".")
+    if isinstance(problem, click.NoSuchOption):
+        fact = f"there is no option {problem.option_name}"
+        if problem.possibilities:
+            hint = f"did you mean {problem.possibilities[0]}?"
+    return Misused(fact[:1].lower() + fact[1:], place=place, hint=hint)
+
+
+def _complain(words: str) -> None:
+    sys.stdout.flush()
+    sys.stderr.write(words + "\n")
+
+
+def _debugging() -> bool:
+    return os.environ.get("ASSENT_DEBUG", "") not in ("", "0")

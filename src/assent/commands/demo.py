@@ -1,0 +1,18 @@
+"""`assent demo`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from assent.cli import DONE
+
+
+@click.command()
+def demo() -> int:
+    """Play a few calls, without a model or a keypress."""
+    from assent.demo import play
+
+    asyncio.run(play())
+    return DONE

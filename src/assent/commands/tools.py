@@ -1,0 +1,329 @@
+"""`assent call`, `tools`, `new tool` and `test`: a tool's life on the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from assent import values
+from assent.approval import Preset
+from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE
+from assent.display import glyph, visible
+from assent.editor.project import ProjectEditor
+from assent.errors import AssentError, NotJSON, ToolLoadError
+from assent.loader import tool_folders
+from assent.manifest import EFFECTS, Effect, Manifest
+from assent.outcome import Kind, Outcome
+from assent.registry import ToolRegistry
+from assent.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
+from assent.session import Session
+from assent.terminal.approver import somebody_is_there, terminal_approver
+from assent.terminal.arguments import read_arguments
+from assent.terminal.attendance import attend
+from assent.terminal.keys import forget_typed
+from assent.tool import Tool
+from assent.toolbox import HERE, Answer, Found, agree, find_tools
+from assent.tooltests import Result, check_tool
+from assent.trust import Trust, code_files
+
+EXIT_CODES: dict[Kind, int] = {
+    "succeeded": DONE,
+    "failed": FAILED,
+    "raised": FAILED,
+    "timed_out": FAILED,
+    "refused": FAILED,  # the tool could not describe its own call
+    "invalid_arguments": WRONG_USAGE,
+    "unknown_tool": WRONG_USAGE,
+    "denied": NOT_ALLOWED,
+    "no_approver": NOT_ALLOWED,
+    "expired": NOT_ALLOWED,
+    "stale": NOT_ALLOWED,
+    "outcome_unknown": UNKNOWN,
+    "cancelled": INTERRUPTED,
+}
+
+tools_option = click.option(
+    "--tools",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
+)
+plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
+
+
+@click.command()
+@click.argument("tool")
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--json-args", metavar="JSON", help="The arguments as one JSON object.")
+@tools_option
+@click.option("--project", metavar="DIR", help="A project folder, for tools that work in an editor.")
+@click.option("--auto-approve", is_flag=True, help="Approve without asking, if the tool allows that too.")
+@plain_option
+@json_option
+def call(
+    tool: str,
+    pairs: tuple[str, ...],
+    json_args: str | None,
+    folders: tuple[str, ...],
+    project: str | None,
+    auto_approve: bool,
+    plain: bool,
+    as_json: bool,
+) -> int:
+    """Call one tool, with consent in this terminal.
+
+    A string argument is taken as it stands; every other value is JSON: count=3 tags='["a"]'.
+    """
+    toolbox = find_tools(folders)
+    found = toolbox.lookup(tool)
+    arguments = read_arguments(found.manifest, pairs, _json_object(json_args))
+    Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
+    registry = ToolRegistry()
+    approver = terminal_approver(plain=plain)
+    toolbox.load(registry, only=[found], ask=_ask_trust if approver else None)
+
+    async def converse() -> Outcome:
+        session = Session(
+            registry,
+            approver=approver,
+            preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
+            editor=None if project is None else ProjectEditor(project),
+        )
+        async with session:
+            work = session.call(tool, arguments, origin="the command line")
+            return await attend(session, work, approver=approver, plain=plain)
+
+    outcome = asyncio.run(converse())
+    if as_json:
+        _print_json(msgspec.to_builtins(outcome) | {"success": outcome.success})
+    else:
+        _print_outcome(outcome)
+    return EXIT_CODES[outcome.kind]
+
+
+@click.command()
+@tools_option
+@json_option
+def tools(folders: tuple[str, ...], as_json: bool) -> int:
+    """List the tools at hand. Reads their manifests and runs nothing."""
+    toolbox = find_tools(folders)
+    if as_json:
+        _print_json([{"folder": str(t.folder)} | json.loads(t.manifest.canonical()) for t in toolbox.tools])
+    else:
+        for found in toolbox.tools:
+            for line in _listed(found.manifest):
+                click.echo(line)
+        if not toolbox.tools and not toolbox.problems:
+            click.echo(f"There are no tools in {HERE}/ yet. assent new tool NAME makes one.")
+    for problem in toolbox.problems:
+        click.echo(str(problem), err=True)
+    return WRONG_USAGE if toolbox.problems else DONE
+
+
+@click.group()
+def new() -> None:
+    """Make something new."""
+
+
+@new.command("tool")
+@click.argument("name")
+@click.option("--description", metavar="TEXT", help="What it does, for the model and the person.")
+@click.option("--approval/--no-approval", default=None, help="Whether a person is asked before it runs.")
+@click.option("--effect", type=click.Choice(EFFECTS), help="Whether what it does can be undone.")
+@click.option("--editor", is_flag=True, help="A tool that changes files of a project, with a preview.")
+@click.option("--yes", is_flag=True, help="Ask nothing, and take the defaults for what is not said.")
+def new_tool(
+    name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool, yes: bool
+) -> int:
+    """Write a tool in tools/NAME: manifest, code and test, runnable at once."""
+    check_name(name)
+    if (HERE / name).exists():
+        raise ToolLoadError("there is something of that name already", place=f"{HERE / name}", hint="choose another")
+    if editor and approval is False:
+        raise ToolLoadError(
+            "a tool that changes files needs approval", place=f"{HERE / name}", hint="leave out --no-approval"
+        )
+    asking = not yes and sys.stdin.isatty() and sys.stdout.isatty()
+    if asking:
+        plan = _ask_plan(name, description, approval, effect, editor)
+    else:
+        approval = editor if approval is None else approval
+        plan = Plan(
+            name,
+            description or _default_description(editor),
+            approval,
+            effect or _default_effect(editor, approval),
+            editor,
+        )
+    files = write_tool(plan, HERE)
+    # Who made the code on this machine need not be asked whether to run it, until it is other code.
+    Trust().remember(HERE / name)
+    for file in files:
+        click.echo(f"wrote {file}")
+    click.echo()
+    if plan.approval:
+        click.echo("Before it runs, a person is asked.")
+    else:
+        click.echo("It runs without asking anybody. Keep it so only while none of this is true:")
+        click.echo(WHEN_APPROVAL)
+    click.echo()
+    click.echo("Next:")
+    click.echo("  assent test")
+    if plan.editor:
+        click.echo(f'  assent call {name} path=notes.txt text="one more line" --project .')
+    else:
+        click.echo(f"  assent call {name} name=you")
+    return DONE
+
+
+@click.command()
+@click.argument("folder", required=False, metavar="[DIR]")
+@json_option
+def test(folder: str | None, as_json: bool) -> int:
+    """Check tools: their manifests, their own tests, and that they respect a denial.
+
+    DIR is a tool folder or a folder of them; without it, tools/ in the current folder.
+    """
+    toolbox = find_tools([folder] if folder else [])
+    ask = _ask_trust if somebody_is_there() else None
+    for found in toolbox.tools:
+        agree(found, ask, by_naming="assent test")
+    results = [result for place in tool_folders(Path(folder or HERE)) for result in check_tool(place)]
+    failed = sum(not result.passed for result in results)
+    if as_json:
+        _print_json([msgspec.to_builtins(result) for result in results])
+    else:
+        _print_results(results)
+        click.echo(f"{len(results) - failed} passed, {failed} failed" if results else "There are no tools to test.")
+    return FAILED if failed else DONE
+
+
+def _json_object(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        value = values.parse(text)
+    except NotJSON as problem:
+        raise AssentError(
+            problem.fact, place=f"--json-args:{problem.place}" if problem.place else "--json-args"
+        ) from None
+    if not isinstance(value, dict):
+        raise AssentError(
+            f"found {values.type_name[type(value)]}, expected an object",
+            place="--json-args",
+            hint='for instance --json-args \'{"name": "you"}\'',
+        )
+    return value
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    """The result on stdout; what kept it from happening on stderr."""
+    told = outcome.kind in ("succeeded", "cancelled")
+    message = outcome.message
+    if (sys.stdout if told else sys.stderr).isatty():
+        message = visible(message)  # a program may want the bytes; a terminal must not obey them
+    click.echo(message, err=not told)
+    if outcome.kind == "no_approver":
+        click.echo("hint: run it in a terminal; --auto-approve is enough for tools that allow it", err=True)
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _print_results(results: Iterable[Result]) -> None:
+    tool = None
+    for result in results:
+        if result.tool != tool:
+            tool = result.tool
+            click.echo(visible(tool))
+        click.echo(f"  {'ok    ' if result.passed else 'FAILED'} {visible(result.name)}")
+        for line in (result.problem or "").splitlines():
+            click.echo(f"         {visible(line)}")
+
+
+def _listed(manifest: Manifest) -> list[str]:
+    if not manifest.require_approval:
+        asks = "Runs without asking"
+    elif manifest.auto_approve:
+        asks = "Asks first; may be auto-approved"
+    else:
+        asks = "Asks first"
+    effect = {
+        "none": "changes nothing",
+        "reversible": "can be undone",
+        "irreversible": "cannot be undone",
+        None: "whether it can be undone is not known",
+    }[manifest.effect]
+    editor = "; needs an editor" if manifest.script_editor_only else ""
+    parameters = ", ".join(p.name if p.required else f"[{p.name}]" for p in manifest.parameters)
+    return [
+        f"{glyph(manifest.icon)} {manifest.id}  {visible(manifest.display_name)}",
+        f"    {visible(manifest.description)}",
+        f"    Arguments: {parameters}" if parameters else "    No arguments",
+        f"    {asks}; {effect}{editor}",
+    ]
+
+
+def _ask_trust(found: Found, changed: bool) -> Answer:
+    """Ask whether code that was found here may run. Only a whole word agrees."""
+    if changed:
+        click.echo(f"The code in {found.folder} has changed since you agreed to run it.", err=True)
+    else:
+        click.echo(f"The code in {found.folder} was found here. You have not agreed to run it yet.", err=True)
+    for file in code_files(found.folder):
+        click.echo(f"  {file}", err=True)
+    click.echo(
+        "It would run with all the rights of your account. Type yes to run this code, always to trust this", err=True
+    )
+    click.echo("folder also when its code changes, or no, and press Enter.", err=True)
+    forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
+    while True:
+        answer = click.prompt("Run it", err=True, type=str, prompt_suffix="? ").strip().casefold()
+        if answer == "yes":
+            return "yes"
+        if answer == "always":
+            return "always"
+        if answer == "no":
+            return "no"
+        click.echo("Please type yes, always or no.", err=True)
+
+
+def _ask_plan(name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool) -> Plan:
+    """What is not known yet of a new tool, from the person at the terminal."""
+    if description is None:
+        description = click.prompt("What does it do, in a sentence", default=_default_description(editor))
+    if editor:
+        approval = True
+    elif approval is None:
+        click.echo(WHEN_APPROVAL)
+        approval = click.confirm("Does this one", default=True)
+    if effect is None and approval:
+        can = click.prompt(
+            "Can what it does be undone",
+            type=click.Choice(["yes", "no", "unknown"]),
+            default="yes" if editor else "unknown",
+        )
+        effect = "reversible" if can == "yes" else "irreversible" if can == "no" else None
+    elif effect is None:
+        effect = "none"
+    return Plan(name, description, approval, effect, editor)
+
+
+def _default_description(editor: bool) -> str:
+    return "Adds a line to a file of the project." if editor else "Greets somebody by name."
+
+
+def _default_effect(editor: bool, approval: bool) -> Effect | None:
+    if editor:
+        return "reversible"
+    return None if approval else "none"

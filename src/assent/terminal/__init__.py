@@ -1,0 +1,18 @@
+"""Cards and progress in a terminal.
+
+    face.py       what a card says, as data: the words, before anybody chose a shape for them
+    card.py       the face with a frame and colour, for eyes
+    flat.py       the face as plain sentences, for screen readers and dumb terminals
+    keys.py       one key or one line from the person, and nothing that was typed for something else
+    arguments.py  `name=value` in the type the tool wants
+    draft.py      the arguments as the person has changed them so far
+    dialogue.py   the conversation about one card
+    approver.py   one card at a time, and who waits
+    progress.py   what a running tool reports, in place
+
+What does not live here: which call needs a card (calls.py) and the commands (commands/).
+"""
+
+from assent.terminal.approver import TerminalApprover, terminal_approver
+
+__all__ = ["TerminalApprover", "terminal_approver"]

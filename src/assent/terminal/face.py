@@ -1,0 +1,174 @@
+"""What a card says, as data: every word of it, marked and folded, before anybody chose a shape for it.
+
+We write the tool's name, the effect, the arguments and the reasons. What the tool wrote is kept apart, so that a
+surface can quote it and nobody mistakes it for ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from assent.approval import ALLOW, CANCEL, ApprovalRequest
+from assent.display import glyph, visible
+from assent.editor import Preview
+
+# A card that fills more than a screen hides its own question. Longer values fold, and say how much is folded.
+FOLD_LINES = 10
+FOLD_CHARACTERS = 600
+FOLD_ARGUMENTS = 20
+FOLD_DIFF_LINES = 20
+# A label is a button, not a text.
+MAX_LABEL = 40
+# Enough lines around a change to see where it is.
+DIFF_CONTEXT = 3
+
+_EFFECTS = {
+    "none": "Changes nothing.",
+    "reversible": "Can be undone.",
+    "irreversible": "Cannot be undone.",
+    None: "Whether it can be undone is not known.",
+}
+# A button that says no must not mean yes, whatever its tool calls it.
+_SAYS_NO = {"cancel", "deny", "no", "close", "stop", "decline", "reject", "abort", "don't allow", "not now", "skip"}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text as it may be shown, and how many characters of it are not."""
+
+    text: str
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """The words of one card."""
+
+    glyph: str
+    color: str | None
+    name: str
+    tool: str
+    description: str
+    effect: str
+    irreversible: bool
+    origin: str
+    again: str
+    """Why the same call is asked again; empty the first time."""
+    edited: bool
+    arguments: tuple[tuple[str, Passage], ...]
+    arguments_hidden: int
+    title: str
+    message: Passage
+    why_asked: str
+    preview_label: str
+    diff: tuple[str, ...]
+    diff_hidden: int
+    primary: str
+    secondary: str
+    editable: bool
+
+    @property
+    def folded(self) -> bool:
+        """Whether anything is not shown."""
+        return bool(
+            self.arguments_hidden or self.message.hidden or self.diff_hidden or any(p.hidden for _, p in self.arguments)
+        )
+
+
+def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
+    """The words for a request; with `fold=False` all of them."""
+    manifest = request.manifest
+    given = request.shown_arguments
+    # In the order in which the tool's author explains them, not in that of the canonical bytes.
+    declared = [p.name for p in manifest.parameters if p.name in given]
+    rows = [(name, given[name]) for name in [*declared, *(name for name in given if name not in declared)]]
+    shown = rows[:FOLD_ARGUMENTS] if fold else rows
+    lines = [line for preview in request.preview for line in diff_lines(preview)]
+    diff = lines[:FOLD_DIFF_LINES] if fold else lines
+    message = Passage("") if request.message == manifest.description else passage(request.message, fold=fold)
+    title = "" if request.title == manifest.display_name else one_line(request.title)
+    return Face(
+        glyph=glyph(manifest.icon),
+        color=manifest.color,
+        name=one_line(manifest.display_name),
+        tool=request.tool,
+        description=one_line(manifest.description, 300),
+        effect=_EFFECTS[manifest.effect],
+        irreversible=manifest.effect == "irreversible",
+        origin=one_line(request.origin),
+        again=one_line(request.problem or "", 300),
+        edited=request.author == "person",
+        arguments=tuple((one_line(name), passage(literal(value), fold=fold)) for name, value in shown),
+        arguments_hidden=len(rows) - len(shown),
+        title=title,
+        message=message,
+        why_asked=_why_asked(request.missing),
+        preview_label=one_line(request.preview_label or "", MAX_LABEL) or ("Preview" if request.preview else ""),
+        diff=tuple(diff),
+        diff_hidden=len(lines) - len(diff),
+        primary=_primary(request.primary_button_label),
+        secondary=one_line(request.secondary_button_label, MAX_LABEL) or CANCEL,
+        editable=bool(manifest.parameters) or manifest.additional_parameters,
+    )
+
+
+def literal(value: Any) -> str:
+    """A value as a JSON literal. A line break in a text also breaks the line, after its `\\n`; nothing else does."""
+    if isinstance(value, str):
+        return '"' + "\\n\n".join(json.dumps(line, ensure_ascii=False)[1:-1] for line in value.split("\n")) + '"'
+    short = json.dumps(value, ensure_ascii=False)
+    return short if len(short) <= 60 else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def passage(text: str, *, fold: bool = True) -> Passage:
+    """A text with its marks, folded to its beginning when it is long."""
+    kept = text
+    if fold:
+        kept = "\n".join(text.split("\n", FOLD_LINES)[:FOLD_LINES])[:FOLD_CHARACTERS]
+    return Passage(visible(kept), len(text) - len(kept))
+
+
+def one_line(text: str, limit: int = 120) -> str:
+    """A text for a place with one line. A line break is shown as such; a longer text says how much longer it is."""
+    kept = visible(text[:limit].replace("\n", "⏎"))
+    return kept if len(text) <= limit else f"{kept}… ({len(text) - limit} more characters)"
+
+
+def diff_lines(preview: Preview) -> list[str]:
+    """A preview as a unified diff, or as words where there is nothing to compare. Marked already."""
+    if preview.renamed_to is not None:
+        return [f"rename {one_line(preview.path)}", f"    to {one_line(preview.renamed_to)}"]
+    if not preview.path:  # the tool showed a text of its own, not a file
+        return visible(preview.proposed or "").split("\n")
+    if preview.proposed is None:
+        count = (preview.base or "").count("\n")
+        return [f"delete {one_line(preview.path)} ({count} {'line' if count == 1 else 'lines'})"]
+    path = one_line(preview.path)
+    before, after = _drawn_lines(preview.base or ""), _drawn_lines(preview.proposed)
+    origin = "nothing (a new file)" if preview.base is None else path
+    found = difflib.unified_diff(before, after, origin, path, "", "", DIFF_CONTEXT, "")
+    # A file keeps its kind of line breaks when it is written, so a difference in these alone is none.
+    return list(found) or [f"{path} stays as it is"]
+
+
+def _drawn_lines(text: str) -> list[str]:
+    """The lines of a file as they are drawn: marked, with tabs to be seen, and a word when the last one is open."""
+    lines = [visible(line).replace("‹U+0009›", "⇥   ") for line in text.replace("\r\n", "\n").split("\n")]
+    if lines[-1] == "":
+        return lines[:-1]
+    return [*lines[:-1], lines[-1] + " ‹no line break at the end›"]
+
+
+def _primary(label: str) -> str:
+    shown = one_line(label, MAX_LABEL) or ALLOW
+    return f"{ALLOW} (the tool calls it “{shown}”)" if shown.casefold().strip(" .!") in _SAYS_NO else shown
+
+
+def _why_asked(missing: tuple[str, ...]) -> str:
+    if not missing:
+        return ""
+    reasons = {"preset": "your preset does not auto-approve", "tool": "this tool must not be auto-approved"}
+    return "You are asked because " + ", and ".join(reasons[key] for key in missing) + "."
