@@ -25,6 +25,12 @@ COMMANDS = {
     "new": "assent.commands.tools:new",
     "test": "assent.commands.tools:test",
     "demo": "assent.commands.demo:demo",
+    "run": "assent.commands.scripts:run",
+    "plan": "assent.commands.scripts:plan",
+    "check": "assent.commands.scripts:check",
+    "fmt": "assent.commands.scripts:fmt",
+    "prompt": "assent.commands.scripts:prompt",
+    "grammar": "assent.commands.scripts:grammar",
 }
 
 

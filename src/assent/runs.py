@@ -20,10 +20,12 @@ from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
 from assent.events import Printed
 from assent.journal import Life, data_of
+from assent.manifest import Manifest
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
-from assent.script import CallFailed, Limits, Machine, PlacedError, Site, parse
+from assent.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
 from assent.script.signatures import Parameter, Signature
+from assent.state import StateOwner
 from assent.tool import Tool
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
@@ -155,23 +157,45 @@ def check(text: str, registry: ToolRegistry | None = None, variables: Iterable[s
     return script.check(text, None if registry is None else signatures(registry, Preset()), variables)
 
 
+def plan(text: str, registry: ToolRegistry | None = None) -> list[Step]:
+    """What a script may do, before it does anything: every CALL, how often it may run, and who will be asked."""
+    return script.plan(text, None if registry is None else signatures(registry, Preset()))
+
+
+def script_prompt(registry: ToolRegistry, state: StateOwner | None = None, guidance: str | None = None) -> str:
+    """The instructions that a model needs to write scripts: the language, the tools, the state."""
+    known = None if state is None else state.format_state_for_prompt()
+    return script.script_prompt(signatures(registry, Preset()), known, guidance)
+
+
+def script_grammar(registry: ToolRegistry) -> str:
+    """A GBNF grammar that admits only scripts that parse and name only registered tools and parameters."""
+    return script.script_grammar(signatures(registry, Preset()))
+
+
 def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = True) -> dict[str, Signature]:
     """What the language is told of the tools."""
-    return {tool.name: _signature(tool, preset) for tool in registry.all(with_editor=with_editor)}
+    return {
+        tool.name: signature_of(tool.manifest, preset, "object" if tool.style == "assistant" else tool.manifest.returns)
+        for tool in registry.all(with_editor=with_editor)
+    }
 
 
-def _signature(tool: Tool, preset: Preset) -> Signature:
-    manifest = tool.manifest
+EFFECT_WORDS = {"none": "changes nothing", "reversible": "can be undone", "irreversible": "cannot be undone"}
+
+
+def signature_of(manifest: Manifest, preset: Preset, returns: str) -> Signature:
+    """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
     return Signature(
         name=manifest.id,
         description=manifest.description,
         parameters=tuple(
             Parameter(p.name, p.type, p.description, p.required, p.secret, p.schema) for p in manifest.parameters
         ),
-        returns=manifest.returns if tool.style != "assistant" else "object",
+        returns=returns,
         needs_person=isinstance(who_decides(manifest, preset), Person),
         additional=manifest.additional_parameters,
-        effect=manifest.effect,
+        effect=None if manifest.effect is None else EFFECT_WORDS[manifest.effect],
         display_name=manifest.display_name,
     )
 
