@@ -10,11 +10,9 @@ from assent.editor import LintError
 from assent.editor.lint import (
     MAX_FINDINGS,
     Linter,
-    Sources,
     command_linter,
     default_linters,
     fixed_python,
-    lint_python,
     text_linter,
 )
 from assent.editor.project import ProjectEditor
@@ -66,7 +64,7 @@ def test_broken_settings_are_a_finding_and_no_silence(editor: ProjectEditor, fol
     """No findings would read as a clean project."""
     (folder / "ruff.toml").write_text('required-version = "==0.0.1"\n')
     found = editor.get_lint_errors()
-    assert found["src/main.py"][0]["message"].startswith("ruff could not check 1 files: ")
+    assert found["src/main.py"][0]["message"].startswith("ruff could not check the 1 Python files of the project: ")
     assert "0.0.1" in found["src/main.py"][0]["message"]
 
 
@@ -183,13 +181,21 @@ def test_findings_are_bounded_and_say_so(editor: ProjectEditor, folder: Path):
     assert found["src/main.py"][-1]["message"].startswith("and ")
 
 
-def test_many_files_go_to_ruff_in_several_processes(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    """The arguments of one process are limited."""
-    monkeypatch.setattr("assent.editor.lint.FILES_PER_PROCESS", 2)
-    for number in range(5):
-        (folder / f"{number}.py").write_text("undefined\n")
-    found = lint_python(Sources(folder, [f"{number}.py" for number in range(5)], lambda path: None))
-    assert sorted(found) == [f"{number}.py" for number in range(5)]
+def test_a_project_is_linted_wherever_it_stands(tmp_path: Path):
+    """Ruff passes over folders of these names when it meets them; the project itself may well stand in one."""
+    project = tmp_path / "build" / "venv" / "node_modules" / "project"
+    (project / "venv").mkdir(parents=True)
+    (project / "a.py").write_text("undefined\n")
+    (project / "venv" / "b.py").write_text("undefined\n")
+    assert list(ProjectEditor(project).get_lint_errors()) == ["a.py"]
+
+
+def test_only_files_of_the_project_are_reported(editor: ProjectEditor, folder: Path, outside: Path):
+    """A link leads out, and ruff has no reason to know."""
+    (outside / "b.py").write_text("undefined\n")
+    (folder / "link.py").symlink_to(outside / "b.py")
+    (folder / "linked").symlink_to(outside)
+    assert editor.get_lint_errors() == {}
 
 
 def test_fixes_are_a_text_and_not_a_write(folder: Path):
