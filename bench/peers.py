@@ -79,7 +79,11 @@ def _restricted(module: Any, workload: Workload) -> Callable[[], None]:
 
     def run() -> None:
         code = module.compile_restricted(workload.twin.replace("print(", "show("), "twin", "exec")
-        names: dict[str, Any] = {"__builtins__": dict(module.safe_builtins), "fetch": _fetch, "show": lambda *words: None}
+        names: dict[str, Any] = {
+            "__builtins__": dict(module.safe_builtins),
+            "fetch": _fetch,
+            "show": lambda *words: None,
+        }
         names |= {"_getiter_": iter, "_getitem_": lambda target, key: target[key], **variables}
         exec(code, names)
 
