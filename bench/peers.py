@@ -1,7 +1,7 @@
 """Other ways to run code that a model wrote, for the same workloads, where they are installed.
 
-Each runs the plain-Python twin of a workload, as far as it can: a peer that lacks something the twin needs says so in its
-cell. None of them has a checker, a plan or a door for consent; they are here for speed alone.
+Each runs the plain-Python twin of a workload, as far as it can: a peer that lacks something the twin needs says so in
+its cell. None of them has a checker, a plan or a door for consent; they are here for speed alone.
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ def _restricted(module: Any, workload: Workload) -> Callable[[], None]:
 
     def run() -> None:
         code = module.compile_restricted(workload.twin.replace("print(", "show("), "twin", "exec")
-        names: dict[str, Any] = {"__builtins__": dict(module.safe_builtins), "fetch": _fetch, "show": lambda *words: None}
+        names: dict[str, Any] = {
+            "__builtins__": dict(module.safe_builtins),
+            "fetch": _fetch,
+            "show": lambda *words: None,
+        }
         names |= {"_getiter_": iter, "_getitem_": lambda target, key: target[key], **variables}
         exec(code, names)
 
