@@ -1,7 +1,7 @@
 """Other ways to run code that a model wrote, for the same workloads, where they are installed.
 
-Each runs the plain-Python twin of a workload, as far as it can: a peer that lacks something the twin needs says so in its
-cell. None of them has a checker, a plan or a door for consent; they are here for speed alone.
+Each runs the plain-Python twin of a workload, as far as it can: a peer that lacks something the twin needs says so in
+its cell. None of them has a checker, a plan or a door for consent; they are here for speed alone.
 """
 
 from __future__ import annotations

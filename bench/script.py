@@ -2,9 +2,10 @@
 
     python bench/script.py [WORKLOAD…]
 
-The figures are multiples of the time that CPython takes to compile and run the same thing as plain Python: what a script
-costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less. For CALLs the
-microseconds of one are given too. Peers come with `pip install 'assent[bench]'`; the last lines name those that are absent.
+The figures are multiples of the time that CPython takes to compile and run the same thing as plain Python: what
+a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less.
+For CALLs the microseconds of one are given too. Peers come with `pip install 'assent[bench]'`; the last lines name
+those that are absent.
 """
 
 from __future__ import annotations
@@ -53,20 +54,25 @@ TOOLS: dict[str, Callable[..., Any]] = {
 }
 
 
+class ShortestHost:
+    """Answers every CALL with one function, and does nothing else."""
+
+    def __init__(self, tool: Callable[..., Any]) -> None:
+        self.answer: Callable[[dict[str, Any], Site], Any] = lambda arguments, site: tool(**arguments)
+
+    def lookup(self, name: str) -> Callable[[dict[str, Any], Site], Any]:
+        return self.answer
+
+    def now(self) -> int:
+        return 0
+
+    def printed(self, line: str) -> None:
+        pass
+
+
 def host_for(tool: Callable[..., Any]) -> Host:
     """What answers the CALLs: here as little as possible. Put the real door in its place to measure that."""
-
-    class Shortest:
-        def lookup(self, name: str) -> Callable[[dict[str, Any], Site], Any]:
-            return lambda arguments, site: tool(**arguments)
-
-        def now(self) -> int:
-            return 0
-
-        def printed(self, line: str) -> None:
-            pass
-
-    return Shortest()
+    return ShortestHost(tool)
 
 
 async def run_script(text: str, tool: Callable[..., Any], variables: dict[str, Any]) -> list[str]:
@@ -122,9 +128,12 @@ async def measure(workload: Workload) -> tuple[float, float]:
 async def memory_of_waiting_scripts(count: int = 1_000) -> float:
     """Bytes for each script that waits for an answer."""
     answers: list[asyncio.Future[dict[str, Any]]] = []
+    all_wait = asyncio.Event()
 
     def wait(id: int, kind: str) -> asyncio.Future[dict[str, Any]]:
         answers.append(asyncio.get_running_loop().create_future())
+        if len(answers) == count:
+            all_wait.set()
         return answers[-1]
 
     await run_script("PRINT(1)", fetch, {})
@@ -135,8 +144,7 @@ async def memory_of_waiting_scripts(count: int = 1_000) -> float:
         asyncio.ensure_future(Machine(parse(MANY.script.replace("@", str(n))), host_for(wait)).run())
         for n in range(count)
     ]
-    while len(answers) < count:
-        await asyncio.sleep(0)
+    await all_wait.wait()
     gc.collect()
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
