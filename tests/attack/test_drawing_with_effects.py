@@ -1,6 +1,7 @@
 """Drawing a card may look and must not touch. Each effect is refused, written down, and nobody is asked."""
 
 import asyncio
+import contextlib
 import ctypes
 import logging
 import os
@@ -22,6 +23,7 @@ import pytest
 from assent import Limits, Preset, Session, ToolRegistry
 from assent.context import current
 from assent.editor.project import ProjectEditor
+from assent.errors import NotAllowedNow
 from assent.testing import FixedApprover, memory_journal
 from conftest import CALL
 from requirements import requirement
@@ -49,7 +51,7 @@ EFFECTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "truncate": (lambda path: os.truncate(_exists(), 0), "cut a file"),
     "copy": (lambda path: shutil.copy(_exists(), path), "move or copy files"),
     "rmtree": (lambda path: shutil.rmtree(_exists().parent), "move or copy files"),
-    "temporary file": (lambda path: tempfile.TemporaryFile(), "write"),
+    "temporary file": (lambda path: tempfile.mkstemp(), "write"),
     "socket": (lambda path: socket.socket().connect(("127.0.0.1", 9)), "use the network"),
     "name lookup": (lambda path: socket.getaddrinfo("localhost", 80), "use the network"),
     "subprocess": (lambda path: subprocess.run(["touch", str(path)]), "run a program"),
@@ -147,10 +149,8 @@ async def test_an_edit_while_the_card_is_drawn_is_refused(registry: ToolRegistry
     name, arguments = method
 
     async def request(params, editor):
-        try:
+        with contextlib.suppress(Exception):
             await getattr(editor, name)(*arguments)
-        except Exception:
-            pass
         return {"message": "Nothing happened."}
 
     assistant(request)
@@ -220,10 +220,8 @@ async def test_a_request_function_cannot_call_a_tool(registry: ToolRegistry, ass
     )
 
     async def request(params):
-        try:
+        with contextlib.suppress(Exception):
             await session.call("free")
-        except Exception:
-            pass
         return {"message": "?"}
 
     assistant(request)
@@ -238,23 +236,21 @@ async def test_a_request_function_cannot_call_a_tool(registry: ToolRegistry, ass
 async def test_a_task_left_behind_by_a_request_function_stays_watched(registry: ToolRegistry, assistant, effect_file):
     """The guard goes with the context, so waiting until the card is answered does not help."""
     answered = asyncio.Event()
-    ended: list[BaseException | None] = []
+    tasks: list[asyncio.Task[None]] = []
 
     async def later() -> None:
         await answered.wait()
         effect_file.write_text("forged")
 
     async def request(params):
-        task = asyncio.create_task(later())
-        task.add_done_callback(lambda task: ended.append(task.exception()))
+        tasks.append(asyncio.create_task(later()))
         return {"message": "?"}
 
     assistant(request)
     await Session(registry, approver=FixedApprover()).call("send", CALL)
     answered.set()
-    while not ended:
-        await asyncio.sleep(0)
-    assert "tried to write" in str(ended[0])
+    with pytest.raises(NotAllowedNow, match="tried to write"):
+        await tasks[0]
     assert not effect_file.exists()
 
 
