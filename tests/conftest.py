@@ -9,7 +9,7 @@ import pytest
 from assent import ToolRegistry
 from assent.journal import Journal, data_of
 from assent.manifest import parse_manifest
-from assent.tool import Tool
+from assent.tools import Tool
 from assent.values import canonical
 
 MANIFEST: dict[str, Any] = {

@@ -48,7 +48,7 @@ from assent.registry import ToolRegistry
 from assent.reports import Reports
 from assent.state import State
 from assent.store import Record
-from assent.tool import Tool
+from assent.tools import Tool
 
 log = logging.getLogger("assent")
 

@@ -26,7 +26,7 @@ from assent.session import Session
 from assent.terminal.card import PROMPT, wrap
 from assent.terminal.dialogue import CardDialogue
 from assent.terminal.progress import Progress
-from assent.tool import Tool
+from assent.tools import Tool
 
 # Long enough to follow, short enough that all six are over within seconds.
 PAUSE_SECONDS = 0.6

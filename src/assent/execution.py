@@ -24,7 +24,7 @@ from assent.guard import Guard
 from assent.outcome import Kind
 from assent.signature import to_json
 from assent.threads import THREADS
-from assent.tool import Tool
+from assent.tools import Tool
 
 log = logging.getLogger("assent")
 

@@ -23,7 +23,7 @@ from assent.errors import SessionError
 from assent.outcome import Outcome
 from assent.store import Entry, Record, Store
 from assent.store.memory import MemoryStore
-from assent.tool import Tool
+from assent.tools import Tool
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode

@@ -2,7 +2,7 @@
 
 All three become one frozen `Manifest`. Reading is strict and reports every problem of a file in one pass, with its
 line.
-What does not live here: the tool's code (tool.py) and how names find tools (registry.py).
+What does not live here: the tool's code (tools.py) and how names find tools (registry.py).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from assent.registry import ToolRegistry
 from assent.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
 from assent.script.signatures import Parameter, Signature
 from assent.state import StateOwner
-from assent.tool import Tool
+from assent.tools import Tool
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
 LANGUAGE_VERSION = 1

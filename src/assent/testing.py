@@ -36,7 +36,7 @@ from assent.outcome import Outcome
 from assent.registry import ToolRegistry
 from assent.session import Session, wait_for_answer
 from assent.store.memory import MemoryStore
-from assent.tool import Tool
+from assent.tools import Tool
 
 __all__ = ["ATTACKS", "Attack", "FixedApprover", "LoadedTool", "load_tool", "memory_journal"]
 

@@ -28,8 +28,8 @@ from assent.session import Session
 from assent.terminal.approver import somebody_is_there, terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
-from assent.tool import Tool
 from assent.toolbox import HERE, agree, find_tools
+from assent.tools import Tool
 from assent.tooltests import Result, check_tool
 from assent.trust import Trust
 
