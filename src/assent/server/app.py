@@ -42,7 +42,7 @@ def build_app(
     log: Callable[[str], Any] | None = None,
     stopping: Stopping | None = None,
 ) -> ASGIApp:
-    """The assistant API over this store and this model. The store and the model stay the caller's to close."""
+    """The assistant API over this store and this model. It closes the model's connections; the store is the caller's."""
     limits = limits or Limits()
     metrics = Metrics()
     conversations = Conversations(store)
@@ -61,7 +61,10 @@ def build_app(
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         await conversations.finish_deletions()
-        yield
+        try:
+            yield
+        finally:
+            await upstream.close()
 
     by_path: dict[str, list[Operation]] = {}
     for operation in OPERATIONS:

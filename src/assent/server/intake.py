@@ -18,6 +18,7 @@ from assent.protocol import NotARequest, ToolRequest, parse_arguments, parse_too
 from assent.server.conversations import Pending, Said
 from assent.server.limits import Limits
 from assent.server.refusal import Refusal
+from assent.server.scripts import is_script
 from assent.server.wire import (
     AssistantMessage,
     ChatRequest,
@@ -25,10 +26,14 @@ from assent.server.wire import (
     IgnoredResult,
     SystemMessage,
     ToolMessage,
+    ToolProtocol,
     ToolResultMessage,
     UserMessage,
     text_of,
 )
+
+SCRIPT = "script"
+"""The name under which the result of a script is sent."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -137,7 +142,7 @@ def as_they_are(
                 )
             continue
         if isinstance(message, AssistantMessage):
-            open_requests = {entry.id: entry for entry in asked_by(message)}
+            open_requests = {entry.id: entry for entry in asked_by(message, request.tool_protocol)}
             answered = []
         elif isinstance(message, UserMessage):
             open_requests = {}
@@ -153,14 +158,17 @@ def as_they_are(
     return kept, ignored
 
 
-def asked_by(message: AssistantMessage) -> list[Pending]:
+def asked_by(message: AssistantMessage, protocol: ToolProtocol | None) -> list[Pending]:
     """What an assistant message that a client sent asks for."""
     if message.tool_calls:
         return [pending_call(call.id, call.function.name, call.function.arguments) for call in message.tool_calls]
-    found = parse_tool_request(text_of(message.content))
-    if isinstance(found, NotARequest):
-        return []
-    return [Pending(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
+    text = text_of(message.content)
+    found = parse_tool_request(text)
+    if isinstance(found, ToolRequest):
+        return [Pending(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
+    if protocol == "script" and is_script(text):
+        return [Pending(stateless_id(text), SCRIPT, values.digest(text.encode()), False, 0)]
+    return []
 
 
 def pending_call(id: str, name: str, arguments: str, created: int = 0) -> Pending:
@@ -170,9 +178,10 @@ def pending_call(id: str, name: str, arguments: str, created: int = 0) -> Pendin
     return Pending(id, name, digest, True, created)
 
 
-def stateless_id(request: ToolRequest) -> str:
-    """The id of a request that no conversation holds: made from what it says, so that it can be made again."""
-    return "call_" + values.digest(values.canonical([request.name, request.arguments]))[:24]
+def stateless_id(asked: ToolRequest | str) -> str:
+    """The id of a request or script that no conversation holds: made from what it says, so it can be made again."""
+    said = asked if isinstance(asked, str) else [asked.name, asked.arguments]
+    return "call_" + values.digest(values.canonical(said))[:24]
 
 
 def arguments_digest(arguments: dict[str, Any]) -> str:

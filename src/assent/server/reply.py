@@ -14,13 +14,10 @@ import msgspec
 
 from assent.protocol import NotARequest, Opening, ToolRequest, parse_arguments, parse_tool_request
 from assent.server.conversations import Pending
-from assent.server.intake import arguments_digest, pending_call, stateless_id
+from assent.server.intake import SCRIPT, arguments_digest, pending_call, stateless_id
 from assent.server.scripts import ScriptOpening, is_script
 from assent.server.wire import ScriptOut, ToolProtocol, ToolRequestError, ToolRequestOut
 from assent.values import digest
-
-SCRIPT = "script"
-"""The name under which the result of a script is sent."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -49,7 +46,7 @@ def read_reply(message: dict[str, Any], protocol: ToolProtocol, at: int, *, stat
     if found.near:
         return Reading(error=ToolRequestError(found.why, found.reason))
     if protocol == "script" and is_script(text):
-        id = new_id()
+        id = stateless_id(text) if stateless else new_id()
         return Reading(script=ScriptOut(id, text), pending=[Pending(id, SCRIPT, digest(text.encode()), False, at)])
     return Reading()
 
