@@ -49,7 +49,9 @@ class Answer:
 class Running:
     """A server on a loopback port, in a thread."""
 
-    def __init__(self, answers: ScriptedModel | None, store: Store, upstream: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, answers: ScriptedModel | None, store: Store, upstream: str | None = None, **options: Any
+    ) -> None:
         self.store = store
         self.log: list[str] = []
         limits = Limits(**{**QUICK, **options.pop("limits", {})})
@@ -97,9 +99,7 @@ class Running:
     def chat(self, *messages: Any, token: str | None = None, **fields: Any) -> Answer:
         """One turn; a message that is a string is the user's."""
         body = {"messages": [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages], **fields}
-        return self.send(
-            "POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {token}"} if token else None
-        )
+        return self.send("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {token}"} if token else None)
 
 
 def exchange(port: int, data: bytes) -> Answer:
@@ -160,3 +160,10 @@ def _running(server: Running) -> Iterator[Running]:
 def house() -> Iterator[House]:
     with ExitStack() as stack:
         yield House(stack)
+
+
+@pytest.fixture(scope="session")
+def plain() -> Iterator[Running]:
+    """One server that always says hello, for tests that leave nothing behind in it."""
+    with ExitStack() as stack:
+        yield House(stack).server(lambda _: "Hello.")
