@@ -42,7 +42,7 @@ def build_app(
     log: Callable[[str], Any] | None = None,
     stopping: Stopping | None = None,
 ) -> ASGIApp:
-    """The assistant API over this store and this model. It closes the model's connections; the store is the caller's."""
+    """The assistant API over this store and this model. It closes the model; the store is the caller's to close."""
     limits = limits or Limits()
     metrics = Metrics()
     conversations = Conversations(store)
@@ -93,11 +93,11 @@ class Endpoint:
             raise wrong_method(self._operations)
         headers = dict(scope["headers"])
         caller = OUTSIDER
-        if operation.scope is not None:
+        if operation.scopes:
             authorization = headers.get(b"authorization")
             caller = await self._parts.tokens.identify(authorization.decode("latin-1") if authorization else None)
             scope["assent.caller"] = caller.id
-            require(caller, operation.scope)
+            require(caller, operation.scopes)
             self._rates.spend(caller.id)
         incoming = Incoming(
             caller, scope["path_params"], dict(QueryParams(scope["query_string"])), headers, receive, send

@@ -14,7 +14,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -141,11 +141,11 @@ class Tokens:
         return self._tokens
 
 
-def require(caller: Caller, scope: Scope) -> None:
-    """Refuse a caller without the scope."""
-    if not caller.may(scope):
-        has = ", ".join(sorted(caller.scopes)) or "none"
-        raise Refusal(403, "wrong_scope", f"this needs a token with the scope {scope}; yours has: {has}")
+def require(caller: Caller, scopes: Sequence[Scope]) -> None:
+    """Refuse a caller who has none of the scopes."""
+    if not any(caller.may(scope) for scope in scopes):
+        has = ", ".join(sorted(caller.scopes))
+        raise Refusal(403, "wrong_scope", f"this needs a token with the scope {' or '.join(scopes)}; yours has: {has}")
 
 
 def _check_scopes(scopes: Iterable[str]) -> frozenset[Scope]:

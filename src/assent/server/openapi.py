@@ -56,7 +56,7 @@ def document(limits: Limits) -> dict[str, Any]:
 
 
 def _describe(operation: Operation) -> dict[str, Any]:
-    refuses = {*operation.refuses, 403, 421, 500, *((401,) if operation.scope else ())}
+    refuses = {*operation.refuses, 403, 421, 500, *((401,) if operation.scopes else ())}
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -66,9 +66,9 @@ def _describe(operation: Operation) -> dict[str, Any]:
             **{str(status): _refusal(status) for status in sorted(refuses)},
         },
     }
-    if operation.scope is not None:
+    if operation.scopes:
         described["security"] = [{"token": []}]
-        described["description"] = f"Needs the scope `{operation.scope}`."
+        described["description"] = f"Needs the scope {' or '.join(f'`{scope}`' for scope in operation.scopes)}."
     if operation.takes is not None:
         schema = _schema(operation.takes)
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}

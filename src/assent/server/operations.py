@@ -96,7 +96,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     handle: Callable[[Parts, Incoming], Awaitable[Any]]
     returns: Any
-    scope: Scope | None = None
+    scopes: tuple[Scope, ...] = ()
+    """Any of these will do; none at all is for doors that are open to everybody."""
     takes: Any = None
     query: tuple[QueryNumber, ...] = ()
     refuses: tuple[int, ...] = ()
@@ -209,7 +210,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="chat",
         summary="Carry out one turn: ask the model, and read what its reply asks for.",
         handle=chat_completions,
-        scope="chat",
+        scopes=("chat",),
         takes=ChatRequest,
         returns=ChatResponse,
         refuses=(400, 404, 408, 409, 413, 415, 429, 502, 503, 504),
@@ -220,7 +221,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="list_conversations",
         summary="List conversations, oldest first.",
         handle=list_conversations,
-        scope="chat",
+        scopes=("chat", "read"),
         query=(_LIMIT, QueryNumber("after", 0, 0, 2**53, "The `next` of the page before.")),
         returns=ConversationList,
         refuses=(400, 429),
@@ -231,7 +232,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="show_conversation",
         summary="Read a conversation: its newest messages, and what is pending.",
         handle=show_conversation,
-        scope="chat",
+        scopes=("chat", "read"),
         query=(_LIMIT,),
         returns=ConversationOut,
         refuses=(400, 404, 429),
@@ -242,7 +243,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="delete_conversation",
         summary="Delete a conversation.",
         handle=delete_conversation,
-        scope="chat",
+        scopes=("chat",),
         returns=Deleted,
         refuses=(404, 409, 429),
     ),
@@ -252,7 +253,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="list_models",
         summary="List the models that a request may name.",
         handle=list_models,
-        scope="chat",
+        scopes=("chat",),
         returns=ModelList,
         refuses=(429,),
     ),
@@ -279,7 +280,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="metrics",
         summary="Counters for Prometheus.",
         handle=metrics,
-        scope="read",
+        scopes=("read",),
         returns=str,
         refuses=(429,),
         media="text/plain",
