@@ -30,7 +30,7 @@ class Fault:
 
     def __init__(
         self,
-        kind: Literal["reset", "hang", "die", "garbage", "status", "huge", "error_event"],
+        kind: Literal["reset", "hang", "die", "garbage", "status", "huge", "error_event", "whole"],
         *,
         after: Sequence[str] = (),
         status: int = 500,
@@ -188,13 +188,16 @@ class ScriptedModel:
             media = "text/event-stream" if body.get("stream") else "application/json"
             text = b"data: " + fault.body + b"\n\n" if body.get("stream") else fault.body
             return web.Response(body=text, content_type=media)
+        if fault.kind == "whole":
+            # Asked for a stream, it answers in one piece all the same.
+            return web.json_response(_completion(body, {"role": "assistant", "content": "".join(fault.after)}))
         if fault.kind == "huge":
-            word = "x" * 1000
+            word = "x" * 10_000
             if not body.get("stream"):
                 return web.json_response(
-                    _completion(body, {"role": "assistant", "content": word * (fault.size // 1000)})
+                    _completion(body, {"role": "assistant", "content": word * (fault.size // 10_000)})
                 )
-            return await self._stream(request, body, [word] * (fault.size // 1000))
+            return await self._stream(request, body, [word] * (fault.size // 10_000))
         if fault.kind == "reset" or (fault.kind == "die" and not body.get("stream")):
             request.transport.abort()
             return web.Response()

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import time
 import traceback
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -194,17 +194,24 @@ async def send_body(send: Send, status: int, body: Body, headers: dict[str, str]
     await send({"type": "http.response.body", "body": body.data})
 
 
-async def send_events(send: Send, pieces: AsyncGenerator[bytes], tell: Callable[[Refusal], bytes]) -> None:
-    """A stream. It begins with its first piece, so that an error before it still has a status of its own."""
-    first = await anext(pieces)
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
-    try:
-        await send({"type": "http.response.body", "body": first, "more_body": True})
-        async for piece in pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-    except Refusal as refusal:
-        await send({"type": "http.response.body", "body": tell(refusal), "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+class EventStream:
+    """A stream of events. It begins with its first piece, so that an error before it still has a status of its own."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def write(self, piece: bytes) -> None:
+        """Send a piece."""
+        if not self.begun:
+            self.begun = True
+            headers = [(b"content-type", b"text/event-stream")]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def end(self) -> None:
+        """There is no more."""
+        await self._send({"type": "http.response.body", "body": b""})
 
 
 def access_log(write: Callable[[str], Any]) -> structlog.typing.FilteringBoundLogger:

@@ -14,9 +14,9 @@ import msgspec
 from starlette.types import Receive, Send
 
 from assent.server.auth import Caller, Scope, Tokens
-from assent.server.chat import CONFIGURED, Chat
+from assent.server.chat import CONFIGURED, Chat, OpenTurn
 from assent.server.conversations import Conversation, Conversations, not_found, seconds
-from assent.server.door import Body, read_body, send_body, send_events
+from assent.server.door import Body, EventStream, read_body, send_body
 from assent.server.limits import Limits
 from assent.server.metrics import CONTENT_TYPE, Metrics
 from assent.server.presence import Stopping, attended
@@ -107,18 +107,29 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 async def chat_completions(parts: Parts, incoming: Incoming) -> None:
     """One turn. Errors before the first piece of an answer have a status; later ones are an event in the stream."""
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
-    async with attended(incoming.receive, parts.stopping), parts.chat.turn(body, incoming.caller) as turn:
-        if not turn.request.stream:
-            answer = await turn.answer()
-        else:
-            with parts.metrics.streaming():
-                async with (
-                    aclosing(parts.upstream.stream(turn.body)) as chunks,
-                    aclosing(events(turn, chunks)) as pieces,
-                ):
-                    await send_events(incoming.send, pieces, error_event)
-            return
-    await send_body(incoming.send, 200, Body(msgspec.json.encode(answer)))
+    stream = EventStream(incoming.send)
+    try:
+        async with attended(incoming.receive, parts.stopping), parts.chat.turn(body, incoming.caller) as turn:
+            answer = None if turn.request.stream else await turn.answer()
+            if answer is None:
+                await _stream(parts, turn, stream)
+    except Refusal as refusal:
+        if not stream.begun:
+            raise
+        await stream.write(error_event(refusal))
+        await stream.end()
+        return
+    if answer is None:
+        await stream.end()
+    else:
+        await send_body(incoming.send, 200, Body(msgspec.json.encode(answer)))
+
+
+async def _stream(parts: Parts, turn: OpenTurn, stream: EventStream) -> None:
+    with parts.metrics.streaming():
+        async with aclosing(parts.upstream.stream(turn.body)) as chunks, aclosing(events(turn, chunks)) as pieces:
+            async for piece in pieces:
+                await stream.write(piece)
 
 
 async def list_conversations(parts: Parts, incoming: Incoming) -> ConversationList:
