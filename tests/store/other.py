@@ -18,6 +18,10 @@ async def main() -> None:
         match json.loads(line):
             case {"do": "commit", "number": number, "once": once}:
                 result: object = await store.commit(entry(number, once=once))
+            case {"do": "make", "path": new}:
+                made = SqliteStore(new)
+                result = await made.commit(entry(1, once="first"))
+                await made.close()
             case {"do": "append", "number": number}:
                 result = store.append(entry(number))
             case {"do": "head"}:

@@ -19,7 +19,7 @@ def open_store(address: str) -> Store:
     scheme, colon, rest = address.partition(":")
     if not colon or not re.fullmatch(r"[a-z][a-z0-9+]*", scheme, re.ASCII | re.IGNORECASE):
         raise StoreError(
-            f"{_shown(address)!r} is not the address of a store", hint=f"did you mean sqlite:///{address}?"
+            f"{_shown(address)!r} is not the address of a store", hint=f"did you mean sqlite:///{_shown(address)}?"
         )
     match scheme.lower():
         case "memory" if rest in ("", "//"):

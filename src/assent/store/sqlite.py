@@ -100,20 +100,24 @@ class SqliteStore:
         return forgotten
 
     async def close(self) -> None:
-        while (writer := self._writer) is not None:
-            await self._change(Change())
-            ended = asyncio.get_running_loop().create_future()
-            with self._lock:
-                if self._writer is not writer:
-                    continue
-                if not writer.stop(ended):
-                    continue
+        ended = asyncio.get_running_loop().create_future()
+        while self._writer is not None:
+            if self._stop(ended):
+                await ended
+            else:
+                await self._change(Change())
+
+    def _stop(self, ended: asyncio.Future[None]) -> bool:
+        with self._lock:
+            if self._writer is not None:
+                if not self._writer.stop(ended):
+                    return False
                 self._writer = None
-                if self._reader is not None:
-                    # Before the writer's: the last connection to go empties the log, and that takes its time.
-                    self._reader.close()
-                    self._reader = None
-            await ended
+            if self._reader is not None:
+                # Before the writer's: the last connection to go empties the log, and that takes its time.
+                self._reader.close()
+                self._reader = None
+            return True
 
     async def _change(self, change: Change) -> int:
         reply = asyncio.get_running_loop().create_future()

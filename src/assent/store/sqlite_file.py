@@ -92,9 +92,16 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
 
 
 def _recognise(connection: apsw.Connection, path: Path) -> None:
-    if connection.pragma("application_id") == APPLICATION_ID:
-        check_version(connection, path)
-    elif connection.execute("SELECT count(*) FROM sqlite_schema").get:
+    # One transaction, so that a new file to which another process gives tables and mark is seen with both or neither.
+    connection.execute("BEGIN")
+    try:
+        ours = connection.pragma("application_id") == APPLICATION_ID
+        empty = not connection.execute("SELECT count(*) FROM sqlite_schema").get
+        if ours:
+            check_version(connection, path)
+    finally:
+        connection.execute("ROLLBACK")
+    if not ours and not empty:
         raise StoreError(
             "this is a database, but not one of assent",
             place=str(path),
@@ -171,8 +178,9 @@ def explain(problem: apsw.Error | OSError, path: Path) -> StoreError:
         fact, hint = f"cannot be made: {problem.strerror or problem}", "check the folder's owner and mode"
     elif isinstance(problem, apsw.FullError):
         fact, hint = "the disk is full", "make room and try again"
-    elif isinstance(problem, apsw.ReadOnlyError):
-        fact, hint = "the file or its folder cannot be written", "check owner and mode, or name another file"
+    elif isinstance(problem, apsw.ReadOnlyError) or (isinstance(problem, apsw.IOError) and _unwritable(path)):
+        fact = "the file, one beside it (-wal, -shm) or their folder cannot be written"
+        hint = "check owner and mode, or name another file"
     elif isinstance(problem, apsw.BusyError | apsw.LockedError):
         fact = f"another process has been writing to it for more than {BUSY_SECONDS:g} seconds"
         hint = "end the other process, or wait for it and try again"
@@ -188,6 +196,13 @@ def explain(problem: apsw.Error | OSError, path: Path) -> StoreError:
     else:
         fact, hint = f"SQLite refused: {problem}", "try again; if it stays, keep the file and restore from a copy"
     return StoreError(fact, place=str(path), hint=hint)
+
+
+def _unwritable(path: Path) -> bool:
+    """Whether a mode is to blame: SQLite calls a log that it may not write an error of the disk."""
+    beside = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
+    effective = os.access in os.supports_effective_ids
+    return any(name.exists() and not os.access(name, os.W_OK, effective_ids=effective) for name in beside)
 
 
 def _code(problem: apsw.Error) -> str:

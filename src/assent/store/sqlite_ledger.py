@@ -80,11 +80,8 @@ class Ledger:
             for change in changes:
                 head, result = _carry_out(connection, head, change)
                 results.append(result)
-        except BaseException as problem:
+        except BaseException:
             self._roll_back()
-            if isinstance(problem, apsw.ReadOnlyError):
-                # SQLite decided so when it opened the file. Whoever repairs the file's mode expects to be seen.
-                self.close()
             raise
         try:
             connection.execute("COMMIT")
