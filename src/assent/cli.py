@@ -25,6 +25,9 @@ COMMANDS = {
     "new": "assent.commands.tools:new",
     "test": "assent.commands.tools:test",
     "demo": "assent.commands.demo:demo",
+    "serve": "assent.commands.serving:serve",
+    "token": "assent.commands.serving:token",
+    "doctor": "assent.commands.serving:doctor",
 }
 
 
