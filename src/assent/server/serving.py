@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import signal
 import socket
+import threading
 from asyncio.events import TimerHandle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -72,6 +76,19 @@ class Serving(uvicorn.Server):
         self._stopping = stopping
         self._stop_seconds = limits.stop_seconds
         self._socket = sock
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's own, but the signal is not raised again afterwards: there is a store to close."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def run_here(self) -> None:
         """Serve until a signal, on this thread."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -31,6 +31,15 @@ MAX_QUOTED = 300
 
 # What keys look like, wherever they come from. The server's own key is removed by name besides.
 _KEYS = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|AIza|ghp|assent)[-_][\w\-*.…]{4,}|Bearer\s+\S+", re.IGNORECASE)
+
+
+# Where local models usually answer.
+USUAL = {
+    "Ollama": "http://127.0.0.1:11434/v1",
+    "LM Studio": "http://127.0.0.1:1234/v1",
+    "llama.cpp": "http://127.0.0.1:8080/v1",
+    "vLLM": "http://127.0.0.1:8000/v1",
+}
 
 
 class Upstream(Protocol):
@@ -289,3 +298,19 @@ def _seconds(retry_after: str | None) -> float:
         return min(max(0.0, float(retry_after or 0)), 3600.0)
     except ValueError:
         return 0.0
+
+
+async def find_local(places: Mapping[str, str] = USUAL) -> tuple[str, str] | None:
+    """The name and address of the first local model's server that answers and has a model."""
+    # On this machine an answer takes a moment, or there is nobody.
+    limits = Limits(connect_seconds=0.5)
+    for name, url in places.items():
+        upstream = HttpUpstream(url, limits=limits)
+        try:
+            if await upstream.models():
+                return name, url
+        except Refusal:
+            continue
+        finally:
+            await upstream.close()
+    return None
