@@ -30,6 +30,16 @@ WORDS = {
     504: "The model's server was too slow.",
 }
 
+# An event of a stream. Its data is a chunk in OpenAI's shape, or the word [DONE].
+EVENT = {
+    "type": "object",
+    "properties": {"data": {"type": "string", "contentMediaType": "application/json"}},
+    "required": ["data"],
+}
+
+# Where the answers of an operation name a conversation.
+LINKS = {"chat": "conversation_id", "list_conversations": "data/0/id", "show_conversation": "id"}
+
 
 def document(limits: Limits) -> dict[str, Any]:
     """The whole document."""
@@ -88,8 +98,14 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 def _response(operation: Operation) -> dict[str, Any]:
     content: dict[str, Any] = {operation.media: {"schema": _schema(operation.returns)}}
     if operation.name == "chat":
-        content["text/event-stream"] = {"schema": {"type": "string"}}
-    return {"description": WORDS[200], "content": content}
+        content["text/event-stream"] = {"schema": EVENT}
+    described: dict[str, Any] = {"description": WORDS[200], "content": content}
+    if operation.name in LINKS:
+        found = {"id": f"$response.body#/{LINKS[operation.name]}"}
+        described["links"] = {
+            name: {"operationId": name, "parameters": found} for name in ("show_conversation", "delete_conversation")
+        }
+    return described
 
 
 def _refusal(status: int) -> dict[str, Any]:

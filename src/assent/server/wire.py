@@ -26,9 +26,10 @@ ConversationId = Annotated[
 ToolProtocol = Literal["json", "script", "native"]
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
+class TextPart(msgspec.Struct, frozen=True):
     """A piece of text, for clients that send content in parts."""
 
+    type: Literal["text"]
     text: str
 
 
