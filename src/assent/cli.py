@@ -31,6 +31,9 @@ COMMANDS = {
     "fmt": "assent.commands.scripts:fmt",
     "prompt": "assent.commands.scripts:prompt",
     "grammar": "assent.commands.scripts:grammar",
+    "serve": "assent.commands.serving:serve",
+    "token": "assent.commands.serving:token",
+    "doctor": "assent.commands.serving:doctor",
 }
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from typing import Any
 
 import msgspec
@@ -196,21 +197,17 @@ def _no_constants(name: str) -> Any:
     raise NotJSON(f"{name} is not a JSON number")
 
 
+# A whole string (or one that never ends, up to the end of the text), or one bracket. Nothing here can match the same
+# character twice, so a scan is linear whatever the text.
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
 def nesting(text: str) -> int:
     """How deep the brackets of a JSON text go, in one pass and without recursion. Brackets in strings do not count."""
     depth = deepest = 0
-    in_string = escaped = False
-    for char in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-        elif char == '"':
-            in_string = True
-        elif char in "[{":
+    for match in _STRING_OR_BRACKET.finditer(text):
+        char = text[match.start()]
+        if char in "[{":
             depth += 1
             deepest = max(deepest, depth)
         elif char in "]}":

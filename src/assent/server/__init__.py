@@ -1,0 +1,20 @@
+"""The assistant API: an OpenAI-compatible server that talks to the model and never runs a tool.
+
+    limits         the named limits
+    refusal        an error as OpenAI's clients expect it
+    wire           what comes in and goes out, as types
+    auth           tokens, scopes, who is calling
+    conversations  who said what, and which request is pending: folds over the store's records
+    intake         which messages of a request count, which results are honoured
+    prompt         what the model gets to see, and in which order
+    reply          what the model's message asks for
+    upstream       the model's server
+    chat           one turn, from request to answer
+    stream         the same turn, piece by piece
+    operations     the list of doors, with scope and types; the app and the OpenAPI document are made from it
+    door           what every request passes: Host, Origin, body, rate, log, metrics
+    app            all of it together
+    serving        sockets, slow headers, the graceful stop
+
+Nothing here can import the code that carries out calls. That is the product's promise, and a test reads the imports.
+"""

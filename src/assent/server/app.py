@@ -1,0 +1,156 @@
+"""The app: the doors, behind the checks, with everything they need."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from starlette.datastructures import QueryParams
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from assent.server.auth import Caller, Tokens, require
+from assent.server.chat import Chat
+from assent.server.conversations import Conversations
+from assent.server.door import Body, Door, access_log, send_body
+from assent.server.limits import Limits
+from assent.server.metrics import Metrics
+from assent.server.openapi import document
+from assent.server.operations import OPERATIONS, Incoming, Operation, Parts
+from assent.server.presence import Stopping
+from assent.server.refusal import Refusal
+from assent.server.upstream import Upstream
+from assent.store import Store
+
+OUTSIDER = Caller("nobody", frozenset())
+"""Whoever knocks at a door that is open to all."""
+
+
+def build_app(
+    store: Store,
+    upstream: Upstream,
+    *,
+    model: str | None = None,
+    persona: str | None = None,
+    limits: Limits | None = None,
+    hosts: Collection[str] = (),
+    origins: Collection[str] = (),
+    log: Callable[[str], Any] | None = None,
+    stopping: Stopping | None = None,
+) -> ASGIApp:
+    """The assistant API over this store and this model. It closes the model; the store is the caller's to close."""
+    limits = limits or Limits()
+    metrics = Metrics()
+    conversations = Conversations(store)
+    parts = Parts(
+        store=store,
+        tokens=Tokens(store),
+        conversations=conversations,
+        chat=Chat(upstream, conversations, model=model, persona=persona, limits=limits, metrics=metrics),
+        upstream=upstream,
+        limits=limits,
+        metrics=metrics,
+        stopping=stopping or Stopping(),
+    )
+    rates = Rates(limits.requests_per_minute)
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        await conversations.finish_deletions()
+        try:
+            yield
+        finally:
+            await upstream.close()
+
+    by_path: dict[str, list[Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, []).append(operation)
+    routes = [Route(path, Endpoint(path, operations, parts, rates)) for path, operations in by_path.items()]
+    routes.append(Route("/openapi.json", OpenDocument(msgspec.json.encode(document(limits)))))
+    # The router alone: Starlette's application would turn a refusal into a page of its own. And no redirects: a path
+    # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
+    router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
+    return Door(router, hosts=hosts, origins=origins, metrics=metrics, log=access_log(log or sys.stderr.write))
+
+
+class Endpoint:
+    """The doors of one path: who is calling, may they, how often; then the one for the method."""
+
+    def __init__(self, path: str, operations: Sequence[Operation], parts: Parts, rates: Rates) -> None:
+        self._path = path
+        self._operations = {operation.method: operation for operation in operations}
+        self._parts = parts
+        self._rates = rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["assent.route"] = self._path
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            raise wrong_method(self._operations)
+        headers = dict(scope["headers"])
+        caller = OUTSIDER
+        if operation.scopes:
+            authorization = headers.get(b"authorization")
+            caller = await self._parts.tokens.identify(authorization.decode("latin-1") if authorization else None)
+            scope["assent.caller"] = caller.id
+            require(caller, operation.scopes)
+            self._rates.spend(caller.id)
+        incoming = Incoming(
+            caller, scope["path_params"], dict(QueryParams(scope["query_string"])), headers, receive, send
+        )
+        result = await operation.handle(self._parts, incoming)
+        if result is not None:
+            await send_body(send, 200, result if isinstance(result, Body) else Body(msgspec.json.encode(result)))
+
+
+class OpenDocument:
+    """The OpenAPI document, ready to be sent."""
+
+    def __init__(self, data: bytes) -> None:
+        self._body = Body(data)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["assent.route"] = "/openapi.json"
+        if scope["method"] != "GET":
+            raise wrong_method(["GET"])
+        await send_body(send, 200, self._body)
+
+
+class Rates:
+    """How often each caller may come: a bucket that fills evenly and holds a tenth of a minute's worth."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_second = per_minute / 60
+        self._burst = max(1.0, per_minute / 10)
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """By caller: what was left, and when."""
+
+    def spend(self, caller: str) -> None:
+        """Take one request from the caller's bucket; refuse when it is empty."""
+        now = time.monotonic()
+        left, then = self._buckets.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._per_second)
+        if left < 1:
+            self._buckets[caller] = (left, now)
+            wait = (1 - left) / self._per_second
+            raise Refusal(
+                429,
+                "too_many_requests",
+                f"more than {self._per_second * 60:g} requests a minute",
+                hint="wait, or raise requests_per_minute in [server.limits]",
+                headers={"Retry-After": str(int(wait) + 1)},
+            )
+        self._buckets[caller] = (left - 1, now)
+
+
+def wrong_method(allowed: Collection[str]) -> Refusal:
+    """The path exists, and the method does not."""
+    return Refusal(405, "wrong_method", "this path has no such method", headers={"Allow": ", ".join(sorted(allowed))})
+
+
+async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Refusal(404, "unknown_path", "there is nothing here", hint="/openapi.json lists the paths")

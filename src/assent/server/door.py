@@ -1,0 +1,245 @@
+"""What every request passes, whatever it wants: Host, Origin, the body's limits; and what every answer gets.
+
+A page on another site can make a browser send requests here. It cannot make the browser lie about where the page came
+from (Origin), nor about the name under which it found this machine (Host), so both are checked before anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Collection
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assent.server.limits import Limits
+from assent.server.metrics import Metrics
+from assent.server.presence import ClientGone
+from assent.server.refusal import Refusal
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+
+UNMATCHED = "unmatched"
+"""The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
+
+
+class Body(msgspec.Struct, frozen=True):
+    """Bytes for the wire that are not JSON, or are already."""
+
+    data: bytes
+    media: str = "application/json"
+
+
+class Door:
+    """The outermost layer of the app."""
+
+    def __init__(
+        self,
+        inside: ASGIApp,
+        *,
+        hosts: Collection[str],
+        origins: Collection[str],
+        metrics: Metrics,
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        self._inside = inside
+        self._hosts = LOOPBACK | {host.lower() for host in hosts}
+        self._origins = frozenset(origins)
+        self._metrics = metrics
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._inside(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        start = time.perf_counter()
+        answer = Answer(send)
+        failure: str | None = None
+        try:
+            self._check(dict(scope["headers"]))
+            await self._inside(scope, receive, answer.send)
+        except Refusal as refusal:
+            await answer.refuse(refusal)
+            failure = refusal.code
+        except ClientGone:
+            failure = "client_gone"
+        except Exception as problem:
+            # The text of an unforeseen error may hold anything, so neither client nor log gets it: where it happened
+            # and of which class it is are enough to find it.
+            failure = f"{type(problem).__name__} at {_where(problem)}"
+            await answer.refuse(Refusal(500, "internal_error", "something went wrong inside the server"))
+        finally:
+            seconds = time.perf_counter() - start
+            route = scope.get("assent.route", UNMATCHED)
+            method = scope["method"] if scope["method"] in METHODS else "OTHER"
+            self._metrics.count_request(route, method, answer.status, seconds)
+            self._log.info(
+                "request",
+                method=method,
+                route=route,
+                status=answer.status,
+                milliseconds=round(seconds * 1000, 1),
+                caller=scope.get("assent.caller"),
+                request=answer.id,
+                problem=failure,
+            )
+
+    def _check(self, headers: dict[bytes, bytes]) -> None:
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+        if name not in self._hosts:
+            raise Refusal(
+                421,
+                "host_refused",
+                "this server does not answer to that name",
+                hint="add the name to hosts in [server] if it is yours",
+            )
+        origin = headers.get(b"origin")
+        if origin is None:
+            return
+        text = origin.decode("latin-1").lower()
+        if text not in self._origins and urlsplit(text).netloc != host:
+            raise Refusal(
+                403,
+                "origin_refused",
+                "pages of other sites may not talk to this server",
+                hint="add the origin to origins in [server] if the page is yours",
+            )
+
+
+class Answer:
+    """A response on its way out: what was sent so far, and the headers that every one gets."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 499
+        """Of a request whose client left before there was one."""
+        self.id = secrets.token_hex(8)
+        self._started = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._started = True
+            self.status = message["status"]
+            message["headers"] = [
+                *message.get("headers", ()),
+                (b"x-request-id", self.id.encode()),
+                (b"x-content-type-options", b"nosniff"),
+                (b"cache-control", b"no-store"),
+            ]
+        await self._send(message)
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """Answer with an error, unless an answer has begun."""
+        if not self._started:
+            headers = dict(refusal.headers)
+            if refusal.status in (408, 413):
+                # The rest of the body is still coming, and nobody will read it.
+                headers["Connection"] = "close"
+            await send_body(self.send, refusal.status, Body(msgspec.json.encode(refusal.body())), headers)
+
+
+async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Limits) -> bytes:
+    """The body of a request that promises JSON, within its limits."""
+    media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    if media != b"application/json":
+        raise Refusal(
+            415, "not_json", "the body has to be JSON", hint="send the header `Content-Type: application/json`"
+        )
+    too_large = Refusal(
+        413,
+        "body_too_large",
+        f"the body is larger than {limits.body_bytes} bytes",
+        hint="send a conversation_id, and only what is new",
+    )
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > limits.body_bytes:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone("the client has gone")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limits.body_bytes:
+                    raise too_large
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise Refusal(408, "body_too_slow", f"the body did not arrive within {limits.body_seconds:g} seconds") from None
+
+
+async def send_body(send: Send, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
+    """A whole response."""
+    sent = [
+        (b"content-type", body.media.encode()),
+        (b"content-length", str(len(body.data)).encode()),
+        *((name.lower().encode(), value.encode()) for name, value in (headers or {}).items()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": sent})
+    await send({"type": "http.response.body", "body": body.data})
+
+
+class EventStream:
+    """A stream of events. It begins with its first piece, so that an error before it still has a status of its own."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def write(self, piece: bytes) -> None:
+        """Send a piece."""
+        if not self.begun:
+            self.begun = True
+            headers = [(b"content-type", b"text/event-stream")]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def end(self) -> None:
+        """There is no more."""
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+def access_log(write: Callable[[str], Any]) -> structlog.typing.FilteringBoundLogger:
+    """A log of one JSON object a line. It gets routes and never paths, headers or bodies, so it has no secrets."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        _Lines(write),
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(20),
+        cache_logger_on_first_use=True,
+    )
+    return logger
+
+
+class _Lines:
+    """Where the log goes."""
+
+    def __init__(self, write: Callable[[str], Any]) -> None:
+        self._write = write
+
+    def msg(self, message: str) -> None:
+        self._write(message + "\n")
+
+    info = msg
+
+
+def _where(problem: BaseException) -> str:
+    frames = traceback.extract_tb(problem.__traceback__)
+    return f"{frames[-1].filename.rpartition('assent/')[2]}:{frames[-1].lineno}" if frames else "?"

@@ -1,0 +1,203 @@
+"""Sockets: where the app listens, how long headers may take, and how the server stops.
+
+uvicorn has limits on neither the time nor the size of headers; the protocol below adds both. When the server is told
+to stop it takes no new connections, lets running turns finish for a while, and then tells their clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import threading
+from asyncio.events import TimerHandle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from assent.errors import ConfigError
+from assent.server.auth import Tokens
+from assent.server.limits import Limits
+from assent.server.presence import Stopping
+from assent.store import Store
+
+# Idle connections are kept this long for the client's next request.
+KEEP_ALIVE_SECONDS = 30
+# After the clients were told, what their connections get to take the words in.
+TOLD_SECONDS = 2.0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+async def check_address(host: str, store: Store) -> None:
+    """Refuse to listen where others can reach us, unless they need a token."""
+    if is_loopback(host):
+        return
+    if not any(not token.revoked for token in await Tokens(store).all()):
+        raise ConfigError(
+            f"{host} can be reached from other machines, and there is no token to keep them out",
+            hint="make one with `assent token create NAME`, or listen on 127.0.0.1",
+        )
+
+
+class Serving(uvicorn.Server):
+    """A server that tells its clients when it stops."""
+
+    def __init__(self, app: ASGIApp, stopping: Stopping, limits: Limits, sock: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=_protocol(limits),
+                loop="uvloop",
+                ws="none",
+                lifespan="on",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                # The last resort, for turns that do not end when they are told to.
+                timeout_graceful_shutdown=int(limits.stop_seconds + TOLD_SECONDS + 3),
+            )
+        )
+        self._stopping = stopping
+        self._stop_seconds = limits.stop_seconds
+        self._socket = sock
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's own, but the signal is not raised again afterwards: there is a store to close."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def run_here(self) -> None:
+        """Serve until a signal, on this thread."""
+        self.run(sockets=[self._socket])
+
+    async def serve_here(self) -> None:
+        """Serve until `should_exit`, on the running loop."""
+        await self.serve(sockets=[self._socket])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.begin()
+        telling = asyncio.get_running_loop().call_later(self._stop_seconds, self._stopping.tell)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            telling.cancel()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes any free one."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError as problem:
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {problem.strerror}",
+            hint="choose another with --port, or 0 for any free one",
+        ) from None
+    sock.set_inheritable(False)
+    return sock
+
+
+def _protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """uvicorn's HTTP protocol with limits on connections, and on the time and size of headers."""
+
+    class Limited(HttpToolsProtocol):
+        def __init__(
+            self,
+            config: uvicorn.Config,
+            server_state: ServerState,
+            app_state: dict[str, Any],
+            _loop: asyncio.AbstractEventLoop | None = None,
+        ) -> None:
+            super().__init__(config, server_state, app_state, _loop)
+            self._header_timer: TimerHandle | None = None
+            self._header_bytes = 0
+            self._in_headers = True
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+            super().connection_made(transport)
+            if len(self.connections) > limits.connections:
+                self._refuse(503, "too_many_connections", f"more than {limits.connections} connections are open")
+            else:
+                self._start_timer()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_timer()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self.transport.is_closing():
+                return
+            if self._in_headers:
+                self._header_bytes += len(data)
+                if self._header_timer is None:
+                    self._start_timer()
+            super().data_received(data)
+            # Only what is still unfinished counts: a body may have come in the same packet.
+            if self._in_headers and self._header_bytes > limits.header_bytes:
+                self._refuse(431, "headers_too_large", f"the headers are larger than {limits.header_bytes} bytes")
+
+        def on_headers_complete(self) -> None:
+            self._stop_timer()
+            self._in_headers = False
+            if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > limits.header_bytes:
+                self._refuse(431, "headers_too_large", f"the headers are larger than {limits.header_bytes} bytes")
+                return
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._in_headers = True
+            self._header_bytes = 0
+            super().on_message_complete()
+
+        def _start_timer(self) -> None:
+            self._header_timer = self.loop.call_later(limits.header_seconds, self._too_slow)
+
+        def _stop_timer(self) -> None:
+            if self._header_timer is not None:
+                self._header_timer.cancel()
+                self._header_timer = None
+
+        def _too_slow(self) -> None:
+            self._header_timer = None
+            self._refuse(408, "headers_too_slow", f"the headers took longer than {limits.header_seconds:g} seconds")
+
+        def _refuse(self, status: int, code: str, words: str) -> None:
+            self._stop_timer()
+            if self.transport.is_closing():
+                return
+            body = b'{"error":{"message":"%b","type":"invalid_request_error","code":"%b","param":null}}' % (
+                words.encode(),
+                code.encode(),
+            )
+            head = b"HTTP/1.1 %d \r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+            self.transport.write(head % (status, len(body)) + body)
+            self.transport.close()
+
+    return Limited

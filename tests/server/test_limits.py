@@ -1,0 +1,225 @@
+"""Every limit by its name: what is just allowed, and what happens one beyond it."""
+
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import exchange, read_answer
+
+from assent.scripted import Fault, Gate
+from assent.server.app import Rates
+from assent.server.limits import Limits
+from assent.server.refusal import Refusal
+from assent.store.memory import MemoryStore
+from requirements import requirement
+
+HI = {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+def body_of(size: int) -> bytes:
+    """A chat request of exactly so many bytes."""
+    frame = json.dumps({"messages": [{"role": "user", "content": ""}]})
+    return json.dumps({"messages": [{"role": "user", "content": "x" * (size - len(frame))}]}).encode()
+
+
+@requirement("API-53")
+def test_body_bytes(house):
+    """A body that fits is read; one byte more is refused, also when its length was not announced."""
+    server = house.server(lambda _: "Hello.", limits={"body_bytes": 1000})
+    assert server.send("POST", "/v1/chat/completions", body_of(1000)).status == 200
+    answer = server.send("POST", "/v1/chat/completions", body_of(1001))
+    assert (answer.status, answer.code) == (413, "body_too_large")
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n"
+    )
+    answer = exchange(server.port, head + b"3e9\r\n" + body_of(1001) + b"\r\n")
+    assert (answer.status, answer.code) == (413, "body_too_large")
+
+
+@requirement("API-53")
+def test_body_seconds(house):
+    """A body that never ends is told so, and its connection closed."""
+    server = house.server(lambda _: "Hello.", limits={"body_seconds": 0.2})
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\n\r\n{"
+    )
+    answer = exchange(server.port, head)
+    assert (answer.status, answer.code) == (408, "body_too_slow")
+
+
+@requirement("API-53")
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: local"])
+def test_header_seconds(house, sent):
+    """A client that says nothing, or half of its headers, does not hold a connection for ever."""
+    server = house.server(lambda _: "Hello.", limits={"header_seconds": 0.2})
+    answer = exchange(server.port, sent)
+    assert (answer.status, answer.code) == (408, "headers_too_slow")
+
+
+@requirement("API-53")
+def test_header_seconds_counts_for_the_second_request_too(house):
+    """A connection that behaved once can still be slow the next time. While it is idle it may stay."""
+    server = house.server(lambda _: "Hello.", limits={"header_seconds": 0.4})
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in sock.recv(65536)
+        start = time.monotonic()
+        sock.sendall(b"GET /healthz HTTP/1.1\r\n")
+        answer = read_answer(sock)
+        assert (answer.status, answer.code) == (408, "headers_too_slow")
+        assert time.monotonic() - start >= 0.35
+
+
+@requirement("API-53")
+def test_header_seconds_does_not_touch_a_slow_answer(house):
+    """Only headers are in a hurry. The model may think."""
+    gate = Gate()
+    server = house.server([["One", gate, " two"]], limits={"header_seconds": 0.1, "stop_seconds": 5})
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(server.chat("Hi")))
+    thread.start()
+    assert gate.reached.wait(10)
+    assert exchange(server.port, b"GET ").code == "headers_too_slow", "by now the limit has passed for the first too"
+    gate.open()
+    thread.join()
+    assert answers[0].json["choices"][0]["message"]["content"] == "One two"
+
+
+@requirement("API-53")
+@pytest.mark.parametrize("finished", [True, False])
+def test_header_bytes(house, finished):
+    """All headers together, whether they come to an end or not."""
+    server = house.server(lambda _: "Hello.", limits={"header_bytes": 2000})
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Long: "
+    assert exchange(server.port, head + b"x" * 1500 + b"\r\n\r\n").status == 200
+    answer = exchange(server.port, head + b"x" * 2000 + (b"\r\n\r\n" if finished else b""))
+    assert (answer.status, answer.code) == (431, "headers_too_large")
+    answer = exchange(server.port, b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert answer.status == 431
+
+
+@requirement("API-53")
+def test_connections(house):
+    """Who comes when the house is full is told so, and the others are served."""
+    server = house.server(lambda _: "Hello.", limits={"connections": 2})
+    first = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    second = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    with first, second:
+        for sock in (first, second):
+            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b"200 OK" in sock.recv(65536)
+        answer = exchange(server.port, b"")
+        assert (answer.status, answer.code) == (503, "too_many_connections")
+    assert server.send("GET", "/healthz").status in (200, 503)
+
+
+@requirement("API-53")
+def test_messages(house):
+    """The number of messages in one request."""
+    server = house.server(lambda _: "Hello.", limits={"messages": 3})
+    assert server.chat("1", "2", "3").status == 200
+    answer = server.chat("1", "2", "3", "4")
+    assert (answer.status, answer.code) == (413, "too_many_messages")
+
+
+@requirement("API-53")
+def test_streams_per_token(house):
+    """One caller's turns at the same time; another caller is not touched, and a place that is left is free."""
+    gate = Gate()
+    server = house.server(
+        lambda body: [gate, "Slow."] if body["messages"][-1]["content"] == "slow" else "Fast.",
+        limits={"streams_per_token": 1, "stop_seconds": 5},
+    )
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(server.chat("slow", stream=True)))
+    thread.start()
+    assert gate.reached.wait(10)
+    answer = server.chat("fast")
+    assert (answer.status, answer.code) == (429, "too_many_streams")
+    assert answer.headers["retry-after"] == "1"
+    assert server.send("GET", "/v1/conversations").status == 200
+    gate.open()
+    thread.join()
+    assert answers[0].status == 200
+    assert server.chat("fast").status == 200
+
+
+@requirement("API-53")
+def test_requests_per_minute(house):
+    """A burst of a tenth of a minute's worth, then the rate; Retry-After says when."""
+    server = house.server(lambda _: "Hello.", limits={"requests_per_minute": 20})
+    answers = [server.send("GET", "/v1/conversations") for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    assert answers[2].code == "too_many_requests"
+    assert 1 <= int(answers[2].headers["retry-after"]) <= 4
+    assert server.send("GET", "/healthz").status == 200, "whoever checks its health is not counted"
+
+
+@requirement("API-53")
+def test_requests_per_minute_is_counted_for_each_caller_and_fills_up_again(monkeypatch):
+    """A bucket a caller; time fills it and no further than its size."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    rates = Rates(60)
+    for _ in range(6):
+        rates.spend("ana")
+    with pytest.raises(Refusal):
+        rates.spend("ana")
+    rates.spend("ben")
+    now[0] += 2
+    rates.spend("ana")
+    rates.spend("ana")
+    with pytest.raises(Refusal):
+        rates.spend("ana")
+    now[0] += 1000
+    for _ in range(6):
+        rates.spend("ana")
+    with pytest.raises(Refusal):
+        rates.spend("ana")
+
+
+@requirement("API-53", "API-30")
+@pytest.mark.parametrize("stream", [False, True])
+def test_reply_bytes(house, stream):
+    """A model that does not stop talking is stopped, and nothing of it is stored."""
+    store = MemoryStore()
+    server = house.server(
+        lambda body: "x" * 50_000 if body["messages"][-1]["content"] == "long" else "Short.",
+        limits={"reply_bytes": 40_000},
+        store=store,
+    )
+    answer = server.chat("long", conversation_id="c", stream=stream)
+    error = answer.chunks[-1]["error"] if stream and answer.status == 200 else answer.json["error"]
+    assert error["code"] == "upstream_too_large"
+    assert server.send("GET", "/v1/conversations/c").status == 404
+    assert server.chat("short", conversation_id="c", stream=stream).status == 200
+
+
+@requirement("API-53", "API-30")
+@pytest.mark.parametrize(
+    ("limits", "fault"),
+    [
+        ({"first_byte_seconds": 0.2}, Fault("hang")),
+        ({"idle_seconds": 0.2}, Fault("hang", after=["One"])),
+    ],
+)
+def test_first_byte_seconds_and_idle_seconds(house, limits, fault):
+    """A model that never begins is a 504; one that stops in the middle is an event that says so."""
+    server = house.server([fault, "Fresh."], limits=limits)
+    answer = server.chat("Hi", stream=True, conversation_id="c")
+    error = answer.json["error"] if answer.status == 504 else answer.chunks[-1]["error"]
+    assert error["code"] == "upstream_slow"
+    assert (answer.status == 200) == bool(fault.after)
+    assert server.chat("Hi", conversation_id="c").status == 200
+
+
+def test_every_limit_has_words_and_a_test():
+    """A limit that nobody explains, or that no test reaches, is a surprise."""
+    source = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
+    for name in Limits.__struct_fields__:
+        assert name in source, name

@@ -1,0 +1,33 @@
+"""The OpenAPI document says what the server does, and the server does what it says."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from requirements import requirement
+
+from assent.server.auth import Tokens
+from assent.server.operations import OPERATIONS
+from assent.store.memory import MemoryStore
+
+REPLIES = ["Hello.", '{"tool_request": {"name": "t"}}', "```\n{}", "PRINT(1)"]
+
+
+@requirement("API-27")
+def test_schemathesis_finds_nothing(house, tmp_path):
+    """All checks on: statuses, schemas, headers, rubbish refused, good input accepted, auth that is not ignored."""
+    store = MemoryStore()
+    _, token = asyncio.run(Tokens(store).create("tester", ["admin"]))
+    turns = iter(range(10**9))
+    model = house.model(lambda _: REPLIES[next(turns) % len(REPLIES)])
+    server = house.server(model, store=store, limits={"requests_per_minute": 10**9}, model="scripted")
+    command = [
+        str(Path(sys.executable).parent / "schemathesis"),
+        *["run", f"{server.url}/openapi.json", "--checks", "all", "--max-examples", "10", "--seed", "1"],
+        *["--header", f"Authorization: Bearer {token}", "--request-timeout", "10", "--no-color"],
+        *["--generation-database", "none"],
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-16000:] + done.stderr[-2000:]
+    assert f"{len(OPERATIONS)} selected / {len(OPERATIONS)} total" in done.stdout
