@@ -18,6 +18,7 @@ from assent.editor.lint import (
 from assent.editor.project import ProjectEditor
 from assent.editor.recording import RecordingEditor
 from assent.errors import EditError
+from assent.guard import Guard
 from requirements import requirement
 
 
@@ -44,6 +45,15 @@ def test_the_projects_own_settings_choose_the_rules(editor: ProjectEditor, folde
     (folder / "src/main.py").write_text("import os\n\nundefined\n")
     (folder / "ruff.toml").write_text('lint.select = ["F821"]\n')
     assert lines(editor.get_lint_errors()["src/main.py"]) == [3]
+
+
+def test_a_request_function_may_lint_though_it_may_start_no_process(editor: ProjectEditor, folder: Path):
+    """The linter is ours and only reads; the guard is for what the tool starts itself."""
+    (folder / "src/main.py").write_text("undefined\n")
+    guard = Guard("the request function")
+    with guard.watching():
+        assert list(RecordingEditor(editor).get_lint_errors()) == ["src/main.py"]
+    assert guard.violations == []
 
 
 @requirement("EDIT-5")
