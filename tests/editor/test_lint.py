@@ -13,11 +13,14 @@ from assent.editor.lint import (
     command_linter,
     default_linters,
     fixed_python,
+    script_linter,
     text_linter,
 )
 from assent.editor.project import ProjectEditor
 from assent.editor.recording import RecordingEditor
 from assent.errors import EditError
+from assent.guard import Guard
+from assent.script.signatures import Signature
 from requirements import requirement
 
 
@@ -25,6 +28,7 @@ def lines(found: list[LintError]) -> list[int]:
     return [one["line"] for one in found]
 
 
+@requirement("EDIT-6")
 def test_python_is_linted_by_ruff(editor: ProjectEditor, folder: Path):
     """Its own rules and words, with the line."""
     (folder / "ruff.toml").write_text('lint.select = ["F"]\n')
@@ -44,6 +48,15 @@ def test_the_projects_own_settings_choose_the_rules(editor: ProjectEditor, folde
     (folder / "src/main.py").write_text("import os\n\nundefined\n")
     (folder / "ruff.toml").write_text('lint.select = ["F821"]\n')
     assert lines(editor.get_lint_errors()["src/main.py"]) == [3]
+
+
+def test_a_request_function_may_lint_though_it_may_start_no_process(editor: ProjectEditor, folder: Path):
+    """The linter is ours and only reads; the guard is for what the tool starts itself."""
+    (folder / "src/main.py").write_text("undefined\n")
+    guard = Guard("the request function")
+    with guard.watching():
+        assert list(RecordingEditor(editor).get_lint_errors()) == ["src/main.py"]
+    assert guard.violations == []
 
 
 @requirement("EDIT-5")
@@ -68,6 +81,7 @@ def test_broken_settings_are_a_finding_and_no_silence(editor: ProjectEditor, fol
     assert "0.0.1" in found["src/main.py"][0]["message"]
 
 
+@requirement("EDIT-6")
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
@@ -104,18 +118,37 @@ def test_ignored_files_are_not_linted(editor: ProjectEditor, folder: Path):
     assert editor.get_lint_errors() == {}
 
 
+@requirement("EDIT-6")
+def test_scripts_are_linted_by_our_own_checker(editor: ProjectEditor, folder: Path):
+    """What the checker would say before a run, the editor says while the script is written."""
+    (folder / "a.nuwa").write_text("LET a = 1\nLET b = a + c\nCALL nothing {}\n")
+    (folder / "b.nuwa").write_text("LET a =\n")
+    found = editor.get_lint_errors()
+    assert lines(found["a.nuwa"]) == [2]
+    assert found["a.nuwa"][0]["message"].startswith("UndefinedVariable ")
+    assert found["b.nuwa"][0]["message"].startswith("ParseError ")
+
+
+@requirement("EDIT-6")
+def test_who_knows_the_tools_can_have_their_calls_checked(folder: Path):
+    """A session hands its own signatures to the table; a project alone does not know which tools there will be."""
+    (folder / "a.nuwa").write_text("CALL raed {}\n")
+    table = {**default_linters(), ".nuwa": script_linter({"read": Signature("read")})}
+    found = ProjectEditor(folder, linters=table).get_lint_errors()
+    assert found == {"a.nuwa": [{"line": 1, "message": "ToolNotFound unknown tool raed (did you mean read?)"}]}
+
+
 def test_any_function_of_a_text_can_be_a_linter(folder: Path):
-    """This is how the checker of our own scripts takes its place in the table."""
+    """The table is open: an ending and a function."""
     seen: list[str] = []
 
     def check(text: str) -> list[LintError]:
         seen.append(text)
-        return [LintError(line=2, message="no such tool")]
+        return [LintError(line=2, message="too short")]
 
-    (folder / "a.nuwa").write_text("LET a = 1\nCALL nothing {}\n")
-    editor = ProjectEditor(folder, linters={**default_linters(), ".nuwa": text_linter(check)})
-    assert editor.get_lint_errors() == {"a.nuwa": [{"line": 2, "message": "no such tool"}]}
-    assert seen == ["LET a = 1\nCALL nothing {}\n"]
+    editor = ProjectEditor(folder, linters={**default_linters(), ".txt": text_linter(check)})
+    assert editor.get_lint_errors() == {"notes.txt": [{"line": 2, "message": "too short"}]}
+    assert seen == ["one\ntwo\n"]
 
 
 SHOUT = "import sys; print(f'{sys.argv[1]}:3:1: too quiet'); print(f'{sys.argv[1]}:1: too loud'); sys.exit(1)"
@@ -126,6 +159,7 @@ def with_command(folder: Path, *words: str) -> dict[str, list[LintError]]:
     return ProjectEditor(folder, linters=table).get_lint_errors()
 
 
+@requirement("EDIT-6")
 def test_other_linters_are_commands(folder: Path):
     """The usual form of a finding, path:line:column: message, is what most of them can print."""
     (folder / "shout.py").write_text(SHOUT)

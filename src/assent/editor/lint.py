@@ -1,8 +1,8 @@
-"""Real lint: ruff for Python, the languages' own parsers for JSON and TOML, and whatever else is configured.
+"""Real lint: ruff for Python, our checker for NuwaScript, the parsers of JSON and TOML, and what else is configured.
 
-A linter is a function from sources to findings, and a table says which file endings it is for. The checker of our own
-scripts and a project's own commands are entries of that table like the others. A linter that is missing, fails or takes
-too long is a finding, never a silence.
+A linter is a function from sources to findings, and a table says which file endings it is for. A project's own commands
+are entries of that table like the others. A linter that is missing, fails or takes too long is a finding, never a
+silence.
 
 Linters only look. Ruff is told so in every way it can be configured otherwise: the project's settings choose the rules,
 but may neither fix files nor leave a cache behind.
@@ -26,6 +26,8 @@ from ruff import find_ruff_bin
 from assent.editor import LintError
 from assent.editor.encoding import decode
 from assent.errors import EditError
+from assent.script.checker import check
+from assent.script.signatures import Signatures
 
 # A linter that needs longer is stuck, and somebody is waiting for the card.
 LINT_TIMEOUT_SECONDS = 30
@@ -53,6 +55,7 @@ def default_linters() -> dict[str, Linter]:
         ".pyi": lint_python,
         ".json": lint_json,
         ".toml": lint_toml,
+        ".nuwa": script_linter(),
     }
 
 
@@ -87,6 +90,17 @@ def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
         return findings
 
     return linter
+
+
+def script_linter(signatures: Signatures | None = None) -> Linter:
+    """A linter for NuwaScript. Without signatures it says nothing about tools."""
+
+    def check_script(text: str) -> Iterable[LintError]:
+        for finding in check(text, signatures):
+            hint = f" ({finding.hint})" if finding.hint else ""
+            yield LintError(line=finding.line, message=f"{type(finding).__name__} {finding.fact}{hint}")
+
+    return text_linter(check_script)
 
 
 def command_linter(command: str) -> Linter:
