@@ -1,5 +1,6 @@
 """What most tests need: a registry, a place where effects would show, and tools that leave a trace there."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,3 +73,12 @@ def history() -> Callable[..., Any]:
         return [(record.kind, data_of(record)) for record in await journal.history(session_id)]
 
     return read
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for something that another thread or task brings about, for a bounded time."""
+    for _ in range(5000):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it did not happen")

@@ -36,7 +36,7 @@ _TWINS = frozenset("аеорсухѕіјһԁԛԝѵӏкАВЕЅІЈКМНОРСТ
 # Letters that pass for a digit between digits.
 _FALSE_DIGITS = frozenset("ОоЗзбΟοօՕ")
 # Signs and letters that pass for the punctuation of paths, addresses and commands, or for a Latin letter.
-_FALSE_SIGNS = frozenset("․⁄∕⧸／∖⧵＼．﹒ꓸ∶꞉;＠﹫ǀǃɑɡ")
+_FALSE_SIGNS = frozenset("․⁄∕⧸／∖⧵＼．﹒ꓸ∶꞉\u037e＠﹫ǀǃɑɡ")
 
 
 def visible(text: str) -> str:

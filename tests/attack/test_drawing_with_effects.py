@@ -51,7 +51,7 @@ EFFECTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "truncate": (lambda path: os.truncate(_exists(), 0), "cut a file"),
     "copy": (lambda path: shutil.copy(_exists(), path), "move or copy files"),
     "rmtree": (lambda path: shutil.rmtree(_exists().parent), "move or copy files"),
-    "temporary file": (lambda path: tempfile.mkstemp(), "write"),
+    "temporary file": (lambda path: tempfile.mkstemp(), "make a temporary file"),
     "socket": (lambda path: socket.socket().connect(("127.0.0.1", 9)), "use the network"),
     "name lookup": (lambda path: socket.getaddrinfo("localhost", 80), "use the network"),
     "subprocess": (lambda path: subprocess.run(["touch", str(path)]), "run a program"),
