@@ -24,10 +24,11 @@ from assent.outcome import Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
 from assent.session import Session
-from assent.terminal.approver import somebody_is_there, terminal_approver
+from assent.terminal.approver import terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
 from assent.terminal.keys import forget_typed
+from assent.terminal.screen import somebody_is_there
 from assent.tool import Tool
 from assent.toolbox import HERE, Answer, Found, agree, find_tools
 from assent.tooltests import Result, check_tool
