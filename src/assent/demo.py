@@ -123,7 +123,7 @@ class Stage:
         await asyncio.sleep(self._pause)
 
     async def _approve(self, request: ApprovalRequest) -> UserAction:
-        return await CardDialogue(request, ScriptedKeys(self._script, self._screen, self._pause), self._screen).hold(0)
+        return await CardDialogue(request, ScriptedKeys(self._script, self._screen, self._pause), self._screen).hold()
 
     def _title(self, words: str) -> None:
         self._scene += 1

@@ -25,9 +25,10 @@ from assent.outcome import Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
 from assent.session import Session
-from assent.terminal.approver import somebody_is_there, terminal_approver
+from assent.terminal.approver import terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
+from assent.terminal.screen import somebody_is_there
 from assent.toolbox import HERE, agree, find_tools
 from assent.tools import Tool
 from assent.tooltests import Result, check_tool
