@@ -235,7 +235,10 @@ def _convert(table: dict[str, Any], kind: Any, path: tuple[str, ...], place: _Pl
     except msgspec.ValidationError as problem:
         fact, _, where = str(problem).partition(" - at `$")
         field = (*path, *where.rstrip("`").lstrip(".").split(".")) if where else path
-        raise ConfigError(f"{'.'.join(field)}: {fact[:1].lower()}{fact[1:]}", place=place.of(tuple(field))) from None
+        raise ConfigError(
+            f"{'.'.join(field)}: {fact[:1].lower()}{fact[1:]}",
+            place=place.of(tuple(part.partition("[")[0] for part in field)),
+        ) from None
 
 
 def _path(kind: type, value: Any) -> Any:

@@ -73,7 +73,6 @@ class Running:
         self._thread = threading.Thread(target=self.serving.run_here)
 
     def start(self) -> "Running":
-        self._socket.listen(128)
         self._thread.start()
         return self
 

@@ -5,11 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from requirements import requirement
-
 from assent.server.auth import Tokens
 from assent.server.operations import OPERATIONS
 from assent.store.memory import MemoryStore
+from requirements import requirement
 
 REPLIES = ["Hello.", '{"tool_request": {"name": "t"}}', "```\n{}", "PRINT(1)"]
 

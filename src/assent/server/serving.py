@@ -29,6 +29,8 @@ from assent.store import Store
 
 # Idle connections are kept this long for the client's next request.
 KEEP_ALIVE_SECONDS = 30
+# Connections that wait until they are accepted.
+BACKLOG = 2048
 # After the clients were told, what their connections get to take the words in.
 TOLD_SECONDS = 2.0
 
@@ -115,6 +117,8 @@ def bind(host: str, port: int) -> socket.socket:
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
+        # From here on nobody is turned away, however long the rest of the start takes.
+        sock.listen(BACKLOG)
     except OSError as problem:
         raise ConfigError(
             f"cannot listen on {host} port {port}: {problem.strerror}",

@@ -1,0 +1,52 @@
+"""The server cannot run a tool: it cannot even import the code that does."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import assent.server
+from requirements import requirement
+
+ROOM = Path(assent.server.__file__).parent
+MAY = ("assent.errors", "assent.values", "assent.protocol", "assent.script", "assent.store", "assent.server")
+
+
+@requirement("API-1")
+@pytest.mark.parametrize("module", sorted(ROOM.glob("*.py")), ids=lambda path: path.stem)
+def test_a_server_module_imports_only_what_it_may(module):
+    """Read from the text, so that an import inside a function is found as well."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            if name == "assent" or name.startswith("assent."):
+                assert any(name == room or name.startswith(room + ".") for room in MAY), f"{module.name} imports {name}"
+            assert name.partition(".")[0] not in ("importlib", "runpy", "pickle", "subprocess"), name
+
+
+@requirement("API-1")
+def test_a_running_server_has_not_loaded_the_code_that_runs_tools():
+    """Also not through somebody else: a process that imported the whole server holds none of it."""
+    script = (
+        "import sys, assent.server.app, assent.server.serving\n"
+        "print(sorted(m for m in sys.modules if m.startswith('assent.') and m.split('.')[1] in "
+        "('registry', 'calls', 'session', 'execution', 'loader', 'guard', 'tool', 'toolbox', 'editor')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_assent_loads_nothing_of_the_server():
+    """`import assent` stays light for those who only want tools."""
+    script = (
+        "import sys, assent\nprint([m for m in ('aiohttp', 'uvicorn', 'starlette', 'structlog') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,132 @@
+"""`assent token` and `assent doctor`, as a person at a terminal uses them."""
+
+import json
+
+import pytest
+
+from assent.cli import run
+from assent.scripted import Fault, ScriptedModel
+from assent.server import upstream
+from requirements import requirement
+
+
+@pytest.fixture(autouse=True)
+def somewhere_else(tmp_path, monkeypatch):
+    """An empty folder, and no local models but those of the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(upstream.find_local, "__defaults__", ({},))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return f"sqlite:///{tmp_path}/a.db"
+
+
+@requirement("API-51")
+def test_a_token_is_created_listed_and_revoked(store, capsys):
+    """It is printed once, alone on standard output, so that it can be piped; the list never shows it."""
+    assert run(["token", "list", "--store", store]) == 0
+    assert "No tokens" in capsys.readouterr().out
+    assert run(["token", "create", "kitchen", "--scope", "chat", "--scope", "read", "--store", store]) == 0
+    made = capsys.readouterr()
+    text = made.out.strip()
+    assert text.startswith("assent_")
+    assert text not in made.err
+    id = text.split("_")[1]
+    assert run(["token", "list", "--store", store]) == 0
+    listed = capsys.readouterr().out
+    assert listed == f"{id}  kitchen  chat, read\n"
+    assert run(["token", "revoke", id, "--store", store]) == 0
+    assert "It was the last" in capsys.readouterr().out
+    assert run(["token", "list", "--json", "--store", store]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["id"], entry["revoked"], entry["scopes"]) == (id, True, ["chat", "read"])
+    assert run(["token", "revoke", id, "--store", store]) == 2
+    assert f"there is no token {id}" in capsys.readouterr().err
+
+
+@requirement("API-51")
+def test_the_default_scope_is_the_smallest_useful_one(store, capsys):
+    """Whoever says nothing gets a token that can chat, and nothing else."""
+    assert run(["token", "create", "kitchen", "--json", "--store", store]) == 0
+    assert json.loads(capsys.readouterr().out)["scopes"] == ["chat"]
+    assert run(["token", "create", "kitchen", "--scope", "chta", "--store", store]) == 2
+    assert "did you mean chat?" in capsys.readouterr().err
+
+
+@requirement("API-30")
+def test_doctor_says_what_is_configured_and_answering(store, capsys, tmp_path):
+    """Exit code 0 when all is well."""
+    (tmp_path / "persona.md").write_text("You are Ada.")
+    with ScriptedModel(["Hello."], models=["small", "large"], key="sk-doctor") as model:
+        (tmp_path / "assent.toml").write_text(
+            f'[server]\nupstream = "{model.url}"\nmodel = "large"\npersona = "persona.md"\nstore = "{store}"\n'
+        )
+        (tmp_path / "key").write_text("sk-doctor")
+        assert run(["doctor"]) == 0
+        out = capsys.readouterr().out
+        assert f"{model.url} (assent.toml): answers, 2 models" in out
+        assert "large (assent.toml)" in out
+        assert "persona.md, 12 characters" in out
+        assert "0 records" in out
+        assert "none: open to this machine only" in out
+        assert "127.0.0.1:8811, this machine only" in out
+        assert "sk-doctor" not in out
+        assert run(["doctor", "--json"]) == 0
+        assert all(finding["well"] for finding in json.loads(capsys.readouterr().out))
+
+
+@requirement("API-30", "API-50")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "none is configured, and none answers at the usual local ports"),
+        ('upstream = "http://127.0.0.1:9/v1"', "the model's server cannot be reached"),
+        ('upstream = "nonsense"', "is not the address of a model's server"),
+        ('upstream = "{url}"\nmodel = "huge"', "huge (assent.toml) is not among: small"),
+        ('upstream = "{url}"\npersona = "none.md"', "the persona cannot be read"),
+        ('upstream = "{url}"\nhost = "0.0.0.0"', "0.0.0.0:8811, other machines too, and there is no token"),
+        ('upstream = "{url}"\nstore = "sqlite:///"', "names no file"),
+        ('upstream = "{url}"\nstore = "sqlite:///assent.toml"', "BAD  store"),
+        ("upstraem = 1", "unknown field server.upstraem; hint: did you mean upstream?"),
+    ],
+)
+def test_doctor_names_what_is_not_well(tmp_path, capsys, text, words):
+    """Exit code 1, and the line that says why."""
+    with ScriptedModel(lambda _: Fault("status"), models=["small"]) as model:
+        (tmp_path / "assent.toml").write_text("[server]\n" + text.replace("{url}", model.url) + "\n")
+        store = [] if "store" in text else ["--store", "memory:"]
+        assert run(["doctor", *store]) == 1
+    assert words in capsys.readouterr().out
+
+
+@requirement("API-30")
+def test_a_local_model_is_found_at_its_usual_port(monkeypatch, capsys):
+    """With nothing configured, what already runs on this machine is used."""
+    with ScriptedModel(["Hello."], models=["small"]) as model:
+        places = {"Nobody": "http://127.0.0.1:9/v1", "Ollama": model.url}
+        monkeypatch.setattr(upstream.find_local, "__defaults__", (places,))
+        assert run(["doctor", "--store", "memory:"]) == 0
+        out = capsys.readouterr().out
+        assert "Ollama, found at its usual port" in out
+        assert "`assent` means its first: small" in out
+
+
+@requirement("API-30")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no model is configured, and none answers at the usual local ports"),
+        (["--upstream", "nonsense"], "write it like http://127.0.0.1:11434/v1"),
+        (["--upstream", "http://127.0.0.1:9/v1", "--host", "203.0.113.7"], "there is no token"),
+        (["--upstream", "http://127.0.0.1:9/v1", "--host", "no such host"], "there is no token"),
+        (["--upstream", "http://127.0.0.1:9/v1", "--persona", "none.md"], "the persona cannot be read"),
+        (["--upstream", "http://127.0.0.1:9/v1", "--port", "70000"], "70000 is not in the range"),
+    ],
+)
+def test_serve_says_what_is_wrong_before_it_listens(arguments, words, capsys):
+    """Exit code 2 is wrong usage."""
+    assert run(["serve", "--store", "memory:", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.out == ""
