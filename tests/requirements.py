@@ -114,10 +114,9 @@ REQUIREMENTS = {
 # Promised, not yet built.
 # fmt: off
 OPEN: set[str] = {
-    "TOOL-1", "TOOL-2", "TOOL-3", "TOOL-4", "TOOL-6", "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-13",
-    "TOOL-14", "TOOL-15", "TOOL-16", "TOOL-20", "TOOL-21", "TOOL-23", "TOOL-32", "TOOL-34", "TOOL-41",
-    "TOOL-43", "TOOL-46", "TOOL-50", "TOOL-51", "TOOL-52", "TOOL-53", "EDIT-7", "NUWA-4", "NUWA-21",
-    "NUWA-22", "NUWA-51", "NUWA-52", "NUWA-60", "NUWA-61", "NUWA-63", "NUWA-70", "NUWA-71", "API-1",
-    "API-2", "API-3", "API-31", "API-32", "API-40", "API-41", "API-43", "API-52",
+    "TOOL-3", "TOOL-4", "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-16", "TOOL-20", "TOOL-21",
+    "TOOL-23", "TOOL-32", "TOOL-34", "TOOL-50", "TOOL-51", "TOOL-53", "EDIT-7", "NUWA-4", "NUWA-21",
+    "NUWA-22", "NUWA-51", "NUWA-52", "NUWA-60", "NUWA-61", "NUWA-63", "NUWA-70", "NUWA-71", "API-2",
+    "API-3", "API-31", "API-32", "API-40", "API-41", "API-43", "API-52",
 }
 # fmt: on

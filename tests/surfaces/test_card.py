@@ -10,7 +10,7 @@ import pytest
 from assent import Outcome, Preset, Session, ToolRegistry
 from assent.editor.project import ProjectEditor
 from assent.manifest import Manifest, Parameter
-from assent.tool import Tool
+from assent.tools import Tool
 from requirements import requirement
 from surfaces.conftest import approver_at, session_at
 from surfaces.screens import Terminal
