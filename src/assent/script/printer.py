@@ -125,8 +125,9 @@ class _Writer:
             if apart:
                 self.break_line(indent + 1)
             if keys is not None:
-                key = keys[number]
-                self.put(f"{key if is_plain_key(key) else _literal(key)}: ")
+                # The arguments of a CALL are always names.
+                bare = isinstance(node, Call) or is_plain_key(keys[number])
+                self.put(f"{keys[number] if bare else _literal(keys[number])}: ")
             yield self.write(item, indent + 1 if apart else indent)
             if number < len(items) - 1:
                 self.put("," if apart else ", ")

@@ -334,7 +334,7 @@ def _hard_parts(node: Expression) -> set[int]:
         height = 1 + max((heights[id(child)] for child in inner), default=0)
         heights[id(current)] = height
         if (
-            height > MAX_CLOSURE_DEPTH * 2
+            (inner and height > MAX_CLOSURE_DEPTH * 2)
             or isinstance(current, Call)
             or (isinstance(current, Function) and current.name == "NOW")
             or any(id(child) in hard for child in inner)
