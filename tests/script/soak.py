@@ -46,14 +46,15 @@ async def main() -> None:
     chosen = options.parse_args()
     seed = chosen.seed or Random().randrange(2**32)
     sys.stdout.write(f"seed {seed}\n")
-    for work in (
-        twins(chosen.twin, Random(seed)),
-        hostile(chosen.mutated, Random(seed + 1), "mutated"),
-        hostile(chosen.escapes, Random(seed + 2), "escape"),
-    ):
-        start = perf_counter()
-        sys.stdout.write(f"{await work} ({perf_counter() - start:.0f} s)\n")
+    start = perf_counter()
+
+    def report(line: str) -> None:
+        sys.stdout.write(f"{line} (after {perf_counter() - start:.0f} s)\n")
         sys.stdout.flush()
+
+    report(await twins(chosen.twin, Random(seed)))
+    report(await hostile(chosen.mutated, Random(seed + 1), "mutated"))
+    report(await hostile(chosen.escapes, Random(seed + 2), "escape"))
 
 
 if __name__ == "__main__":
