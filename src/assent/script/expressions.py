@@ -275,20 +275,24 @@ class Expressions:
             elif missing is None:
                 missing = missing_key(match[1], node.keys, at)
         pieces.append(template[end:])
+        # A few long strings may be joined before they are weighed; many may not.
+        few = len(gaps) <= MAX_NESTED_CHAIN
 
         def fill(f: Frame) -> str:
             found = [value(f) for value in values]
             if missing is not None:
                 raise missing
             run: Run = f[RUN]
-            show = run.show
             filled = pieces.copy()
             for gap, number in gaps:
                 value = found[number]
-                filled[gap] = value if type(value) is str else str(value) if type(value) is int else show(value, at)
-            text = "".join(filled)
-            run.string(len(text), at)
-            return text
+                filled[gap] = value if type(value) is str else run.show(value, at)
+            if few:
+                text = "".join(filled)
+                run.string(len(text), at)
+                return text
+            run.string(sum(map(len, filled)), at)
+            return "".join(filled)
 
         return fill
 

@@ -66,6 +66,8 @@ UNARY_LEVEL = 7
 BRACKET_LEVEL = 0
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
+_BRACKETS = frozenset("([{")
+_SIGNS = frozenset(["-", "+", "NOT"])
 _CLOSING = {"(": ")", "[": "]", "{": "}", "function": ")", "index": "]", "call": "}", "calc": "}"}
 
 
@@ -107,7 +109,7 @@ class _Joined:
 class _Bracket:
     """A bracket that is open, with what is inside it so far."""
 
-    __slots__ = ("at", "items", "keys", "kind", "site", "steps", "target")
+    __slots__ = ("at", "closing", "items", "keys", "kind", "site", "steps", "target")
     level = BRACKET_LEVEL
     # For an index, what it leads into and the way so far; for a CALL, its number in the text.
     target: Expression
@@ -116,6 +118,7 @@ class _Bracket:
 
     def __init__(self, kind: str, at: int) -> None:
         self.kind = kind
+        self.closing = _CLOSING[kind]
         self.at = at
         self.items: list[Expression] = []
         self.keys: dict[str, int] = {}
@@ -244,123 +247,117 @@ class _Parser:
     # Expressions.
 
     def expression(self, wanted: str) -> Expression:
-        """Read one expression from here on; `wanted` is what the text owes us at its beginning, for the error."""
-        waiting: list[_Waiting] = []
-        start = self.i
-        while True:
-            operand = self.operand(waiting)
-            if operand is not None:
-                whole = self.follow(operand, waiting)
-                if whole is not None:
-                    return whole
-            elif self.i < 0:
-                at = ~self.i
-                raise self.unexpected(at, wanted if at == start else f"a value after {self.tokens[at - 1]}")
+        """Read one expression from here on; `wanted` is what the text owes us at its beginning, for the error.
 
-    def operand(self, waiting: list[_Waiting]) -> Expression | None:
-        """Read an operand, or put on the stack what now waits for one, and give None.
-
-        A token that can be neither leaves its place in `i`, turned below zero.
+        Nearly all the time of reading a script is spent here, so this is one loop over local names.
         """
         tokens = self.tokens
-        at = self.i
-        token = tokens[at]
-        first = token[:1]
-        self.i = at + 1
-        if first in NAME_START and token not in KEYWORDS:
-            if tokens[at + 1] != "(":
-                return Name(at, token)
-            self.i = at + 2
-            if token == "NOW":
-                self.suspensions += 1
-            return self.open("function", at, waiting)
-        if first in DIGITS:
-            return Literal(at, self.number(at))
-        if first == '"' and len(token) > 1:
-            return Literal(at, self.string(at))
-        if token == "(" or token == "[" or token == "{":
-            return self.open(token, at, waiting)
-        if token == "-" or token == "NOT" or token == "+":
-            self.go_deeper(at)
-            waiting.append(_Sign(token, at))
-            return None
-        if token in _CONSTANTS:
-            return Literal(at, _CONSTANTS[token])
-        if token == "CALL":
-            return self.open_call(at + 1, waiting)
-        if token == "CALC":
-            return self.open_calc(at, waiting)
-        self.i = ~at
-        return None
-
-    def follow(self, operand: Expression, waiting: list[_Waiting]) -> Expression | None:
-        """Read what comes after an operand; gives the whole expression, or None where another operand is due."""
-        tokens = self.tokens
-        steps: list[Member | Index] | None = None
+        i = start = self.i
+        waiting: list[_Waiting] = []
+        operand: Expression | None
         while True:
-            i = self.i
+            # An operand is due at i.
             token = tokens[i]
-            if token == "." or token == "[":
-                if steps is None:
-                    operand, steps = _way_into(operand)
+            first = token[:1]
+            if first in NAME_START and token not in KEYWORDS:
+                if tokens[i + 1] != "(":
+                    operand = Name(i, token)
+                    i += 1
+                else:
+                    if token == "NOW":
+                        self.suspensions += 1
+                    self.i = i + 2
+                    operand = self.open("function", i, waiting)
+                    i = self.i
+            elif first in DIGITS:
+                operand = Literal(i, int(token) if len(token) < 16 and "." not in token else self.number(i))
                 i += 1
+            elif first == '"' and len(token) > 1:
+                operand = Literal(i, self.string(i))
+                i += 1
+            elif token in _CONSTANTS:
+                operand = Literal(i, _CONSTANTS[token])
+                i += 1
+            else:
+                self.i = i + 1
+                if token in _BRACKETS:
+                    operand = self.open(token, i, waiting)
+                elif token in _SIGNS:
+                    self.go_deeper(i)
+                    waiting.append(_Sign(token, i))
+                    operand = None
+                elif token == "CALL":
+                    operand = self.open_call(i + 1, waiting)
+                elif token == "CALC":
+                    operand = self.open_calc(i, waiting)
+                else:
+                    raise self.unexpected(i, wanted if i == start else f"a value after {tokens[i - 1]}")
+                i = self.i
+
+            # What stands after an operand says what becomes of it.
+            steps: list[Member | Index] | None = None
+            while operand is not None:
+                token = tokens[i]
                 if token == ".":
+                    if steps is None:
+                        operand, steps = _way_into(operand)
+                    i += 1
                     if tokens[i][:1] not in NAME_START:
                         raise self.unexpected(i, "a name after .")
                     steps.append(Member(i, tokens[i]))
-                    self.i = i + 1
+                    i += 1
                     continue
+                if token == "[":
+                    if steps is None:
+                        operand, steps = _way_into(operand)
+                    i += 1
+                    self.go_deeper(i)
+                    index = _Bracket("index", i)
+                    index.target, index.steps = operand, steps
+                    waiting.append(index)
+                    break
+                if steps is not None:
+                    operand = Access(operand.at, operand, tuple(steps))
+                    steps = None
+
+                level = LEVELS.get(token, BRACKET_LEVEL)
+                while waiting and waiting[-1].level > level:
+                    operand = self.fold(waiting.pop(), operand)
+                if level:
+                    if waiting and waiting[-1].level == level:
+                        joined = waiting[-1]
+                        assert type(joined) is _Joined
+                        joined.items.append(operand)
+                        joined.operators.append(token)
+                        joined.ats.append(i)
+                    else:
+                        waiting.append(_Joined(level, operand, token, i))
+                    i += 1
+                    break
+
+                # No operator follows: the innermost bracket goes on or closes, or the expression is over.
                 self.i = i
-                self.go_deeper(i)
-                bracket = _Bracket("index", i)
-                bracket.target, bracket.steps = operand, steps
-                waiting.append(bracket)
-                return None
-            if steps is not None:
-                operand = Access(operand.at, operand, tuple(steps))
-                steps = None
-
-            level = LEVELS.get(token, BRACKET_LEVEL)
-            while waiting and waiting[-1].level > level:
-                operand = self.fold(waiting.pop(), operand)
-            if level:
-                self.i = i + 1
-                if waiting and waiting[-1].level == level:
-                    joined = waiting[-1]
-                    assert type(joined) is _Joined
-                    joined.items.append(operand)
-                    joined.operators.append(token)
-                    joined.ats.append(i)
+                if not waiting:
+                    return operand
+                around = waiting[-1]
+                assert type(around) is _Bracket
+                if around.kind == "(":
+                    self.expect(")", "an operator or )")
+                    self.leave(waiting)
+                elif around.kind == "index":
+                    self.expect("]", "an operator or ]")
+                    self.leave(waiting)
+                    steps = around.steps
+                    steps.append(Index(around.at, operand))
+                    operand = around.target
                 else:
-                    waiting.append(_Joined(level, operand, token, i))
-                return None
-
-            # No operator follows: the innermost bracket goes on or closes, or the expression is over.
-            if not waiting:
-                return operand
-            around = waiting[-1]
-            assert type(around) is _Bracket
-            kind = around.kind
-            if kind == "(":
-                self.expect(")", "an operator or )")
-                self.leave(waiting)
-            elif kind == "index":
-                self.expect("]", "an operator or ]")
-                self.leave(waiting)
-                steps = around.steps
-                steps.append(Index(around.at, operand))
-                operand = around.target
-            else:
-                around.items.append(operand)
-                closing = _CLOSING[kind]
-                if token == ",":
-                    self.i = i + 1
-                elif token != closing:
-                    raise self.unexpected(i, f"an operator, a comma or {closing}")
-                closed = self.close_or_go_on(around, waiting)
-                if closed is None:
-                    return None
-                operand = closed
+                    around.items.append(operand)
+                    if token == ",":
+                        self.i += 1
+                    elif token != around.closing:
+                        raise self.unexpected(i, f"an operator, a comma or {around.closing}")
+                    operand = self.close_or_go_on(around, waiting)
+                i = self.i
 
     def fold(self, waiting: _Waiting, operand: Expression) -> Expression:
         """Give a unary operator or a chain the last operand it waited for."""
@@ -386,12 +383,12 @@ class _Parser:
 
     def close_or_go_on(self, bracket: _Bracket, waiting: list[_Waiting]) -> Expression | None:
         """At the start of an item: close the bracket if it ends here, else read the item's key, if it has keys."""
-        closing = _CLOSING[bracket.kind]
-        if self.tokens[self.i] == closing:
+        if self.tokens[self.i] == bracket.closing:
             self.i += 1
-            self.leave(waiting)
+            waiting.pop()
+            self.depth -= 1
             return self.close(bracket)
-        if closing == "}":
+        if bracket.closing == "}":
             self.key(bracket)
         return None
 
@@ -460,10 +457,7 @@ class _Parser:
         return Calc(at, formula_at, text, _parse_formula(text, formula_at), variables)
 
     def number(self, at: int) -> int | float:
-        token = self.tokens[at]
-        if len(token) < 16 and "." not in token:
-            return int(token)
-        value = read_number(token)
+        value = read_number(self.tokens[at])
         if value == math.inf:
             raise NumberRange("the number is too large for a double", at)
         return value

@@ -276,16 +276,16 @@ class _Writer:
         raise AssertionError(node)
 
     def logic(self, node: Chain) -> Work:
-        operator = node.operators[0]
+        operator, ats = node.operators[0], node.operator_ats
         yield self.part(node.operands[0])
-        side = "left"
-        decisions: list[tuple[int, str, int]] = []
-        for operand, at in zip(node.operands[1:], node.operator_ats, strict=True):
-            decisions.append((self.add(None), side, at))
+        # The first operand is the left side of the first operator; each of the others is the right side of its own.
+        blame = [("left", ats[0]), *(("right", at) for at in ats)]
+        decisions = []
+        for operand in node.operands[1:]:
+            decisions.append(self.add(None))
             yield self.part(operand)
-            side = "right"
-        self.add(steps.must_be_boolean(operator, node.operator_ats[-1]))
-        for number, side, at in decisions:
+        self.add(steps.must_be_boolean(operator, ats[-1]))
+        for number, (side, at) in zip(decisions, blame, strict=False):
             self.steps[number] = steps.decide(operator, side, at, len(self.steps))
 
     def access(self, node: Access) -> Work:
@@ -334,7 +334,7 @@ def _hard_parts(node: Expression) -> set[int]:
         height = 1 + max((heights[id(child)] for child in inner), default=0)
         heights[id(current)] = height
         if (
-            height > MAX_CLOSURE_DEPTH * 2
+            (inner and height > MAX_CLOSURE_DEPTH * 2)
             or isinstance(current, Call)
             or (isinstance(current, Function) and current.name == "NOW")
             or any(id(child) in hard for child in inner)
