@@ -9,7 +9,8 @@ knows what belongs to the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -220,11 +221,31 @@ async def start(
         "version": LANGUAGE_VERSION,
     }
     door.journal.note(door.session_id, "run_started", run_id, facts)
-    return await _run(door, run_id, facts, Past(), given, limits)
+    with _holding(door, run_id):
+        return await _run(door, run_id, facts, Past(), given, limits)
 
 
 async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
     """Run a script again from the top, with what the journal holds instead of what was done."""
+    with _holding(door, run_id):
+        return await _resume(door, run_id, limits)
+
+
+@contextmanager
+def _holding(door: Door, run_id: str) -> Iterator[None]:
+    """A run has one process. When that dies, the system lets go of the name, and another may go on."""
+    release = door.journal.store.hold(f"run:{run_id}")
+    if release is None:
+        raise SessionError(
+            "this run is being carried out by another program", place=run_id, hint="assent show says how it stands"
+        )
+    try:
+        yield
+    finally:
+        release()
+
+
+async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     facts: dict[str, Any] | None = None
     past = Past()
     for record in await door.journal.history(door.session_id):

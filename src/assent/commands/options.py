@@ -20,6 +20,14 @@ tools_option = click.option(
     help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
 )
 plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
+store_option = click.option(
+    "--store", metavar="URL", help="The memory to use: sqlite:///FILE, or memory: for none. Without it: the user's own."
+)
+wait_option = click.option(
+    "--wait",
+    is_flag=True,
+    help="Let a card wait until somebody answers it elsewhere: assent answer, from any terminal.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 
 

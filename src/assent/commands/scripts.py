@@ -13,15 +13,24 @@ import click
 from assent import script, values
 from assent.approval import Preset
 from assent.cli import DONE, FAILED, INTERRUPTED, UNKNOWN, WRONG_USAGE
-from assent.commands.options import ask_trust, json_option, plain_option, print_json, tools_option
+from assent.commands.options import (
+    ask_trust,
+    json_option,
+    plain_option,
+    print_json,
+    store_option,
+    tools_option,
+    wait_option,
+)
 from assent.display import visible
 from assent.editor.project import ProjectEditor
 from assent.errors import AssentError, NotJSON
 from assent.events import Event, Printed
+from assent.opening import open_default_journal
 from assent.registry import ToolRegistry
 from assent.runs import Run, signature_of
 from assent.script import PlacedError, Signatures
-from assent.session import Session
+from assent.session import Session, wait_for_answer
 from assent.terminal.approver import terminal_approver
 from assent.terminal.attendance import attend
 from assent.toolbox import HERE, Toolbox, find_tools
@@ -36,6 +45,8 @@ files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 @click.option("--project", metavar="DIR", help="A project folder, for tools that work in an editor.")
 @click.option("--auto-approve", is_flag=True, help="Approve without asking, for tools that allow that too.")
 @click.option("--no-check", is_flag=True, help="Start even if the script is known to fail.")
+@wait_option
+@store_option
 @plain_option
 @json_option
 def run(
@@ -45,6 +56,8 @@ def run(
     project: str | None,
     auto_approve: bool,
     no_check: bool,
+    wait: bool,
+    store: str | None,
     plain: bool,
     as_json: bool,
 ) -> int:
@@ -60,24 +73,24 @@ def run(
         toolbox.load(registry, ask=ask_trust if approver else None)
 
     async def converse() -> Run:
+        journal = open_default_journal(store)
         session = Session(
             registry,
-            approver=approver,
+            approver=wait_for_answer if wait else approver,
+            journal=journal,
             preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
             editor=None if project is None else ProjectEditor(project),
         )
-        async with session:
-            if not as_json:
-                session.listen(_print_line)
-            work = session.run_script(text, given, not no_check, name=name)
-            return await attend(session, work, approver=approver, plain=plain)
+        try:
+            async with session:
+                if not as_json:
+                    session.listen(_print_line)
+                work = session.run_script(text, given, not no_check, name=name)
+                return await attend(session, work, approver=None if wait else approver, plain=plain)
+        finally:
+            await journal.close()
 
-    result = asyncio.run(converse())
-    if as_json:
-        print_json(_as_dict(result))
-    else:
-        _complain([*result.warnings, *(result.errors or ([result.error] if result.error else []))])
-    return _exit_code(result)
+    return finish_run(asyncio.run(converse()), as_json=as_json)
 
 
 @click.command()
@@ -166,6 +179,19 @@ def grammar(folders: tuple[str, ...]) -> int:
     """Print a GBNF grammar that admits only scripts for these tools."""
     click.echo(script.script_grammar(_signatures(folders) or {}), nl=False)
     return DONE
+
+
+def finish_run(result: Run, *, as_json: bool, show_output: bool = False) -> int:
+    """Say how a run ended, and return the exit code for it."""
+    if as_json:
+        print_json(_as_dict(result))
+        return _exit_code(result)
+    for line in result.output if show_output else ():
+        click.echo(visible(line) if sys.stdout.isatty() else line)
+    _complain([*result.warnings, *(result.errors or ([result.error] if result.error else []))])
+    if result.status == "waiting":
+        click.echo(f"hint: assent resolve CALL_ID decides; then assent resume {result.run_id} goes on", err=True)
+    return _exit_code(result)
 
 
 def _read(file: str) -> tuple[str, str | None]:

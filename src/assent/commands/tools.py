@@ -15,16 +15,25 @@ import msgspec
 from assent import values
 from assent.approval import Preset
 from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE
-from assent.commands.options import ask_trust, json_option, plain_option, print_json, tools_option
+from assent.commands.options import (
+    ask_trust,
+    json_option,
+    plain_option,
+    print_json,
+    store_option,
+    tools_option,
+    wait_option,
+)
 from assent.display import glyph, visible
 from assent.editor.project import ProjectEditor
 from assent.errors import AssentError, NotJSON, ToolLoadError
 from assent.loader import tool_folders
 from assent.manifest import EFFECTS, Effect, Manifest
+from assent.opening import open_default_journal
 from assent.outcome import Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
-from assent.session import Session
+from assent.session import Session, wait_for_answer
 from assent.terminal.approver import terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
@@ -58,6 +67,8 @@ EXIT_CODES: dict[Kind, int] = {
 @tools_option
 @click.option("--project", metavar="DIR", help="A project folder, for tools that work in an editor.")
 @click.option("--auto-approve", is_flag=True, help="Approve without asking, if the tool allows that too.")
+@wait_option
+@store_option
 @plain_option
 @json_option
 def call(
@@ -67,6 +78,8 @@ def call(
     folders: tuple[str, ...],
     project: str | None,
     auto_approve: bool,
+    wait: bool,
+    store: str | None,
     plain: bool,
     as_json: bool,
 ) -> int:
@@ -83,21 +96,26 @@ def call(
     toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
 
     async def converse() -> Outcome:
+        journal = open_default_journal(store)
         session = Session(
             registry,
-            approver=approver,
+            approver=wait_for_answer if wait else approver,
+            journal=journal,
             preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
             editor=None if project is None else ProjectEditor(project),
         )
-        async with session:
-            work = session.call(tool, arguments, origin="the command line")
-            return await attend(session, work, approver=approver, plain=plain)
+        try:
+            async with session:
+                work = session.call(tool, arguments, origin="the command line")
+                return await attend(session, work, approver=None if wait else approver, plain=plain)
+        finally:
+            await journal.close()
 
     outcome = asyncio.run(converse())
     if as_json:
         print_json(msgspec.to_builtins(outcome) | {"success": outcome.success})
     else:
-        _print_outcome(outcome)
+        print_outcome(outcome)
     return EXIT_CODES[outcome.kind]
 
 
@@ -216,7 +234,7 @@ def _json_object(text: str | None) -> dict[str, Any]:
     return value
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: Outcome) -> None:
     """The result on stdout; what kept it from happening on stderr."""
     told = outcome.kind in ("succeeded", "cancelled")
     message = outcome.message
