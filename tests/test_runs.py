@@ -325,6 +325,28 @@ async def test_a_closed_card_in_a_run_is_remembered_and_not_asked_again():
     run = await session.run_script("CALL pay { amount: 1 }")
     again = await world.session("s", close).resume(run.run_id)
     assert (run.status, again.status, len(asked), world.paid) == ("failed", "failed", 1, [])
+    assert len(await world.store.read(kind="run_finished")) == 1
+
+
+async def test_a_run_has_one_process_at_a_time():
+    """Two programs that both went on with a run would both ask, and both act."""
+    world = World()
+    waiting = asyncio.Event()
+
+    async def never(request):
+        waiting.set()
+        await asyncio.Event().wait()
+
+    session = world.session("s", never)
+    task = asyncio.create_task(session.run_script("CALL pay { amount: 1 }"))
+    await waiting.wait()
+    (started,) = await world.store.read(kind="run_started")
+    with pytest.raises(assent.AssentError, match="another program"):
+        await world.session("s", allow).resume(started.subject)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (await world.session("s", allow).resume(started.subject)).status == "done"
+    assert world.paid == [1]
 
 
 async def test_a_run_of_another_version_of_the_language_is_refused_in_words():

@@ -54,6 +54,8 @@ class Past:
     def __init__(self) -> None:
         self.calls: dict[str, Life] = {}
         self.nows: list[int] = []
+        self.ended = False
+        """Whether the run came to its end before; replaying it changes nothing."""
 
 
 class DoorHost:
@@ -255,6 +257,8 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
                 facts = data
             elif record.kind == "run_now":
                 past.nows.append(data["now"])
+            elif record.kind == "run_finished":
+                past.ended = True
         elif record.subject.partition(".")[0] == run_id:
             past.calls.setdefault(record.subject, Life(record.subject)).add(record)
     if not facts:
@@ -279,22 +283,22 @@ async def _run(
     try:
         parsed = parse(facts["text"], name=name)
     except PlacedError as problem:
-        return _ended(door, Run(run_id, "failed", [], {}, problem))
+        return _ended(door, past, Run(run_id, "failed", [], {}, problem))
     if facts["checked"]:
         known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
         found = script.check(parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
-            return _ended(door, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
+            return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
     host = DoorHost(door, run_id, name, past)
     result = await Machine(parsed, host, variables, limits).run()
     status: Status = "waiting" if host.in_doubt else result.status
-    return _ended(door, Run(run_id, status, result.output, result.variables, result.error, warnings))
+    return _ended(door, past, Run(run_id, status, result.output, result.variables, result.error, warnings))
 
 
-def _ended(door: Door, run: Run) -> Run:
-    if run.status != "waiting":
+def _ended(door: Door, past: Past, run: Run) -> Run:
+    if run.status != "waiting" and not past.ended:
         facts = {
             "status": run.status,
             "output": run.output,
