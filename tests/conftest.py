@@ -1,6 +1,5 @@
 """What most tests need: a registry, a place where effects would show, and tools that leave a trace there."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,7 @@ from assent.journal import Journal, data_of
 from assent.manifest import parse_manifest
 from assent.tools import Tool
 from assent.values import canonical
-
-MANIFEST: dict[str, Any] = {
-    "displayName": "Send money",
-    "id": "send",
-    "description": "Sends money to somebody.",
-    "parameters": [
-        {"name": "to", "type": "string", "description": "Who gets it"},
-        {"name": "amount", "type": "number", "description": "How much", "required": False},
-    ],
-}
-CALL = {"to": "Ann", "amount": 5}
+from sending import MANIFEST
 
 
 @pytest.fixture
@@ -73,12 +62,3 @@ def history() -> Callable[..., Any]:
         return [(record.kind, data_of(record)) for record in await journal.history(session_id)]
 
     return read
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    """Wait for something that another thread or task brings about, for a bounded time."""
-    for _ in range(5000):
-        if condition():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it did not happen")

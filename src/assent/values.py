@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 import re
+import sys
 from typing import Any
 
 import msgspec
