@@ -1,5 +1,6 @@
 """What most tests need: a registry, a place where effects would show, and tools that leave a trace there."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,3 +63,15 @@ def history() -> Callable[..., Any]:
         return [(record.kind, data_of(record)) for record in await journal.history(session_id)]
 
     return read
+
+
+@pytest.fixture
+def golden() -> Callable[[Path, str], None]:
+    """Compare a text with the one that is kept. ASSENT_WRITE_GOLDEN=1 keeps the new one: look at the difference."""
+
+    def compare(path: Path, text: str) -> None:
+        if os.environ.get("ASSENT_WRITE_GOLDEN"):
+            path.write_text(text)
+        assert text == path.read_text()
+
+    return compare

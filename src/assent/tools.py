@@ -62,7 +62,7 @@ class Tool:
         try:
             put(self, "_validator", validator_for(manifest.arguments_schema()))
         except ValueError as problem:
-            fact = f"a schema is not a JSON Schema: {str(problem).splitlines()[0]}"
+            fact = f"a schema is not a JSON Schema: {problem}"
             raise ManifestError("", [Problem(fact, place=self.folder or manifest.id)]) from None
         defaults = {
             p.name: values.canonical(p.schema["default"])
