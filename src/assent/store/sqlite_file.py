@@ -13,6 +13,7 @@ from time import monotonic, sleep
 import apsw
 
 from assent.errors import NewerStore, StoreError, Tampered
+from assent.store.folders import make_private, sync_names
 
 # "ASST": the mark by which the file is known for ours, here and to file(1).
 APPLICATION_ID = 0x41535354
@@ -91,25 +92,13 @@ def create(path: Path) -> None:
     SQLite gives its log and its index the mode of the file. Only a new file is opened: closing a file drops every lock
     that this process holds on it, so an existing one is left to SQLite alone.
     """
-    missing = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        _sync(folder.parent)
+    make_private(path.parent)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     os.close(descriptor)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable: a file whose name is lost is lost."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_names(path.parent)
 
 
 def _prepare(connection: apsw.Connection, path: Path) -> None:
