@@ -257,8 +257,9 @@ class Door:
         missing = () if isinstance(decider, Auto) else decider.missing
         request = await self._draw(tool, call, author=author, problem=problem, missing=missing)
         if isinstance(request, Undrawable):
-            words = outcome.refused(tool.name, request.why)
-            return Outcome(kind="refused", message=words, call_id=call.id, tool=tool.name)
+            kind: Kind = "failed" if request.for_model else "refused"
+            words = outcome.cut(request.why) if request.for_model else outcome.refused(tool.name, request.why)
+            return Outcome(kind=kind, message=words, call_id=call.id, tool=tool.name)
         if earlier is not None and earlier.asked is not None:
             same = msgspec.structs.replace(request, nonce=earlier.asked.get("nonce", request.nonce))
             if same.digest == earlier.asked.get("digest"):
