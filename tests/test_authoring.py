@@ -189,8 +189,6 @@ def test_test_functions_keep_the_guard(tmp_path: Path):
     """An effect in the request function fails its test, as it would fail a call."""
     effect = f"def request(params):\n    open({str(tmp_path / 'x')!r}, 'w')"
     code = APPROVED.replace("def request(params):", effect)
-        '    return {"message": f', f"    open({str(tmp_path / 'x')!r}, 'w')\n    return {{\"message\": f"
-    )
     tool = load_tool(write_tool(tmp_path / "send", code))
     with pytest.raises(ToolError, match="it tried to write"):
         tool.test_approval({"to": "Ann"})
