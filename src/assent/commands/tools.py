@@ -14,7 +14,7 @@ import msgspec
 
 from assent import values
 from assent.approval import Preset
-from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE
+from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from assent.commands.options import (
     ask_trust,
     json_option,
@@ -89,6 +89,8 @@ def call(
     """
     toolbox = find_tools(folders)
     found = toolbox.lookup(tool)
+    if found.manifest.script_editor_only and project is None:
+        raise ToolLoadError(f"{tool} works on the files of a project", hint="name its folder: --project DIR")
     arguments = read_arguments(found.manifest, pairs, _json_object(json_args))
     Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
     registry = ToolRegistry()
@@ -134,7 +136,7 @@ def tools(folders: tuple[str, ...], as_json: bool) -> int:
         if not toolbox.tools and not toolbox.problems:
             click.echo(f"There are no tools in {HERE}/ yet. assent new tool NAME makes one.")
     for problem in toolbox.problems:
-        click.echo(str(problem), err=True)
+        complain(str(problem))
     return WRONG_USAGE if toolbox.problems else DONE
 
 
@@ -154,9 +156,7 @@ def new_tool(
     name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool, yes: bool
 ) -> int:
     """Write a tool in tools/NAME: manifest, code and test, runnable at once."""
-    check_name(name)
-    if (HERE / name).exists():
-        raise ToolLoadError("there is something of that name already", place=f"{HERE / name}", hint="choose another")
+    check_name(name, HERE)
     if editor and approval is False:
         raise ToolLoadError(
             "a tool that changes files needs approval", place=f"{HERE / name}", hint="leave out --no-approval"
@@ -219,18 +219,14 @@ def test(folder: str | None, as_json: bool) -> int:
 def _json_object(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
+    place, hint = "--json-args", 'for instance --json-args \'{"name": "you"}\''
     try:
         value = values.parse(text)
     except NotJSON as problem:
-        raise AssentError(
-            problem.fact, place=f"--json-args:{problem.place}" if problem.place else "--json-args"
-        ) from None
+        place = f"{place}:{problem.place}" if problem.place else place
+        raise AssentError(problem.fact, place=place, hint=problem.hint or hint) from None
     if not isinstance(value, dict):
-        raise AssentError(
-            f"found {values.type_name[type(value)]}, expected an object",
-            place="--json-args",
-            hint='for instance --json-args \'{"name": "you"}\'',
-        )
+        raise AssentError(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
     return value
 
 
