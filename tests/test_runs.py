@@ -184,6 +184,52 @@ async def test_an_answer_given_while_nobody_ran_is_used_once_the_run_goes_on():
     assert (run.status, world.paid) == ("done", [2])
 
 
+@requirement("TOOL-41", "TOOL-45")
+@pytest.mark.parametrize("still_on", [True, False])
+async def test_a_presets_yes_from_before_a_restart_is_not_taken_for_a_persons(still_on):
+    """The process died between the automatic yes and the start; meanwhile the user turned auto-approval off."""
+    world = World()
+    world.registry.unregister("pay")
+
+    @world.registry.tool(auto_approve=True)
+    async def pay(amount: float) -> dict:
+        """Pay somebody."""
+        world.paid.append(amount)
+        return {"paid": amount}
+
+    class Dies(MemoryStore):
+        async def commit(self, *entries):
+            if entries[0].kind == "burned":
+                died.set()
+                await asyncio.Event().wait()
+            return await super().commit(*entries)
+
+    died = asyncio.Event()
+    world.store = Dies()
+    session = world.session("s")
+    session.preset = assent.Preset(True)
+    task = asyncio.create_task(session.run_script("CALL pay { amount: 1 }"))
+    await died.wait()
+    (started,) = await world.store.read(kind="run_started")
+    world.store = _copy(world.store)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    asked = []
+
+    async def deny(request):
+        asked.append(request)
+        return request.deny()
+
+    session = world.session("s", deny)
+    session.preset = assent.Preset(still_on)
+    run = await session.resume(started.subject)
+    if still_on:
+        assert (run.status, world.paid, asked) == ("done", [1], [])
+    else:
+        assert (run.status, world.paid, len(asked)) == ("failed", [], 1)
+
+
 @requirement("NUWA-62", "TOOL-48")
 async def test_a_call_killed_while_it_ran_is_in_doubt_and_waits_for_a_person():
     """Nobody knows whether the money left. Nothing may guess."""
@@ -279,6 +325,28 @@ async def test_a_closed_card_in_a_run_is_remembered_and_not_asked_again():
     run = await session.run_script("CALL pay { amount: 1 }")
     again = await world.session("s", close).resume(run.run_id)
     assert (run.status, again.status, len(asked), world.paid) == ("failed", "failed", 1, [])
+    assert len(await world.store.read(kind="run_finished")) == 1
+
+
+async def test_a_run_has_one_process_at_a_time():
+    """Two programs that both went on with a run would both ask, and both act."""
+    world = World()
+    waiting = asyncio.Event()
+
+    async def never(request):
+        waiting.set()
+        await asyncio.Event().wait()
+
+    session = world.session("s", never)
+    task = asyncio.create_task(session.run_script("CALL pay { amount: 1 }"))
+    await waiting.wait()
+    (started,) = await world.store.read(kind="run_started")
+    with pytest.raises(assent.AssentError, match="another program"):
+        await world.session("s", allow).resume(started.subject)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (await world.session("s", allow).resume(started.subject)).status == "done"
+    assert world.paid == [1]
 
 
 async def test_a_run_of_another_version_of_the_language_is_refused_in_words():

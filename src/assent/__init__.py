@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assent.opening import open_journal
     from assent.outcome import Outcome
     from assent.registry import ToolRegistry, tool
-    from assent.runs import Run, check
+    from assent.runs import Run, check, plan, script_grammar, script_prompt
     from assent.session import Session, wait_for_answer
     from assent.state import StateMetadata
 
@@ -38,6 +38,9 @@ _ROOMS = {
     "UserAction": "approval",
     "check": "runs",
     "open_journal": "opening",
+    "plan": "runs",
+    "script_grammar": "runs",
+    "script_prompt": "runs",
     "tool": "registry",
     "wait_for_answer": "session",
 }
@@ -59,6 +62,9 @@ __all__ = [
     "UserAction",
     "check",
     "open_journal",
+    "plan",
+    "script_grammar",
+    "script_prompt",
     "tool",
     "wait_for_answer",
 ]

@@ -16,7 +16,7 @@ from assent import fresh, values
 from assent.display import displayable
 from assent.editor.recording import Preview
 from assent.errors import AssentError
-from assent.manifest import Manifest
+from assent.manifest import Manifest, Parameter
 
 Author = Literal["model", "person"]
 
@@ -178,6 +178,48 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     def edit(self, **arguments: Any) -> UserAction:
         """Yes, with some arguments changed."""
         return UserAction(True, False, arguments=self.arguments | arguments, answers=self.digest)
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> ApprovalRequest:
+        """A request as another process can show it: from what the journal holds, with secrets as digests.
+
+        Its digest is the one that was written down, so an answer to it answers the question that was asked.
+        """
+        manifest = Manifest(
+            id=facts["tool"],
+            display_name=facts["display_name"],
+            description=facts["description"],
+            icon=facts["icon"],
+            color=facts["color"],
+            effect=facts["effect"],
+            content_parameter=facts["content_parameter"],
+            parameters=tuple(
+                Parameter(name, values.type_name[type(value)], secret=name in facts["secrets"])
+                for name, value in facts["arguments"].items()
+            ),
+        )
+        request = cls(
+            call_id=facts["call_id"],
+            tool=facts["tool"],
+            manifest=manifest,
+            tool_digest=facts["tool_digest"],
+            session_id=facts["session_id"],
+            canonical_arguments=values.canonical(facts["arguments"]),
+            title=facts["title"],
+            message=facts["message"],
+            primary_button_label=facts["primary_button_label"],
+            secondary_button_label=facts["secondary_button_label"],
+            preview_label=facts["preview_label"],
+            preview=tuple(msgspec.convert(preview, Preview) for preview in facts["preview"]),
+            reads=tuple((path, digest) for path, digest in facts["reads"]),
+            missing=tuple(facts["missing"]),
+            origin=facts["origin"],
+            author=facts["author"],
+            problem=facts["problem"],
+            nonce=facts["nonce"],
+        )
+        msgspec.structs.force_setattr(request, "digest", facts["digest"])
+        return request
 
     def facts(self) -> dict[str, Any]:
         """The request as plain data, for the journal and for other processes. Secrets are digests."""

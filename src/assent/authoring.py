@@ -19,7 +19,7 @@ from assent.journal import Journal
 from assent.loader import MANIFEST_FILE, Loading, code_of, loading, read_manifest
 from assent.registry import ToolRegistry
 from assent.session import Session
-from assent.tool import Function, Tool
+from assent.tools import Function, Tool
 
 
 class TestFunction:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assent import cards, outcome, values
+from assent import cards, fresh, outcome, values
 from assent.approval import (
     ALLOWED,
     ApprovalRequest,
@@ -48,10 +48,13 @@ from assent.registry import ToolRegistry
 from assent.reports import Reports
 from assent.state import State
 from assent.store import Record
-from assent.tool import Tool
+from assent.tools import Tool
 
 log = logging.getLogger("assent")
 
+
+# How the journal calls an approver that is a setting and not somebody.
+PRESET = "preset "
 
 Decision = Literal["again", "done", "abandon"]
 
@@ -188,8 +191,9 @@ class Door:
         if not life.in_doubt:
             return await self.carry_out(life.call_id, name, arguments, origin, earlier=life)
         assert life.started is not None
-        tool, call = self._admit(life.call_id, name, arguments, origin)
-        if tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
+        tool = self.registry.find(name)
+        if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
+            tool, call = self._admit(life.call_id, name, arguments, origin)
             return await self.start_again(tool, call, life, "it declares itself idempotent")
         return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
 
@@ -262,12 +266,16 @@ class Door:
                 request = same
                 if earlier.answered is not None:
                     action, sealed = read_answer(request.nonce, earlier.answered)
-                    return Consent(request, action, sealed, "person" if isinstance(decider, Person) else "auto")
+                    was_auto = sealed.approver.startswith(PRESET)
+                    # A preset's yes is no person's: if one of the two keys is gone since, somebody is asked.
+                    if isinstance(decider, Auto) or not was_auto:
+                        return Consent(request, action, sealed, "auto" if was_auto else "person")
+                    request = msgspec.structs.replace(request, nonce=fresh.name(16))
         if earlier is None or earlier.asked is None or request.digest != earlier.asked.get("digest"):
             await self.journal.asked(request)
 
         approval: Approval = "auto"
-        answer = (ALLOWED, f"preset {self.preset.name}")
+        answer = (ALLOWED, f"{PRESET}{self.preset.name}")
         if isinstance(decider, Person):
             approval = "person"
             asked = await self._ask(request)

@@ -24,7 +24,7 @@ from assent.guard import Guard
 from assent.journal import Call
 from assent.state import State
 from assent.threads import THREADS
-from assent.tool import Tool
+from assent.tools import Tool
 
 log = logging.getLogger("assent")
 

@@ -26,7 +26,7 @@ from assent.session import Session
 from assent.terminal.card import PROMPT, wrap
 from assent.terminal.dialogue import CardDialogue
 from assent.terminal.progress import Progress
-from assent.tool import Tool
+from assent.tools import Tool
 
 # Long enough to follow, short enough that all six are over within seconds.
 PAUSE_SECONDS = 0.6
@@ -123,7 +123,7 @@ class Stage:
         await asyncio.sleep(self._pause)
 
     async def _approve(self, request: ApprovalRequest) -> UserAction:
-        return await CardDialogue(request, ScriptedKeys(self._script, self._screen, self._pause), self._screen).hold(0)
+        return await CardDialogue(request, ScriptedKeys(self._script, self._screen, self._pause), self._screen).hold()
 
     def _title(self, words: str) -> None:
         self._scene += 1

@@ -2,31 +2,48 @@
 
 Every surface draws text that came from a model or a tool through here. A mark looks like ‹U+202E›; surfaces may colour
 what stands between ‹ and ›. A real ‹ in the text is itself marked, so a mark cannot be forged.
+
+Ordinary text stays readable in any script: letters with their accents, right-to-left letters, ideographs, emoji. What
+joins or separates letters without being seen is marked also where a language uses it, because nobody could tell two
+texts apart that differ in it.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 # Runs of white space longer than this push what follows out of sight.
 MAX_SPACES = 40
 MAX_BLANK_LINES = 3
+# No script stacks more marks on one letter; what does would run over the lines around it.
+MAX_STACKED = 6
 
 # Letters that draw nothing, although Unicode calls them letters or symbols.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800\u034f\u180b\u180c\u180d\u180e\u180f")
 _PLAIN = re.compile(r"[\x20-\x7e\n]*\Z")
-_PADDING = re.compile(rf" {{{MAX_SPACES},}}|\n{{{MAX_BLANK_LINES + 2},}}")
+_PADDING = re.compile(rf" {{{MAX_SPACES},}}|\n(?: *\n){{{MAX_BLANK_LINES + 1},}}")
 _WORD = re.compile(r"\w+")
+_EMOJI_STYLE = "\ufe0f"
+
 # Scripts whose letters can pass for Latin ones.
-_LOOKALIKE = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL")
+_LOOKALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
+# Letters and digits drawn again in another style. They are never ordinary text where a card shows them.
+_STYLED = frozenset({"FULLWIDTH", "MATHEMATICAL"})
+# Letters of the scripts above that cannot be told from a Latin one.
+_TWINS = frozenset("аеорсухѕіјһԁԛԝѵӏкАВЕЅІЈКМНОРСТХҮԌԚԜαογνρτυικχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
+# Letters that pass for a digit between digits.
+_FALSE_DIGITS = frozenset("ОоЗзбΟοօՕ")
+# Signs and letters that pass for the punctuation of paths, addresses and commands, or for a Latin letter.
+_FALSE_SIGNS = frozenset("․⁄∕⧸／∖⧵＼．﹒ꓸ∶꞉\u037e＠﹫ǀǃɑɡ")
 
 
 def visible(text: str) -> str:
     """The text with a mark in place of everything that a person could not see or could mistake."""
     if not _PLAIN.match(text):
-        text = "".join(_marked(char) for char in _mark_lookalikes(text))
-    if "  " in text or "\n\n" in text:
+        text = "".join(_marked(_mark_lookalikes(text)))
+    if "  " in text or "\n\n" in text or "\n \n" in text:
         text = _PADDING.sub(_count, text)
     return text
 
@@ -41,50 +58,87 @@ def is_plain(text: str) -> bool:
     return visible(text) == text
 
 
-def _marked(char: str) -> str:
-    if " " <= char <= "~" or char == "\n":
-        return char
-    if len(char) > 1:
-        return char  # a lookalike that was marked already
-    if char in "‹›\ufffd":
-        return f"‹U+{ord(char):04X}›"
+def _marked(chars: list[str]) -> list[str]:
+    """Each character as it may be seen. Knows what stands before, for what is drawn on top of it."""
+    base = ""  # the kind of what a mark would be drawn on; empty when there is nothing
+    stacked = 0
+    for place, char in enumerate(chars):
+        kind = _kind(char)
+        if kind == "M":
+            stacked += 1
+            if not base or stacked > MAX_STACKED:
+                # On nothing, or on a sign of ours, it would be drawn over what the card itself says.
+                chars[place], base = _code(char), ""
+        elif kind == "unseen":
+            if char == _EMOJI_STYLE and base in ("So", "Sm", "ASCII") and stacked == 0:
+                # The sign before it becomes an emoji: that can be seen, and models write it all the time.
+                stacked = 1
+            else:
+                chars[place], base = _code(char), ""
+        else:
+            base, stacked = kind, 0
+    return chars
+
+
+@lru_cache(maxsize=4096)
+def _kind(char: str) -> str:
+    """What a character is to the eye: `unseen`, `M` for a mark on the letter before, empty for none, or a category."""
+    if len(char) > 1 or char in " \n":  # a lookalike with its code after it, or white space
+        return ""
+    if "!" <= char <= "~":
+        return "ASCII"
     category = unicodedata.category(char)
     # Cc Cf Cs Co Cn: controls, formats, surrogates, private, unassigned. Zs Zl Zp: spaces that are not a space.
     if (
         category[0] in "CZ"
+        or char in "‹›\ufffd"
         or char in _BLANK_LETTERS
         or "\ufe00" <= char <= "\ufe0f"
         or "\U000e0100" <= char <= "\U000e01ef"
     ):
-        return f"‹U+{ord(char):04X}›"
-    return char
+        return "unseen"
+    return "M" if category[0] == "M" else category
+
+
+def _code(char: str) -> str:
+    return "‹tab›" if char == "\t" else f"‹U+{ord(char):04X}›"
 
 
 def _mark_lookalikes(text: str) -> list[str]:
-    """The characters of the text; a letter of another script inside a Latin word comes with its code."""
+    """The characters of the text; one that passes for another comes with its code."""
     chars = list(text)
-    for word in _WORD.finditer(text):
-        letters = word.group()
-        if letters.isascii():
-            continue
-        scripts = [_script(char) for char in letters]
-        mixed = "LATIN" in scripts or "DIGIT" in scripts
-        for offset, script in enumerate(scripts):
-            if script in ("FULLWIDTH", "MATHEMATICAL") or (mixed and script in _LOOKALIKE):
-                place = word.start() + offset
-                chars[place] = f"{chars[place]}‹U+{ord(chars[place]):04X}›"
+    if not _FALSE_SIGNS.isdisjoint(text):
+        chars = [char + _code(char) if char in _FALSE_SIGNS else char for char in chars]
+    words = [(match.start(), match.group()) for match in _WORD.finditer(text) if not match.group().isascii()]
+    # A whole word of twins is ordinary where its script is spoken, and a disguise where it is not.
+    spoken = {_script(char) for _, word in words for char in set(word) - _TWINS}
+    for start, word in words:
+        letters = set(word)
+        scripts = {_script(char) for char in letters}
+        in_disguise = "LATIN" in scripts or (len(word) > 1 and letters <= _TWINS and spoken.isdisjoint(scripts))
+        false = {
+            char
+            for char in letters - _FALSE_SIGNS
+            if _script(char) in _STYLED
+            or (in_disguise and _script(char) in _LOOKALIKE)
+            or ("DIGIT" in scripts and char in _FALSE_DIGITS)
+        }
+        if false:
+            for place, char in enumerate(word, start):
+                if char in false:
+                    chars[place] = char + _code(char)
     return chars
 
 
+@lru_cache(maxsize=4096)
 def _script(char: str) -> str:
     return unicodedata.name(char, "").partition(" ")[0]
 
 
 def _count(run: re.Match[str]) -> str:
-    length = len(run.group())
     if run.group()[0] == " ":
-        return f" ‹{length} spaces› "
-    return f"\n‹{length - 1} blank lines›\n"
+        return f" ‹{len(run.group())} spaces› "
+    return f"\n‹{run.group().count(chr(10)) - 1} blank lines›\n"
 
 
 def fold(text: str, max_lines: int, max_width: int | None = None) -> tuple[str, int]:

@@ -11,6 +11,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from types import CoroutineType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from assent.guard import Guard
 from assent.outcome import Kind
 from assent.signature import to_json
 from assent.threads import THREADS
-from assent.tool import Tool
+from assent.tools import Tool
 
 log = logging.getLogger("assent")
 
@@ -173,8 +174,8 @@ class Execution:
     async def _on_loop(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         try:
             result = _guarded(guard, self.context, self.tool, args, kwargs)
-            if inspect.isawaitable(result):
-                result = await _watched(result, guard)
+            if _is_awaitable(result):
+                result = await result if guard is None else await _watched(result, guard)
         except BaseException as problem:
             self._raised(problem)
             if isinstance(problem, (asyncio.CancelledError, KeyboardInterrupt)):
@@ -193,7 +194,7 @@ class Execution:
                 raise
 
     def _returned(self, result: Any, guard: Guard | None) -> None:
-        if inspect.isawaitable(result):
+        if _is_awaitable(result):
             self._task = self._loop.create_task(self._afterwards(result, guard))
         else:
             self._settle(Returned(result))
@@ -223,6 +224,15 @@ class Execution:
                 self._raised(problem)
 
         THREADS.run(lambda: _guarded(guard, self.context, self.tool, args, kwargs), done, self._loop)
+
+
+# What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
+_PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
+
+
+def _is_awaitable(result: Any) -> bool:
+    kind = type(result)
+    return kind is CoroutineType or (kind not in _PLAIN and inspect.isawaitable(result))
 
 
 def _guarded(

@@ -9,8 +9,10 @@ It catches mistakes, not malice. A tool is trusted code; one that wants to defea
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -118,7 +120,24 @@ def _install() -> None:
     global _installed
     if not _installed:
         _installed = True
+        if sys.version_info < (3, 12):
+            _announce_threads()
         sys.addaudithook(_hook)
+
+
+def _announce_threads() -> None:
+    """Raise the audit event that Python 3.12 raises when a thread starts, and 3.11 does not.
+
+    A thread begins with an empty context, so one that started unseen would run unwatched.
+    """
+    start = _thread.start_new_thread
+
+    def start_new_thread(function: Any, args: Any, kwargs: Any = None, /) -> int:
+        sys.audit("_thread.start_new_thread", function, args, kwargs)
+        return start(function, args, kwargs or {})
+
+    for module, name in ((_thread, "start_new_thread"), (threading, "_start_new_thread")):
+        setattr(module, name, start_new_thread)
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
@@ -142,9 +161,10 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 def _write(args: tuple[Any, ...]) -> str | None:
     path, mode, flags = args
     writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool(flags & _WRITING)
-    if not writes or path == os.devnull or _is_cache(args):
+    # A descriptor was opened before, and judged then.
+    if not writes or isinstance(path, int) or path == os.devnull or _is_cache(args):
         return None
-    return f"write {os.fsdecode(path)}" if isinstance(path, (str, bytes, os.PathLike)) else "write to an open file"
+    return f"write {os.fsdecode(path)}"
 
 
 # What the import system does to keep byte code, besides opening files.

@@ -23,7 +23,7 @@ from assent.errors import SessionError
 from assent.outcome import Outcome
 from assent.store import Entry, Record, Store
 from assent.store.memory import MemoryStore
-from assent.tool import Tool
+from assent.tools import Tool
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
@@ -61,10 +61,34 @@ class _Finished(msgspec.Struct, frozen=True, gc=False):
     approval: str
 
 
+SESSION_KINDS = frozenset(
+    [
+        "asked",
+        "answered",
+        "burned",
+        "started",
+        "restarted",
+        "settled",
+        "finished",
+        "reported",
+        "changed_file",
+        "undone",
+        "state_set",
+        "state_described",
+        "state_cleared",
+        "run_started",
+        "run_now",
+        "run_finished",
+    ]
+)
+"""The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
+
+
 class Life(msgspec.Struct):
     """What the journal knows of one call: the last of each kind of record."""
 
     call_id: str
+    session_id: str = ""
     proposed: dict[str, Any] | None = None
     """The first question: what the model or the script wanted, before a person changed it."""
     asked: dict[str, Any] | None = None
@@ -86,6 +110,7 @@ class Life(msgspec.Struct):
     def add(self, record: Record) -> None:
         """Take one more record of this call, in order."""
         data = data_of(record)
+        self.session_id = record.stream
         if record.kind == "asked":
             self.asked, self.answered = data, None
             self.proposed = self.proposed or data
@@ -205,6 +230,29 @@ class Journal:
         data = _answer_data(action, action.answers or facts["digest"], by, self.clock())
         return await self._commit(
             facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
+        )
+
+    async def prune(self, before: float) -> int:
+        """Forget what the records of old sessions say; returns how many. What is still open is kept whole."""
+        last: dict[str, int] = {}
+        ours: dict[str, list[int]] = {}
+        unfinished: set[str] = {life.session_id for life in await self.in_doubt()}
+        unfinished |= {facts["session_id"] for facts in await self.waiting()}
+        begun: dict[str, str] = {}
+        for record in await self.store.read():
+            last[record.stream] = record.at
+            if record.kind in SESSION_KINDS:
+                ours.setdefault(record.stream, []).append(record.seq)
+            if record.kind == "run_started":
+                begun[record.subject] = record.stream
+            elif record.kind == "run_finished":
+                begun.pop(record.subject, None)
+        unfinished |= set(begun.values())
+        return await self.store.forget(
+            seq
+            for stream, seqs in ours.items()
+            if last[stream] < before * 1_000_000 and stream not in unfinished
+            for seq in seqs
         )
 
     async def close(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from assent.errors import ManifestError, Problem, ToolLoadError
 from assent.manifest import Manifest, parse_manifest
-from assent.tool import Tool
+from assent.tools import Tool
 
 MANIFEST_FILE = "assistant_tool.json"
 CODE_FILE = "assistant_tool.py"

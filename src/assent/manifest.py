@@ -2,7 +2,7 @@
 
 All three become one frozen `Manifest`. Reading is strict and reports every problem of a file in one pass, with its
 line.
-What does not live here: the tool's code (tool.py) and how names find tools (registry.py).
+What does not live here: the tool's code (tools.py) and how names find tools (registry.py).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+import jsonschema_rs
 import msgspec
 
 from assent import values
@@ -87,6 +88,16 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         if shared:
             result["$defs"] = shared
         return result
+
+
+def validator_for(schema: Mapping[str, Any]) -> Any:
+    """A validator for a JSON Schema that is whole in itself; a ValueError says what is wrong with one that is not."""
+    return jsonschema_rs.validator_for(dict(schema), retriever=_nothing_from_outside)
+
+
+def _nothing_from_outside(uri: str) -> Any:
+    # A description must not make whoever reads it fetch addresses or open files.
+    raise ValueError(f"{uri} lies outside of the manifest")
 
 
 def parse_manifest(text: str | bytes, file: str = "assistant_tool.json") -> Manifest:
@@ -195,6 +206,8 @@ class _Reader:
                 if name in seen:
                     self.wrong((*path, "name"), f"the parameter {name} is declared twice")
                 seen.add(name)
+            if type(parameter.get("schema")) is dict:
+                self.schema(parameter, path)
         content = value.get("contentParameter")
         if isinstance(content, str) and content not in seen:
             self.wrong(
@@ -202,6 +215,23 @@ class _Reader:
                 f"contentParameter names {content}, which is not a parameter",
                 hint=did_you_mean(content, seen),
             )
+
+    def schema(self, parameter: dict[str, Any], path: tuple[Any, ...]) -> None:
+        schema, kind = parameter["schema"], parameter.get("type")
+        try:
+            validator = validator_for(schema)
+        except ValueError as problem:
+            self.wrong((*path, "schema"), f"schema is not a JSON Schema: {str(problem).splitlines()[0]}")
+            return
+        own = schema.get("type")
+        if isinstance(own, str) and kind in TYPES and kind not in ("any", "number" if own == "integer" else own):
+            self.wrong((*path, "schema", "type"), f"type is {kind}, but its schema says {own}")
+        elif "default" in schema and (
+            not validator.is_valid(schema["default"])
+            or (kind in TYPES and kind not in ("any", values.type_name[type(schema["default"])]))
+        ):
+            found = _found(schema["default"])
+            self.wrong((*path, "schema", "default"), f"default is {found}, which does not fit the parameter")
 
     def fields(self, value: dict[str, Any], path: tuple[Any, ...], fields: Mapping[str, _Field]) -> None:
         for key, item in value.items():

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 from assent.journal import Journal
-from assent.store.address import open_store
+from assent.store.address import default_path, open_store
 
 
 def open_journal(address: str = "memory:") -> Journal:
     """The journal at an address: `memory:`, or `sqlite:///FILE`. It connects when it is first used."""
     return Journal(open_store(address))
+
+
+def open_default_journal(address: str | None = None) -> Journal:
+    """The journal at an address; without one, at ASSENT_STORE; without that, in the user's data folder."""
+    address = address or os.environ.get("ASSENT_STORE")
+    if not address:
+        address = f"sqlite:///{default_path(sys.platform, os.environ, Path.home())}"
+    return open_journal(address)

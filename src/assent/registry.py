@@ -12,7 +12,7 @@ from assent.loader import load
 from assent.manifest import Manifest, parse_schema
 from assent.signature import manifest_of
 from assent.state import State, StateOwner
-from assent.tool import Function, Tool
+from assent.tools import Function, Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,7 +9,8 @@ knows what belongs to the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -20,11 +21,13 @@ from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
 from assent.events import Printed
 from assent.journal import Life, data_of
+from assent.manifest import Manifest
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
-from assent.script import CallFailed, Limits, Machine, PlacedError, Site, parse
+from assent.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
 from assent.script.signatures import Parameter, Signature
-from assent.tool import Tool
+from assent.state import StateOwner
+from assent.tools import Tool
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
 LANGUAGE_VERSION = 1
@@ -51,6 +54,8 @@ class Past:
     def __init__(self) -> None:
         self.calls: dict[str, Life] = {}
         self.nows: list[int] = []
+        self.ended = False
+        """Whether the run came to its end before; replaying it changes nothing."""
 
 
 class DoorHost:
@@ -155,23 +160,45 @@ def check(text: str, registry: ToolRegistry | None = None, variables: Iterable[s
     return script.check(text, None if registry is None else signatures(registry, Preset()), variables)
 
 
+def plan(text: str, registry: ToolRegistry | None = None) -> list[Step]:
+    """What a script may do, before it does anything: every CALL, how often it may run, and who will be asked."""
+    return script.plan(text, None if registry is None else signatures(registry, Preset()))
+
+
+def script_prompt(registry: ToolRegistry, state: StateOwner | None = None, guidance: str | None = None) -> str:
+    """The instructions that a model needs to write scripts: the language, the tools, the state."""
+    known = None if state is None else state.format_state_for_prompt()
+    return script.script_prompt(signatures(registry, Preset()), known, guidance)
+
+
+def script_grammar(registry: ToolRegistry) -> str:
+    """A GBNF grammar that admits only scripts that parse and name only registered tools and parameters."""
+    return script.script_grammar(signatures(registry, Preset()))
+
+
 def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = True) -> dict[str, Signature]:
     """What the language is told of the tools."""
-    return {tool.name: _signature(tool, preset) for tool in registry.all(with_editor=with_editor)}
+    return {
+        tool.name: signature_of(tool.manifest, preset, "object" if tool.style == "assistant" else tool.manifest.returns)
+        for tool in registry.all(with_editor=with_editor)
+    }
 
 
-def _signature(tool: Tool, preset: Preset) -> Signature:
-    manifest = tool.manifest
+EFFECT_WORDS = {"none": "changes nothing", "reversible": "can be undone", "irreversible": "cannot be undone"}
+
+
+def signature_of(manifest: Manifest, preset: Preset, returns: str) -> Signature:
+    """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
     return Signature(
         name=manifest.id,
         description=manifest.description,
         parameters=tuple(
             Parameter(p.name, p.type, p.description, p.required, p.secret, p.schema) for p in manifest.parameters
         ),
-        returns=manifest.returns if tool.style != "assistant" else "object",
+        returns=returns,
         needs_person=isinstance(who_decides(manifest, preset), Person),
         additional=manifest.additional_parameters,
-        effect=manifest.effect,
+        effect=None if manifest.effect is None else EFFECT_WORDS[manifest.effect],
         display_name=manifest.display_name,
     )
 
@@ -196,11 +223,31 @@ async def start(
         "version": LANGUAGE_VERSION,
     }
     door.journal.note(door.session_id, "run_started", run_id, facts)
-    return await _run(door, run_id, facts, Past(), given, limits)
+    with _holding(door, run_id):
+        return await _run(door, run_id, facts, Past(), given, limits)
 
 
 async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
     """Run a script again from the top, with what the journal holds instead of what was done."""
+    with _holding(door, run_id):
+        return await _resume(door, run_id, limits)
+
+
+@contextmanager
+def _holding(door: Door, run_id: str) -> Iterator[None]:
+    """A run has one process. When that dies, the system lets go of the name, and another may go on."""
+    release = door.journal.store.hold(f"run:{run_id}")
+    if release is None:
+        raise SessionError(
+            "this run is being carried out by another program", place=run_id, hint="assent show says how it stands"
+        )
+    try:
+        yield
+    finally:
+        release()
+
+
+async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     facts: dict[str, Any] | None = None
     past = Past()
     for record in await door.journal.history(door.session_id):
@@ -210,6 +257,8 @@ async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
                 facts = data
             elif record.kind == "run_now":
                 past.nows.append(data["now"])
+            elif record.kind == "run_finished":
+                past.ended = True
         elif record.subject.partition(".")[0] == run_id:
             past.calls.setdefault(record.subject, Life(record.subject)).add(record)
     if not facts:
@@ -234,22 +283,22 @@ async def _run(
     try:
         parsed = parse(facts["text"], name=name)
     except PlacedError as problem:
-        return _ended(door, Run(run_id, "failed", [], {}, problem))
+        return _ended(door, past, Run(run_id, "failed", [], {}, problem))
     if facts["checked"]:
         known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
         found = script.check(parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
-            return _ended(door, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
+            return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
     host = DoorHost(door, run_id, name, past)
     result = await Machine(parsed, host, variables, limits).run()
     status: Status = "waiting" if host.in_doubt else result.status
-    return _ended(door, Run(run_id, status, result.output, result.variables, result.error, warnings))
+    return _ended(door, past, Run(run_id, status, result.output, result.variables, result.error, warnings))
 
 
-def _ended(door: Door, run: Run) -> Run:
-    if run.status != "waiting":
+def _ended(door: Door, past: Past, run: Run) -> Run:
+    if run.status != "waiting" and not past.ended:
         facts = {
             "status": run.status,
             "output": run.output,

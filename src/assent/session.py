@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from assent import fresh, runs
+from assent import fresh, runs, values
 from assent.approval import ApprovalRequest, Approver, Preset, UserAction
 from assent.calls import Decision, Door, Limits
 from assent.editor import ScriptEditorProvider
@@ -44,7 +44,9 @@ class Session(StateOwner):
         self.id = id or fresh.name()
         self._is_new = id is None
         self._opened = False
-        self._starting_state = state or {}
+        # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
+        self._starting_state: dict[str, Any] = values.plain(state or {})
+        self._opening = asyncio.Lock()
         self._journal = journal or Journal()
         self._state = State(self._remember_state)
         self._door = Door(
@@ -136,16 +138,21 @@ class Session(StateOwner):
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
-        self._on_loop(self._door.cancel, call_id)
+        if self._loop is None:
+            return
+        if _running_loop() is self._loop:
+            self._door.cancel(call_id)
+        else:
+            self._loop.call_soon_threadsafe(self._door.cancel, call_id)
 
     def pending(self) -> list[ApprovalRequest]:
         """The cards that wait for an answer here, oldest first."""
         return [waiting.request for waiting in self._door.pending.values()]
 
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
-        """Answer one card or several at once. Returns the calls whose card was still waiting."""
+        """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
         ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
-        return [call_id for call_id in ids if self._door.answer(call_id, action, by)]
+        return self._on_loop(lambda: [call_id for call_id in ids if self._door.answer(call_id, action, by)]) or []
 
     def events(self) -> AsyncIterator[Event]:
         """Reports, cards and outcomes as they happen."""
@@ -159,29 +166,30 @@ class Session(StateOwner):
         """Bring back what this session knew. Happens by itself at the first call."""
         if self._closed:
             raise SessionError("the session is closed", place=self.id, hint="open a new one with the same id")
-        if not self._opened:
-            self._loop = asyncio.get_running_loop()
-            records = [] if self._is_new else await self._journal.history(self.id)
-            for record in records:
-                if record.kind in _STATE_CHANGES:
-                    self._state.restore(record.kind, data_of(record))
-            self._opened = True
-            if not records:
-                for key, value in self._starting_state.items():
-                    if not self._state.has(key):
-                        self._state.set(key, value, None, "")
+        async with self._opening:  # Two first calls at once must not bring old state back over each other's changes.
+            if not self._opened:
+                self._loop = asyncio.get_running_loop()
+                records = [] if self._is_new else await self._journal.history(self.id)
+                for record in records:
+                    if record.kind in _STATE_CHANGES:
+                        self._state.restore(record.kind, data_of(record))
+                self._opened = True
+                if not records:
+                    for key, value in self._starting_state.items():
+                        if not self._state.has(key):
+                            self._state.set(key, value, None, "")
         return self
 
     async def close(self) -> None:
         """Stop listening. The journal stays open: it belongs to whoever made it."""
-        self._closed = True
+        self._closed, self._opened = True, False
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
 
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
-        self._closed = True
+        self._closed, self._opened = True, False
         if self._background is not None:
             self._background.stop()
             self._background = None
@@ -212,23 +220,24 @@ class Session(StateOwner):
     async def _hear_answers(self) -> None:
         seen = 0
         while self._door.pending:
+            # The end is looked up before the records are read: an answer that comes in between is not slept through.
+            head = await self._journal.store.head()
             for record in await self._journal.history(self.id, kind="answered", after=seen):
                 seen = record.seq
                 self._door.heard(record)
-            head = await self._journal.store.head()
-            await self._journal.store.changed(max(seen, head.seq))
+            await self._journal.store.changed(head.seq)
 
-    def _on_loop(self, function: Callable[..., Any], *args: Any) -> None:
+    def _on_loop(self, function: Callable[[], T]) -> T | None:
+        """Call a function on the session's event loop, from whichever thread; None when there is none yet."""
         if self._loop is None:
-            return
-        try:
-            here = asyncio.get_running_loop()
-        except RuntimeError:
-            here = None
-        if here is self._loop:
-            function(*args)
-        else:
-            self._loop.call_soon_threadsafe(function, *args)
+            return None
+        if _running_loop() is self._loop:
+            return function()
+
+        async def there() -> T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(there(), self._loop).result()
 
     def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._background is None:
@@ -253,9 +262,23 @@ class _Background:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end_tasks(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+    async def _end_tasks(self) -> None:
+        """Tell whatever still waits on this loop, such as an abandoned approver, that nobody will come."""
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def wait_for_answer(request: ApprovalRequest) -> UserAction:

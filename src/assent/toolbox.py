@@ -15,7 +15,7 @@ from assent.errors import ManifestError, Problem, ToolLoadError, UnknownTool, di
 from assent.loader import CODE_FILE, MANIFEST_FILE, import_tool, read_manifest, tool_folders
 from assent.manifest import Manifest
 from assent.registry import ToolRegistry
-from assent.tool import Tool
+from assent.tools import Tool
 from assent.trust import Trust, read_no_caches
 
 # Where `assent new tool` writes, and where tools are looked for when nobody says otherwise.

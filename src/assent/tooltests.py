@@ -26,7 +26,7 @@ from assent.editor.project import ProjectEditor
 from assent.errors import ArgumentsError, ManifestError, ToolLoadError
 from assent.loader import CODE_FILE, MANIFEST_FILE, Loading, import_tool, read_manifest, tool_folders
 from assent.manifest import Manifest, Parameter
-from assent.tool import Tool
+from assent.tools import Tool
 
 MANIFEST, LOADS, RESPECTS_A_DENIAL = "the manifest is in order", "the code loads", "a denial is respected"
 

@@ -291,13 +291,11 @@ def scalar_text(value: Any) -> str:
     """A string, number, boolean or null as a script prints it."""
     if type(value) is str:
         return value
+    if type(value) is int or type(value) is float:
+        return number_text(value)
     if value is None:
         return "null"
-    if value is True:
-        return "true"
-    if value is False:
-        return "false"
-    return number_text(value)
+    return "true" if value else "false"
 
 
 def equal(left: Any, right: Any, *, max_size: int = MAX_SIZE) -> bool:

@@ -3,18 +3,20 @@
 import os
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from assent.editor.folder import MAX_FILE_BYTES
 from assent.editor.project import ProjectEditor
-from assent.errors import EditError, PathRefused
+from assent.errors import Conflict, EditError, PathRefused
 from requirements import requirement
 
 # Enough to meet the race many times over; more only where one of its sides has not been met at all.
-ROUNDS = 2_000
+ROUNDS = 6_000
 MOST_ROUNDS = 30_000
 
 
@@ -183,6 +185,9 @@ async def race(swap: Callable[[], None], use: Callable[[int], Awaitable[None]]) 
             swap()
 
     thread = threading.Thread(target=keep_swapping)
+    # The threads change places as often as they can, so that the gap between two system calls is met.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     thread.start()
     succeeded = refused = 0
     try:
@@ -197,6 +202,7 @@ async def race(swap: Callable[[], None], use: Callable[[int], Awaitable[None]]) 
     finally:
         stop.set()
         thread.join()
+        sys.setswitchinterval(interval)
     # Both sides of the race were met, or it would prove nothing.
     assert succeeded
     assert refused
@@ -249,3 +255,122 @@ async def test_a_file_swapped_for_a_link_between_check_and_use_is_not_followed(
     await race(swap, use)
     assert (outside / "secret.txt").read_text() == "secret\n"
     assert sorted(os.listdir(outside)) == ["secret.txt"]
+
+
+class LastMoment:
+    """Does something once, at the last moment before a name is opened or linked: after every check, before the use.
+
+    An audit hook hears of it there. One can never be removed again, so this one only listens while it is told to.
+    """
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._action: Callable[[], object] = lambda: None
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        named = {"open": 0, "os.link": 1}.get(event)
+        if named is not None and self._name is not None and arguments[named] == self._name:
+            self._name = None
+            self._action()
+
+    def do(self, name: str, action: Callable[[], object]) -> None:
+        self._name, self._action = name, action
+
+    def done(self) -> bool:
+        return self._name is None
+
+
+LAST_MOMENT = LastMoment()
+
+
+@requirement("EDIT-3")
+async def test_a_file_that_becomes_a_link_at_the_last_moment_is_refused(
+    editor: ProjectEditor, folder: Path, outside: Path
+):
+    """The check has passed; the opening itself must refuse."""
+    (folder / "link").symlink_to(outside / "secret.txt")
+    LAST_MOMENT.do("notes.txt", lambda: os.rename(folder / "link", folder / "notes.txt"))
+    with pytest.raises(PathRefused, match="this is a symbolic link"):
+        await editor.get_file_content("notes.txt")
+    assert LAST_MOMENT.done()
+
+
+@requirement("EDIT-3")
+async def test_a_folder_that_becomes_a_link_at_the_last_moment_is_refused(
+    editor: ProjectEditor, folder: Path, outside: Path
+):
+    """Each folder on the way is opened by itself, and none through a link."""
+
+    def swap() -> None:
+        os.rename(folder / "src", folder / "kept")
+        (folder / "src").symlink_to(outside)
+
+    LAST_MOMENT.do("src", swap)
+    with pytest.raises(PathRefused, match="src: this is a symbolic link"):
+        await editor.write_to_file("src/new.py", "x")
+    assert LAST_MOMENT.done()
+    assert sorted(os.listdir(outside)) == ["secret.txt"]
+
+
+@requirement("EDIT-3")
+async def test_a_file_that_becomes_a_pipe_at_the_last_moment_is_neither_read_nor_waited_for(
+    editor: ProjectEditor, folder: Path
+):
+    """Opening a pipe waits for a writer. If it does so here, a timer becomes one after a while, and tells."""
+    os.mkfifo(folder / "pipe")
+    waited: list[bool] = []
+
+    def rescue() -> None:
+        os.close(os.open(folder / "notes.txt", os.O_WRONLY | os.O_NONBLOCK))
+        waited.append(True)
+
+    timer = threading.Timer(5, rescue)
+    timer.start()
+    LAST_MOMENT.do("notes.txt", lambda: os.rename(folder / "pipe", folder / "notes.txt"))
+    try:
+        with pytest.raises(PathRefused, match="this is a pipe"):
+            await editor.get_file_content("notes.txt")
+    finally:
+        timer.cancel()
+    assert LAST_MOMENT.done()
+    assert waited == []
+
+
+async def test_a_file_that_grows_at_the_last_moment_is_not_read_beyond_the_limit(editor: ProjectEditor, folder: Path):
+    """The size that was looked at first is not the size that is there."""
+    LAST_MOMENT.do("notes.txt", lambda: os.truncate(folder / "notes.txt", MAX_FILE_BYTES + 10))
+    with pytest.raises(EditError, match="the editor takes at most"):
+        await editor.get_file_content("notes.txt")
+    assert LAST_MOMENT.done()
+
+
+@requirement("EDIT-4")
+async def test_a_file_written_by_somebody_else_during_a_write_is_a_conflict(editor: ProjectEditor, folder: Path):
+    """The last look comes after the new content is on the disk. Here the other one is as late as can be."""
+    opened = []
+
+    def other() -> None:
+        opened.append(True)
+        if len(opened) == 1:
+            # The first opening is the read before the write; the second is the last look.
+            LAST_MOMENT.do("notes.txt", other)
+        else:
+            (folder / "notes.txt").write_text("somebody else's\n")
+
+    LAST_MOMENT.do("notes.txt", other)
+    with pytest.raises(Conflict, match="the file changed in the meantime"):
+        await editor.update_file_content("notes.txt", "mine\n")
+    assert (folder / "notes.txt").read_text() == "somebody else's\n"
+    assert sorted(os.listdir(folder)) == ["notes.txt", "src"]
+
+
+@requirement("EDIT-4")
+async def test_a_name_taken_by_somebody_else_during_a_write_is_not_overwritten(editor: ProjectEditor, folder: Path):
+    """A new file is put in place by a hard link, which replaces nothing."""
+
+    LAST_MOMENT.do("new.txt", lambda: (folder / "new.txt").write_text("somebody else's\n"))
+    with pytest.raises(Conflict, match="there is something of that name already"):
+        await editor.write_to_file("new.txt", "mine\n")
+    assert (folder / "new.txt").read_text() == "somebody else's\n"
+    assert sorted(os.listdir(folder)) == ["new.txt", "notes.txt", "src"]

@@ -10,16 +10,17 @@ from assent.editor import LintError
 from assent.editor.lint import (
     MAX_FINDINGS,
     Linter,
-    Sources,
     command_linter,
     default_linters,
     fixed_python,
-    lint_python,
+    script_linter,
     text_linter,
 )
 from assent.editor.project import ProjectEditor
 from assent.editor.recording import RecordingEditor
 from assent.errors import EditError
+from assent.guard import Guard
+from assent.script.signatures import Signature
 from requirements import requirement
 
 
@@ -27,6 +28,7 @@ def lines(found: list[LintError]) -> list[int]:
     return [one["line"] for one in found]
 
 
+@requirement("EDIT-6")
 def test_python_is_linted_by_ruff(editor: ProjectEditor, folder: Path):
     """Its own rules and words, with the line."""
     (folder / "ruff.toml").write_text('lint.select = ["F"]\n')
@@ -48,6 +50,15 @@ def test_the_projects_own_settings_choose_the_rules(editor: ProjectEditor, folde
     assert lines(editor.get_lint_errors()["src/main.py"]) == [3]
 
 
+def test_a_request_function_may_lint_though_it_may_start_no_process(editor: ProjectEditor, folder: Path):
+    """The linter is ours and only reads; the guard is for what the tool starts itself."""
+    (folder / "src/main.py").write_text("undefined\n")
+    guard = Guard("the request function")
+    with guard.watching():
+        assert list(RecordingEditor(editor).get_lint_errors()) == ["src/main.py"]
+    assert guard.violations == []
+
+
 @requirement("EDIT-5")
 def test_lint_changes_nothing_whatever_the_project_is_set_to(
     editor: ProjectEditor, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -66,10 +77,11 @@ def test_broken_settings_are_a_finding_and_no_silence(editor: ProjectEditor, fol
     """No findings would read as a clean project."""
     (folder / "ruff.toml").write_text('required-version = "==0.0.1"\n')
     found = editor.get_lint_errors()
-    assert found["src/main.py"][0]["message"].startswith("ruff could not check 1 files: ")
+    assert found["src/main.py"][0]["message"].startswith("ruff could not check the 1 Python files of the project: ")
     assert "0.0.1" in found["src/main.py"][0]["message"]
 
 
+@requirement("EDIT-6")
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
@@ -106,18 +118,37 @@ def test_ignored_files_are_not_linted(editor: ProjectEditor, folder: Path):
     assert editor.get_lint_errors() == {}
 
 
+@requirement("EDIT-6")
+def test_scripts_are_linted_by_our_own_checker(editor: ProjectEditor, folder: Path):
+    """What the checker would say before a run, the editor says while the script is written."""
+    (folder / "a.nuwa").write_text("LET a = 1\nLET b = a + c\nCALL nothing {}\n")
+    (folder / "b.nuwa").write_text("LET a =\n")
+    found = editor.get_lint_errors()
+    assert lines(found["a.nuwa"]) == [2]
+    assert found["a.nuwa"][0]["message"].startswith("UndefinedVariable ")
+    assert found["b.nuwa"][0]["message"].startswith("ParseError ")
+
+
+@requirement("EDIT-6")
+def test_who_knows_the_tools_can_have_their_calls_checked(folder: Path):
+    """A session hands its own signatures to the table; a project alone does not know which tools there will be."""
+    (folder / "a.nuwa").write_text("CALL raed {}\n")
+    table = {**default_linters(), ".nuwa": script_linter({"read": Signature("read")})}
+    found = ProjectEditor(folder, linters=table).get_lint_errors()
+    assert found == {"a.nuwa": [{"line": 1, "message": "ToolNotFound unknown tool raed (did you mean read?)"}]}
+
+
 def test_any_function_of_a_text_can_be_a_linter(folder: Path):
-    """This is how the checker of our own scripts takes its place in the table."""
+    """The table is open: an ending and a function."""
     seen: list[str] = []
 
     def check(text: str) -> list[LintError]:
         seen.append(text)
-        return [LintError(line=2, message="no such tool")]
+        return [LintError(line=2, message="too short")]
 
-    (folder / "a.nuwa").write_text("LET a = 1\nCALL nothing {}\n")
-    editor = ProjectEditor(folder, linters={**default_linters(), ".nuwa": text_linter(check)})
-    assert editor.get_lint_errors() == {"a.nuwa": [{"line": 2, "message": "no such tool"}]}
-    assert seen == ["LET a = 1\nCALL nothing {}\n"]
+    editor = ProjectEditor(folder, linters={**default_linters(), ".txt": text_linter(check)})
+    assert editor.get_lint_errors() == {"notes.txt": [{"line": 2, "message": "too short"}]}
+    assert seen == ["one\ntwo\n"]
 
 
 SHOUT = "import sys; print(f'{sys.argv[1]}:3:1: too quiet'); print(f'{sys.argv[1]}:1: too loud'); sys.exit(1)"
@@ -128,6 +159,7 @@ def with_command(folder: Path, *words: str) -> dict[str, list[LintError]]:
     return ProjectEditor(folder, linters=table).get_lint_errors()
 
 
+@requirement("EDIT-6")
 def test_other_linters_are_commands(folder: Path):
     """The usual form of a finding, path:line:column: message, is what most of them can print."""
     (folder / "shout.py").write_text(SHOUT)
@@ -183,13 +215,21 @@ def test_findings_are_bounded_and_say_so(editor: ProjectEditor, folder: Path):
     assert found["src/main.py"][-1]["message"].startswith("and ")
 
 
-def test_many_files_go_to_ruff_in_several_processes(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    """The arguments of one process are limited."""
-    monkeypatch.setattr("assent.editor.lint.FILES_PER_PROCESS", 2)
-    for number in range(5):
-        (folder / f"{number}.py").write_text("undefined\n")
-    found = lint_python(Sources(folder, [f"{number}.py" for number in range(5)], lambda path: None))
-    assert sorted(found) == [f"{number}.py" for number in range(5)]
+def test_a_project_is_linted_wherever_it_stands(tmp_path: Path):
+    """Ruff passes over folders of these names when it meets them; the project itself may well stand in one."""
+    project = tmp_path / "build" / "venv" / "node_modules" / "project"
+    (project / "venv").mkdir(parents=True)
+    (project / "a.py").write_text("undefined\n")
+    (project / "venv" / "b.py").write_text("undefined\n")
+    assert list(ProjectEditor(project).get_lint_errors()) == ["a.py"]
+
+
+def test_only_files_of_the_project_are_reported(editor: ProjectEditor, folder: Path, outside: Path):
+    """A link leads out, and ruff has no reason to know."""
+    (outside / "b.py").write_text("undefined\n")
+    (folder / "link.py").symlink_to(outside / "b.py")
+    (folder / "linked").symlink_to(outside)
+    assert editor.get_lint_errors() == {}
 
 
 def test_fixes_are_a_text_and_not_a_write(folder: Path):

@@ -1,5 +1,6 @@
 """The editor over real files: what it reads, what it writes, and what it keeps."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -70,6 +71,35 @@ async def test_a_write_keeps_the_mode(editor: ProjectEditor, folder: Path, mode:
     (folder / "notes.txt").chmod(mode)
     assert await editor.update_file_content("notes.txt", "new\n")
     assert stat.S_IMODE((folder / "notes.txt").stat().st_mode) == mode
+
+
+@requirement("EDIT-4")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_a_write_keeps_the_owner(editor: ProjectEditor, folder: Path):
+    """An administrator who edits somebody's file does not take it from them."""
+    os.chown(folder / "notes.txt", 12345, 12345)
+    (folder / "notes.txt").chmod(0o4755)
+    assert await editor.update_file_content("notes.txt", "new\n")
+    status = (folder / "notes.txt").stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 12345, 0o4755)
+
+
+@requirement("EDIT-4")
+async def test_where_there_are_no_hard_links_a_new_file_is_still_not_put_over_an_old_one(
+    editor: ProjectEditor, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Memory sticks and some network drives have none: the system then says that it may not be done."""
+
+    def no_links(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert await editor.write_to_file("new.txt", "x")
+    assert await editor.rename_file("new.txt", "moved.txt")
+    assert (folder / "moved.txt").read_text() == "x"
+    with pytest.raises(Conflict, match="there is something of that name already"):
+        await editor.rename_file("moved.txt", "notes.txt")
+    assert sorted(os.listdir(folder)) == ["moved.txt", "notes.txt", "src"]
 
 
 @requirement("EDIT-4")

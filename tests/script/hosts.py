@@ -15,7 +15,7 @@ def add(a: Any, b: Any) -> Any:
     for number in (a, b):
         if type(number) not in (int, float):
             raise CallFailed("ToolArgument", "add takes two numbers")
-    return a + b
+    return float(a) + float(b)
 
 
 def fail() -> Any:

@@ -5,7 +5,6 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from conftest import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from assent.scripted import Gate
 from assent.server.conversations import Line, Said
 from assent.server.prompt import NO_RESULT, window
 from assent.store.memory import MemoryStore
+from conftest import House
 from requirements import requirement
 
 LISBON = """{

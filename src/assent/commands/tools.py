@@ -15,23 +15,33 @@ import msgspec
 from assent import values
 from assent.approval import Preset
 from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE
+from assent.commands.options import (
+    ask_trust,
+    json_option,
+    plain_option,
+    print_json,
+    store_option,
+    tools_option,
+    wait_option,
+)
 from assent.display import glyph, visible
 from assent.editor.project import ProjectEditor
 from assent.errors import AssentError, NotJSON, ToolLoadError
 from assent.loader import tool_folders
 from assent.manifest import EFFECTS, Effect, Manifest
+from assent.opening import open_default_journal
 from assent.outcome import Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
-from assent.session import Session
-from assent.terminal.approver import somebody_is_there, terminal_approver
+from assent.session import Session, wait_for_answer
+from assent.terminal.approver import terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
-from assent.terminal.keys import forget_typed
-from assent.tool import Tool
-from assent.toolbox import HERE, Answer, Found, agree, find_tools
+from assent.terminal.screen import somebody_is_there
+from assent.toolbox import HERE, agree, find_tools
+from assent.tools import Tool
 from assent.tooltests import Result, check_tool
-from assent.trust import Trust, code_files
+from assent.trust import Trust
 
 EXIT_CODES: dict[Kind, int] = {
     "succeeded": DONE,
@@ -49,16 +59,6 @@ EXIT_CODES: dict[Kind, int] = {
     "cancelled": INTERRUPTED,
 }
 
-tools_option = click.option(
-    "--tools",
-    "folders",
-    multiple=True,
-    metavar="DIR",
-    help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
-)
-plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
-
 
 @click.command()
 @click.argument("tool")
@@ -67,6 +67,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 @tools_option
 @click.option("--project", metavar="DIR", help="A project folder, for tools that work in an editor.")
 @click.option("--auto-approve", is_flag=True, help="Approve without asking, if the tool allows that too.")
+@wait_option
+@store_option
 @plain_option
 @json_option
 def call(
@@ -76,6 +78,8 @@ def call(
     folders: tuple[str, ...],
     project: str | None,
     auto_approve: bool,
+    wait: bool,
+    store: str | None,
     plain: bool,
     as_json: bool,
 ) -> int:
@@ -89,24 +93,29 @@ def call(
     Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
     registry = ToolRegistry()
     approver = terminal_approver(plain=plain)
-    toolbox.load(registry, only=[found], ask=_ask_trust if approver else None)
+    toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
 
     async def converse() -> Outcome:
+        journal = open_default_journal(store)
         session = Session(
             registry,
-            approver=approver,
+            approver=wait_for_answer if wait else approver,
+            journal=journal,
             preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
             editor=None if project is None else ProjectEditor(project),
         )
-        async with session:
-            work = session.call(tool, arguments, origin="the command line")
-            return await attend(session, work, approver=approver, plain=plain)
+        try:
+            async with session:
+                work = session.call(tool, arguments, origin="the command line")
+                return await attend(session, work, approver=None if wait else approver, plain=plain)
+        finally:
+            await journal.close()
 
     outcome = asyncio.run(converse())
     if as_json:
-        _print_json(msgspec.to_builtins(outcome) | {"success": outcome.success})
+        print_json(msgspec.to_builtins(outcome) | {"success": outcome.success})
     else:
-        _print_outcome(outcome)
+        print_outcome(outcome)
     return EXIT_CODES[outcome.kind]
 
 
@@ -117,7 +126,7 @@ def tools(folders: tuple[str, ...], as_json: bool) -> int:
     """List the tools at hand. Reads their manifests and runs nothing."""
     toolbox = find_tools(folders)
     if as_json:
-        _print_json([{"folder": str(t.folder)} | json.loads(t.manifest.canonical()) for t in toolbox.tools])
+        print_json([{"folder": str(t.folder)} | json.loads(t.manifest.canonical()) for t in toolbox.tools])
     else:
         for found in toolbox.tools:
             for line in _listed(found.manifest):
@@ -194,13 +203,13 @@ def test(folder: str | None, as_json: bool) -> int:
     DIR is a tool folder or a folder of them; without it, tools/ in the current folder.
     """
     toolbox = find_tools([folder] if folder else [])
-    ask = _ask_trust if somebody_is_there() else None
+    ask = ask_trust if somebody_is_there() else None
     for found in toolbox.tools:
         agree(found, ask, by_naming="assent test")
     results = [result for place in tool_folders(Path(folder or HERE)) for result in check_tool(place)]
     failed = sum(not result.passed for result in results)
     if as_json:
-        _print_json([msgspec.to_builtins(result) for result in results])
+        print_json([msgspec.to_builtins(result) for result in results])
     else:
         _print_results(results)
         click.echo(f"{len(results) - failed} passed, {failed} failed" if results else "There are no tools to test.")
@@ -225,7 +234,7 @@ def _json_object(text: str | None) -> dict[str, Any]:
     return value
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: Outcome) -> None:
     """The result on stdout; what kept it from happening on stderr."""
     told = outcome.kind in ("succeeded", "cancelled")
     message = outcome.message
@@ -234,10 +243,6 @@ def _print_outcome(outcome: Outcome) -> None:
     click.echo(message, err=not told)
     if outcome.kind == "no_approver":
         click.echo("hint: run it in a terminal; --auto-approve is enough for tools that allow it", err=True)
-
-
-def _print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _print_results(results: Iterable[Result]) -> None:
@@ -272,30 +277,6 @@ def _listed(manifest: Manifest) -> list[str]:
         f"    Arguments: {parameters}" if parameters else "    No arguments",
         f"    {asks}; {effect}{editor}",
     ]
-
-
-def _ask_trust(found: Found, changed: bool) -> Answer:
-    """Ask whether code that was found here may run. Only a whole word agrees."""
-    if changed:
-        click.echo(f"The code in {found.folder} has changed since you agreed to run it.", err=True)
-    else:
-        click.echo(f"The code in {found.folder} was found here. You have not agreed to run it yet.", err=True)
-    for file in code_files(found.folder):
-        click.echo(f"  {file}", err=True)
-    click.echo(
-        "It would run with all the rights of your account. Type yes to run this code, always to trust this", err=True
-    )
-    click.echo("folder also when its code changes, or no, and press Enter.", err=True)
-    forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
-    while True:
-        answer = click.prompt("Run it", err=True, type=str, prompt_suffix="? ").strip().casefold()
-        if answer == "yes":
-            return "yes"
-        if answer == "always":
-            return "always"
-        if answer == "no":
-            return "no"
-        click.echo("Please type yes, always or no.", err=True)
 
 
 def _ask_plan(name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool) -> Plan:

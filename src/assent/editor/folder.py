@@ -258,7 +258,8 @@ def _read(folder: int, name: str, path: str) -> bytes | None:
     with open(descriptor, "rb", buffering=0) as file:
         _refuse_all_but_files(os.fstat(descriptor), path)
         data = bytearray()
-        while len(data) <= MAX_FILE_BYTES and (piece := file.read(MAX_FILE_BYTES + 1 - len(data))):
+        # The file may be growing. One byte too many is enough to know.
+        while piece := file.read(MAX_FILE_BYTES + 1 - len(data)):
             data += piece
     if len(data) > MAX_FILE_BYTES:
         raise _too_large(path, len(data))

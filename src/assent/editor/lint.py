@@ -1,8 +1,8 @@
-"""Real lint: ruff for Python, the languages' own parsers for JSON and TOML, and whatever else is configured.
+"""Real lint: ruff for Python, our checker for NuwaScript, the parsers of JSON and TOML, and what else is configured.
 
-A linter is a function from sources to findings, and a table says which file endings it is for. The checker of our own
-scripts and a project's own commands are entries of that table like the others. A linter that is missing, fails or takes
-too long is a finding, never a silence.
+A linter is a function from sources to findings, and a table says which file endings it is for. A project's own commands
+are entries of that table like the others. A linter that is missing, fails or takes too long is a finding, never a
+silence.
 
 Linters only look. Ruff is told so in every way it can be configured otherwise: the project's settings choose the rules,
 but may neither fix files nor leave a cache behind.
@@ -26,13 +26,13 @@ from ruff import find_ruff_bin
 from assent.editor import LintError
 from assent.editor.encoding import decode
 from assent.errors import EditError
+from assent.script.checker import check
+from assent.script.signatures import Signatures
 
 # A linter that needs longer is stuck, and somebody is waiting for the card.
 LINT_TIMEOUT_SECONDS = 30
 # What a person or a model can still make use of.
 MAX_FINDINGS = 2_000
-# Well below the space every system gives to the arguments of a process.
-FILES_PER_PROCESS = 500
 
 Findings = dict[str, list[LintError]]
 
@@ -55,6 +55,7 @@ def default_linters() -> dict[str, Linter]:
         ".pyi": lint_python,
         ".json": lint_json,
         ".toml": lint_toml,
+        ".nuwa": script_linter(),
     }
 
 
@@ -89,6 +90,17 @@ def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
         return findings
 
     return linter
+
+
+def script_linter(signatures: Signatures | None = None) -> Linter:
+    """A linter for NuwaScript. Without signatures it says nothing about tools."""
+
+    def check_script(text: str) -> Iterable[LintError]:
+        for finding in check(text, signatures):
+            hint = f" ({finding.hint})" if finding.hint else ""
+            yield LintError(line=finding.line, message=f"{type(finding).__name__} {finding.fact}{hint}")
+
+    return text_linter(check_script)
 
 
 def command_linter(command: str) -> Linter:
@@ -136,25 +148,25 @@ _LOOK_ONLY = ["--no-fix", "--no-unsafe-fixes", "--no-cache", "--quiet"]
 
 
 def lint_python(sources: Sources) -> Findings:
-    """What ruff finds, with the rules that the project's own settings choose."""
-    findings: Findings = {}
-    for start in range(0, len(sources.files), FILES_PER_PROCESS):
-        files = sources.files[start : start + FILES_PER_PROCESS]
-        options = [*_LOOK_ONLY, "--exit-zero", "--force-exclude", "--output-format=json"]
-        done = _run([find_ruff_bin(), "check", *options, "--", *files], cwd=sources.root)
-        if isinstance(done, str) or done.returncode:
-            reason = done if isinstance(done, str) else done.stderr.strip().replace("\n", "; ")
-            findings.setdefault(files[0], []).append(
-                LintError(line=1, message=f"ruff could not check {len(files)} files: {reason}")
-            )
-            continue
-        for one in _diagnostics.decode(done.stdout or "[]"):
+    """What ruff finds when it is run in the project, with the rules and the exceptions that its own settings choose.
+
+    Ruff looks for the files itself. Given their names it would skip those below a folder called `build` or `venv`, even
+    if that folder is where the whole project stands; and it would be silent about it.
+    What it says about anything else than the project's own files, such as what a link leads to, is dropped.
+    """
+    options = [*_LOOK_ONLY, "--exit-zero", "--output-format=json"]
+    done = _run([find_ruff_bin(), "check", *options, "."], cwd=sources.root)
+    if isinstance(done, str) or done.returncode:
+        reason = done if isinstance(done, str) else done.stderr.strip().replace("\n", "; ")
+        said = f"ruff could not check the {len(sources.files)} Python files of the project: {reason}"
+        return {sources.files[0]: [LintError(line=1, message=said)]}
+    findings: Findings = {path: [] for path in sources.files}
+    for one in _diagnostics.decode(done.stdout or "[]"):
+        path = os.path.relpath(one.filename, sources.root)
+        if path in findings:
             message = f"{one.code} {one.message}" if one.code else one.message
-            path = os.path.relpath(one.filename, sources.root)
-            findings.setdefault(path, []).append(
-                LintError(line=one.location.row if one.location else 1, message=message)
-            )
-    return findings
+            findings[path].append(LintError(line=one.location.row if one.location else 1, message=message))
+    return {path: found for path, found in findings.items() if found}
 
 
 def fixed_python(root: Path, path: str, text: str) -> str:

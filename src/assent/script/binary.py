@@ -18,6 +18,8 @@ from assent.values import MAX_SAFE_INTEGER
 
 Closure = Callable[[Frame], Any]
 Make = Callable[[Any, Any, int], Closure]
+Operand = tuple[str, Any]
+"""("slot", the place of a variable that certainly has a value), ("constant", a value), or ("closure", a closure)."""
 
 # Sums of two numbers below the first, and products of two below the second, are exact and below 2^53.
 _SMALL_SUM = 2**52
@@ -146,18 +148,23 @@ def _fill(template: str, gaps: dict[str, Any]) -> Make:
 _MADE = _templates()
 
 
-def binary(
-    operator: str, left: Closure, left_slot: int | None, right: Closure, right_slot: int | None, constant: Any, at: int
-) -> Closure:
-    """A closure for `left operator right`. A slot is the place of a variable that certainly has a value."""
-    a = ("closure", left) if left_slot is None else ("slot", left_slot)
-    if _fits_constant(operator, constant):
-        return _MADE[operator, a[0], "constant"](a[1], constant, at)
-    b = ("closure", right) if right_slot is None else ("slot", right_slot)
-    return _MADE[operator, a[0], b[0]](a[1], b[1], at)
+def binary(operator: str, left: Operand, right: Operand, at: int) -> Closure:
+    """A closure for `left operator right`."""
+    left_kind, a = left
+    right_kind, b = right
+    if left_kind == "constant":
+        left_kind, a = "closure", _giving(a)
+    if right_kind == "constant" and not _fits(operator, b):
+        right_kind, b = "closure", _giving(b)
+    return _MADE[operator, left_kind, right_kind](a, b, at)
 
 
-def _fits_constant(operator: str, constant: Any) -> bool:
+def _giving(constant: Any) -> Closure:
+    return lambda f: constant
+
+
+def _fits(operator: str, constant: Any) -> bool:
+    """Whether a constant needs no further questions beside this operator."""
     if type(constant) is int:
         return -_SMALL_FACTOR < constant < _SMALL_FACTOR and (constant > 0 or operator not in ("/", "%"))
     if type(constant) is float:

@@ -128,7 +128,7 @@ def _round(run: Run, arguments: list[Any], at: int) -> int | float:
     value = _number("ROUND", arguments[0], at)
     digits = _whole("ROUND", arguments[1], at) if len(arguments) == 2 else 0
     if not 0 <= digits <= MAX_ROUND_DIGITS:
-        raise NumberRange(f"ROUND takes 0 to {MAX_ROUND_DIGITS} digits, not {digits}", at)
+        raise NumberRange(f"ROUND takes 0 to {MAX_ROUND_DIGITS} digits", at)
     if type(value) is int or abs(value) >= MAX_SAFE_INTEGER:
         return value
     # What is rounded is the number as it prints, so that 2.675 becomes 2.68 as a person expects.
@@ -222,6 +222,8 @@ def _whole(function: str, value: Any, at: int) -> int:
     number = _number(function, value, at)
     if number != number // 1:
         raise TypeMismatch(f"{function} takes whole numbers, not {number}", at)
+    if abs(number) > MAX_SAFE_INTEGER:
+        raise NumberRange(f"{function} takes numbers up to 2^53", at)
     return int(number)
 
 

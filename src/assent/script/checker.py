@@ -55,6 +55,7 @@ from assent.script.nodes import (
     Unary,
     children,
     inside,
+    is_flat_call,
 )
 from assent.script.operators import near_key, nearest, operand_hint
 from assent.script.parser import parse
@@ -95,7 +96,8 @@ def check(
     # Errors first when there are too many, so that no number of warnings hides one.
     found = sorted(checker.found, key=lambda finding: finding.severity)[:MAX_FINDINGS]
     found.sort(key=lambda finding: finding.at)
-    locate_all(found, script.source, script.name, "check")
+    if found:
+        locate_all(found, script.source, script.name, "check")
     return found
 
 
@@ -145,35 +147,21 @@ class _Checker:
         """Whether the statements being read look like a sentence instead of a script."""
         for name in variables:
             self.define(name, ANY, 0)
-        self._looks: dict[type, Callable[[Any], Kind]] = {
-            Literal: self._literal,
-            Name: self._name,
-            ListOf: self._list,
-            ObjectOf: self._object,
-            Unary: self._unary,
-            Chain: self._chain,
-            Access: self._access,
-            Function: self._function,
-            Call: self._call,
-            Calc: self._calc,
-        }
 
     # Statements.
 
     def block(self, statements: tuple[Statement, ...]) -> Work:
         for number, statement in enumerate(statements):
-            if isinstance(statement, If):
-                yield self.choice(statement)
-            elif isinstance(statement, For):
-                yield self.loop(statement)
-            elif isinstance(statement, Do):
+            if type(statement) is Let:
+                self.define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
+            elif type(statement) is Do:
                 self.statement(statement, statements, number)
-            else:
-                kind = self.kind(statement.value, statement.suspends)
-                if isinstance(statement, Let):
-                    self.define(statement.name, kind, statement.at)
-                else:
-                    self.assign(statement, kind)
+            elif type(statement) is If:
+                yield self.choice(statement)
+            elif type(statement) is For:
+                yield self.loop(statement)
+            elif type(statement) is Set:
+                self.assign(statement, self.kind(statement.value, statement.suspends))
 
     def statement(self, node: Do, statements: tuple[Statement, ...], number: int) -> None:
         """An expression as a statement. Two bare words in a row are a sentence, and get one finding together."""
@@ -318,20 +306,20 @@ class _Checker:
 
     def kind(self, node: Expression, suspends: bool) -> Kind:
         """The kind of an expression of a statement."""
-        if suspends:
+        if suspends and not is_flat_call(node):
             self.warn_of_skipped_calls(node)
         if self.deep:
             # Children first, so that no look goes deeper than one level.
             self.kinds.clear()
             for part in reversed(list(inside(node))):
-                self.kinds[id(part)] = self._looks[type(part)](part)
+                self.kinds[id(part)] = _LOOKS[type(part)](self, part)
             return self.kinds[id(node)]
-        return self._looks[type(node)](node)
+        return _LOOKS[type(node)](self, node)
 
     def look(self, node: Expression) -> Kind:
         if self.deep:
             return self.kinds[id(node)]
-        return self._looks[type(node)](node)
+        return _LOOKS[type(node)](self, node)
 
     def warn_of_skipped_calls(self, node: Expression) -> None:
         """Find CALLs in the later operands of AND and OR."""
@@ -450,7 +438,7 @@ class _Checker:
         builtin = BUILTINS[node.name]
         for number, kind in enumerate(kinds):
             takes = builtin.takes[min(number, len(builtin.takes) - 1)]
-            if takes != "*" and kind != ANY and _plain(kind) not in takes.split("|"):
+            if kind != ANY and takes != "*" and _plain(kind) not in takes.split("|"):
                 wanted = " or ".join(_article(one) for one in takes.split("|"))
                 self.report(
                     TypeMismatch(f"{node.name} takes {wanted}, not {_article(kind)}", node.arguments[number].at)
@@ -518,6 +506,20 @@ class _Checker:
             if parameter.required and parameter.name not in kinds:
                 message = f"{node.tool} needs the argument {parameter.name}"
                 self.report(ToolArgument(message, node.at, hint=_takes(signature)))
+
+
+_LOOKS: dict[type, Callable[[_Checker, Any], Kind]] = {
+    Literal: _Checker._literal,
+    Name: _Checker._name,
+    ListOf: _Checker._list,
+    ObjectOf: _Checker._object,
+    Unary: _Checker._unary,
+    Chain: _Checker._chain,
+    Access: _Checker._access,
+    Function: _Checker._function,
+    Call: _Checker._call,
+    Calc: _Checker._calc,
+}
 
 
 def _hides(name: str, at: int) -> ScriptWarning:

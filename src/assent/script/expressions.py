@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assent.script.binary import binary
+from assent.script.binary import Operand, binary
 from assent.script.builtins import BUILTINS, PLACEHOLDER, Builtin, missing_key
 from assent.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
 from assent.script.nodes import (
@@ -53,21 +53,10 @@ class Expressions:
         self.words = 0
         self.elastic = False
         """Whether something was compiled whose cost depends on the values it meets."""
-        self._makers: dict[type, Callable[[Any], Closure]] = {
-            Literal: self._literal,
-            Name: self._name,
-            ListOf: self._list,
-            ObjectOf: self._object,
-            Unary: self._unary,
-            Chain: self._chain,
-            Access: self._access,
-            Function: self._function,
-            Calc: self._calc,
-        }
 
     def closure(self, node: Expression) -> Closure:
         self.cost += 1
-        return self._makers[type(node)](node)
+        return _MAKERS[type(node)](self, node)
 
     def closures(self, nodes: Sequence[Expression]) -> list[Closure]:
         return [self.closure(node) for node in nodes]
@@ -130,19 +119,29 @@ class Expressions:
         self.elastic = self.elastic or operators[0] in ("==", "!=")
         if len(operators) > MAX_NESTED_CHAIN:
             return self._long_chain(node)
-        left = self.closure(node.operands[0])
-        left_slot = self.sure_slot(node.operands[0])
-        for operator, operand, at in zip(operators, node.operands[1:], node.operator_ats, strict=True):
-            constant = operand.value if type(operand) is Literal else None
-            left = binary(operator, left, left_slot, self.closure(operand), self.sure_slot(operand), constant, at)
-            left_slot = None
-        return left
+        left, *rest = map(self._operand, node.operands)
+        chain = binary(operators[0], left, rest[0], node.operator_ats[0])
+        for operator, operand, at in zip(operators[1:], rest[1:], node.operator_ats[1:], strict=True):
+            chain = binary(operator, ("closure", chain), operand, at)
+        return chain
+
+    def _operand(self, node: Expression) -> Operand:
+        """What a binary operator takes: the place of a sure variable, a constant, or a closure."""
+        if type(node) is Name:
+            slot = self.sure_slot(node)
+            if slot is not None:
+                self.cost += 1
+                return "slot", slot
+        elif type(node) is Literal:
+            self.cost += 1
+            return "constant", node.value
+        return "closure", self.closure(node)
 
     def _long_chain(self, node: Chain) -> Closure:
         first, *rest = self.closures(node.operands)
         # Each link works on a frame of its own: the run, the value so far, the next operand.
         links = [
-            (operand, binary(operator, first, 1, operand, 2, None, at))
+            (operand, binary(operator, ("slot", 1), ("slot", 2), at))
             for operator, operand, at in zip(node.operators, rest, node.operator_ats, strict=True)
         ]
 
@@ -191,10 +190,10 @@ class Expressions:
 
     def _access(self, node: Access) -> Closure:
         steps = node.steps
-        first = steps[0]
-        slot = self.sure_slot(node.target)
         if len(steps) > MAX_NESTED_CHAIN:
             return self._long_access(node)
+        first = steps[0]
+        slot = self.sure_slot(node.target)
         if slot is not None and type(first) is Member:
             self.cost += 2
             reach = _member_of_slot(slot, first.name, first.at)
@@ -211,9 +210,10 @@ class Expressions:
             self.cost += 1
             return _member_of(reach, step.name, at)
         assert type(step) is Index
-        index = self.closure(step.index)
         if type(step.index) is Literal and type(step.index.value) is int:
+            self.cost += 1
             return _element_at(reach, step.index.value, at)
+        index = self.closure(step.index)
         return lambda f: element(reach(f), index(f), at)
 
     def _long_access(self, node: Access) -> Closure:
@@ -275,20 +275,24 @@ class Expressions:
             elif missing is None:
                 missing = missing_key(match[1], node.keys, at)
         pieces.append(template[end:])
+        # A few long strings may be joined before they are weighed; many may not.
+        few = len(gaps) <= MAX_NESTED_CHAIN
 
         def fill(f: Frame) -> str:
             found = [value(f) for value in values]
             if missing is not None:
                 raise missing
             run: Run = f[RUN]
-            show = run.show
             filled = pieces.copy()
             for gap, number in gaps:
                 value = found[number]
-                filled[gap] = value if type(value) is str else str(value) if type(value) is int else show(value, at)
-            text = "".join(filled)
-            run.string(len(text), at)
-            return text
+                filled[gap] = value if type(value) is str else run.show(value, at)
+            if few:
+                text = "".join(filled)
+                run.string(len(text), at)
+                return text
+            run.string(sum(map(len, filled)), at)
+            return "".join(filled)
 
         return fill
 
@@ -297,6 +301,20 @@ class Expressions:
         values = self.closures(node.variables.values)
         evaluate = calc(node)
         return lambda f: evaluate(f, [value(f) for value in values])
+
+
+# On the class and not on its objects: a table of bound methods would make every one of them a cycle to collect.
+_MAKERS: dict[type, Callable[[Expressions, Any], Closure]] = {
+    Literal: Expressions._literal,
+    Name: Expressions._name,
+    ListOf: Expressions._list,
+    ObjectOf: Expressions._object,
+    Unary: Expressions._unary,
+    Chain: Expressions._chain,
+    Access: Expressions._access,
+    Function: Expressions._function,
+    Calc: Expressions._calc,
+}
 
 
 def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:

@@ -94,8 +94,6 @@ def read_string(token: str) -> str:
 
 def read_number(token: str) -> int | float:
     """The double that a literal stands for. Whole numbers that a double holds exactly are integers here."""
-    if len(token) < 16 and "." not in token:
-        return int(token)
     value = float(token)
     if value <= MAX_SAFE_INTEGER and value.is_integer():
         return int(value)

@@ -211,3 +211,8 @@ def inside(node: Expression) -> Iterator[Expression]:
         current = waiting.pop()
         yield current
         waiting.extend(reversed(children(current)))
+
+
+def is_flat_call(node: Expression) -> bool:
+    """A CALL whose arguments are literals and names: the common one, with nothing inside to look for."""
+    return type(node) is Call and all(type(value) is Literal or type(value) is Name for value in node.values)

@@ -57,7 +57,7 @@ def arithmetic(operator: str, left: Any, right: Any, at: int) -> int | float:
     for number in (left, right):
         if type(number) is int and not -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER:
             raise NumberRange(
-                f"{number} is beyond 2^53, where {operator} would lose digits",
+                f"an integer beyond 2^53 is too large for {operator}, which would lose digits",
                 at,
                 hint="pass such a number on as it is, or ask the tool for a string",
             )
@@ -142,7 +142,8 @@ def element(target: Any, index: Any, at: int) -> Any:
             raise TypeMismatch(f"an index is a whole number, {what}", at)
         if not 0 <= index < len(target):
             hint = "the first element is [0]" if target else "the list is empty"
-            raise IndexOutOfBounds(f"the list has {len(target)} elements, and none at {int(index)}", at, hint=hint)
+            where = int(index) if abs(index) <= MAX_SAFE_INTEGER else "an index beyond 2^53"
+            raise IndexOutOfBounds(f"the list has {len(target)} elements, and none at {where}", at, hint=hint)
         return target[int(index)]
     if type(target) is dict:
         if type(index) is not str:

@@ -66,6 +66,8 @@ UNARY_LEVEL = 7
 BRACKET_LEVEL = 0
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
+_BRACKETS = frozenset("([{")
+_SIGNS = frozenset(["-", "+", "NOT"])
 _CLOSING = {"(": ")", "[": "]", "{": "}", "function": ")", "index": "]", "call": "}", "calc": "}"}
 
 
@@ -81,25 +83,49 @@ def parse(source: str, *, name: str | None = None) -> Script:
         raise error.locate(source, name, "parse") from None
 
 
-class _Waiting:
-    """A unary operator, a chain or a bracket that waits for the operand being read."""
+class _Sign:
+    """A unary operator that waits for its operand."""
 
-    __slots__ = ("at", "items", "keys", "kind", "level", "operator_ats", "operators", "site", "steps", "target")
+    __slots__ = ("at", "operator")
+    level = UNARY_LEVEL
 
-    def __init__(self, level: int, kind: str, at: int) -> None:
+    def __init__(self, operator: str, at: int) -> None:
+        self.operator = operator
+        self.at = at
+
+
+class _Joined:
+    """Operands and operators of one level, waiting for the last operand."""
+
+    __slots__ = ("ats", "items", "level", "operators")
+
+    def __init__(self, level: int, first: Expression, operator: str, at: int) -> None:
         self.level = level
+        self.items = [first]
+        self.operators = [operator]
+        self.ats = [at]
+
+
+class _Bracket:
+    """A bracket that is open, with what is inside it so far."""
+
+    __slots__ = ("at", "closing", "items", "keys", "kind", "site", "steps", "target")
+    level = BRACKET_LEVEL
+    # For an index, what it leads into and the way so far; for a CALL, its number in the text.
+    target: Expression
+    steps: list[Member | Index]
+    site: int
+
+    def __init__(self, kind: str, at: int) -> None:
         self.kind = kind
+        self.closing = _CLOSING[kind]
         self.at = at
         self.items: list[Expression] = []
         self.keys: dict[str, int] = {}
         """Keys, in order, with the tokens they stand at."""
-        self.operators: list[str] = []
-        self.operator_ats: list[int] = []
-        self.site = 0
-        """For a CALL, its number in the text."""
-        self.target: Expression | None = None
-        self.steps: list[Member | Index] = []
-        """For an index, what it leads into and the way so far."""
+
+
+_Waiting = _Sign | _Joined | _Bracket
 
 
 class _Block:
@@ -127,8 +153,6 @@ class _Parser:
         self.name = name
         self.tokens = cut(source)
         self.i = 0
-        self.wanted = ""
-        """What the text owes us at this point, for the error."""
         self.max_nesting = max_nesting
         self.depth = 0
         self.deepest = 0
@@ -223,159 +247,152 @@ class _Parser:
     # Expressions.
 
     def expression(self, wanted: str) -> Expression:
-        """Read one expression from here on."""
-        self.wanted = wanted
+        """Read one expression from here on; `wanted` is what the text owes us at its beginning, for the error.
+
+        Nearly all the time of reading a script is spent here, so this is one loop over local names.
+        """
+        tokens = self.tokens
+        i = start = self.i
         waiting: list[_Waiting] = []
+        operand: Expression | None
         while True:
-            operand = self.operand(waiting)
-            if operand is not None:
-                whole = self.follow(operand, waiting)
-                if whole is not None:
-                    return whole
-
-    def operand(self, waiting: list[_Waiting]) -> Expression | None:
-        """Read an operand, or put on the stack what now waits for one, and give None."""
-        tokens = self.tokens
-        at = self.i
-        token = tokens[at]
-        first = token[:1]
-        self.i = at + 1
-        if first in NAME_START and token not in KEYWORDS:
-            if tokens[at + 1] != "(":
-                return Name(at, token)
-            self.i = at + 2
-            if token == "NOW":
-                self.suspensions += 1
-            return self.open("function", at, waiting)
-        if first in DIGITS:
-            return Literal(at, self.number(at))
-        if first == '"' and len(token) > 1:
-            return Literal(at, self.string(at))
-        if token == "(" or token == "[" or token == "{":
-            return self.open(token, at, waiting)
-        if token == "-" or token == "NOT" or token == "+":
-            self.go_deeper(at)
-            waiting.append(_Waiting(UNARY_LEVEL, token, at))
-            self.wanted = f"a value after {token}"
-            return None
-        if token in _CONSTANTS:
-            return Literal(at, _CONSTANTS[token])
-        if token == "CALL":
-            return self.open_call(at + 1, waiting)
-        if token == "CALC":
-            return self.open_calc(at, waiting)
-        raise self.unexpected(at, self.wanted)
-
-    def follow(self, operand: Expression, waiting: list[_Waiting]) -> Expression | None:
-        """Read what comes after an operand; gives the whole expression, or None where another operand is due."""
-        tokens = self.tokens
-        steps: list[Member | Index] | None = None
-        while True:
-            token = tokens[self.i]
-            if token == "." or token == "[":
-                if steps is None:
-                    operand, steps = _way_into(operand)
-                self.i += 1
-                if token == ".":
-                    if not is_name(tokens[self.i]):
-                        raise self.unexpected(self.i, "a name after .")
-                    steps.append(Member(self.i, tokens[self.i]))
-                    self.i += 1
-                    continue
-                self.go_deeper(self.i)
-                bracket = _Waiting(BRACKET_LEVEL, "index", self.i)
-                bracket.target, bracket.steps = operand, steps
-                waiting.append(bracket)
-                self.wanted = "an index after ["
-                return None
-            if steps is not None:
-                operand = Access(operand.at, operand, tuple(steps))
-                steps = None
-
-            level = LEVELS.get(token, BRACKET_LEVEL)
-            while waiting and waiting[-1].level > level:
-                operand = self.fold(waiting.pop(), operand)
-            if level:
-                self.join(operand, level, waiting)
-                return None
-
-            # No operator follows: the innermost bracket goes on or closes, or the expression is over.
-            if not waiting:
-                return operand
-            bracket = waiting[-1]
-            if bracket.kind == "(":
-                self.expect(")", "an operator or )")
-                self.leave(waiting)
-            elif bracket.kind == "index":
-                self.expect("]", "an operator or ]")
-                self.leave(waiting)
-                assert bracket.target is not None
-                steps = bracket.steps
-                steps.append(Index(bracket.at, operand))
-                operand = bracket.target
+            # An operand is due at i.
+            token = tokens[i]
+            first = token[:1]
+            if first in NAME_START and token not in KEYWORDS:
+                if tokens[i + 1] != "(":
+                    operand = Name(i, token)
+                    i += 1
+                else:
+                    if token == "NOW":
+                        self.suspensions += 1
+                    self.i = i + 2
+                    operand = self.open("function", i, waiting)
+                    i = self.i
+            elif first in DIGITS:
+                operand = Literal(i, int(token) if len(token) < 16 and "." not in token else self.number(i))
+                i += 1
+            elif first == '"' and len(token) > 1:
+                operand = Literal(i, self.string(i))
+                i += 1
+            elif token in _CONSTANTS:
+                operand = Literal(i, _CONSTANTS[token])
+                i += 1
             else:
-                bracket.items.append(operand)
-                closing = _CLOSING[bracket.kind]
-                if token == ",":
-                    self.i += 1
-                elif token != closing:
-                    raise self.unexpected(self.i, f"an operator, a comma or {closing}")
-                closed = self.close_or_go_on(bracket, waiting)
-                if closed is None:
-                    return None
-                operand = closed
+                self.i = i + 1
+                if token in _BRACKETS:
+                    operand = self.open(token, i, waiting)
+                elif token in _SIGNS:
+                    self.go_deeper(i)
+                    waiting.append(_Sign(token, i))
+                    operand = None
+                elif token == "CALL":
+                    operand = self.open_call(i + 1, waiting)
+                elif token == "CALC":
+                    operand = self.open_calc(i, waiting)
+                else:
+                    raise self.unexpected(i, wanted if i == start else f"a value after {tokens[i - 1]}")
+                i = self.i
 
-    def join(self, operand: Expression, level: int, waiting: list[_Waiting]) -> None:
-        """Make an operand part of the chain of its operator's level."""
-        operator = self.tokens[self.i]
-        if waiting and waiting[-1].level == level:
-            chain = waiting[-1]
-        else:
-            chain = _Waiting(level, operator, operand.at)
-            waiting.append(chain)
-        chain.items.append(operand)
-        chain.operators.append(operator)
-        chain.operator_ats.append(self.i)
-        self.wanted = f"a value after {operator}"
-        self.i += 1
+            # What stands after an operand says what becomes of it.
+            steps: list[Member | Index] | None = None
+            while operand is not None:
+                token = tokens[i]
+                if token == ".":
+                    if steps is None:
+                        operand, steps = _way_into(operand)
+                    i += 1
+                    if tokens[i][:1] not in NAME_START:
+                        raise self.unexpected(i, "a name after .")
+                    steps.append(Member(i, tokens[i]))
+                    i += 1
+                    continue
+                if token == "[":
+                    if steps is None:
+                        operand, steps = _way_into(operand)
+                    i += 1
+                    self.go_deeper(i)
+                    index = _Bracket("index", i)
+                    index.target, index.steps = operand, steps
+                    waiting.append(index)
+                    break
+                if steps is not None:
+                    operand = Access(operand.at, operand, tuple(steps))
+                    steps = None
+
+                level = LEVELS.get(token, BRACKET_LEVEL)
+                while waiting and waiting[-1].level > level:
+                    operand = self.fold(waiting.pop(), operand)
+                if level:
+                    if waiting and waiting[-1].level == level:
+                        joined = waiting[-1]
+                        assert type(joined) is _Joined
+                        joined.items.append(operand)
+                        joined.operators.append(token)
+                        joined.ats.append(i)
+                    else:
+                        waiting.append(_Joined(level, operand, token, i))
+                    i += 1
+                    break
+
+                # No operator follows: the innermost bracket goes on or closes, or the expression is over.
+                self.i = i
+                if not waiting:
+                    return operand
+                around = waiting[-1]
+                assert type(around) is _Bracket
+                if around.kind == "(":
+                    self.expect(")", "an operator or )")
+                    self.leave(waiting)
+                elif around.kind == "index":
+                    self.expect("]", "an operator or ]")
+                    self.leave(waiting)
+                    steps = around.steps
+                    steps.append(Index(around.at, operand))
+                    operand = around.target
+                else:
+                    around.items.append(operand)
+                    if token == ",":
+                        self.i += 1
+                    elif token != around.closing:
+                        raise self.unexpected(i, f"an operator, a comma or {around.closing}")
+                    operand = self.close_or_go_on(around, waiting)
+                i = self.i
 
     def fold(self, waiting: _Waiting, operand: Expression) -> Expression:
         """Give a unary operator or a chain the last operand it waited for."""
-        if waiting.level == UNARY_LEVEL:
-            self.depth -= 1
-            return Unary(waiting.at, waiting.kind, operand)
-        waiting.items.append(operand)
-        return Chain(waiting.at, tuple(waiting.items), tuple(waiting.operators), tuple(waiting.operator_ats))
+        if type(waiting) is _Joined:
+            items = waiting.items
+            items.append(operand)
+            return Chain(items[0].at, tuple(items), tuple(waiting.operators), tuple(waiting.ats))
+        assert type(waiting) is _Sign
+        self.depth -= 1
+        return Unary(waiting.at, waiting.operator, operand)
 
     def open(self, kind: str, at: int, waiting: list[_Waiting]) -> Expression | None:
         """Open a bracket; gives its value at once when nothing is inside."""
         self.go_deeper(at)
-        bracket = _Waiting(BRACKET_LEVEL, kind, at)
+        bracket = _Bracket(kind, at)
         waiting.append(bracket)
         if kind == "(":
-            self.wanted = "a value after ("
             return None
         if kind == "call":
             bracket.site = self.sites
             self.sites += 1
         return self.close_or_go_on(bracket, waiting)
 
-    def close_or_go_on(self, bracket: _Waiting, waiting: list[_Waiting]) -> Expression | None:
+    def close_or_go_on(self, bracket: _Bracket, waiting: list[_Waiting]) -> Expression | None:
         """At the start of an item: close the bracket if it ends here, else read the item's key, if it has keys."""
-        closing = _CLOSING[bracket.kind]
-        if self.tokens[self.i] == closing:
+        if self.tokens[self.i] == bracket.closing:
             self.i += 1
-            self.leave(waiting)
+            waiting.pop()
+            self.depth -= 1
             return self.close(bracket)
-        if closing == "}":
+        if bracket.closing == "}":
             self.key(bracket)
-        elif self.tokens[self.i - 1] == ",":
-            self.wanted = f"a value or {closing} after the comma"
-        else:
-            self.wanted = f"a value or {closing}"
         return None
 
-    def close(self, bracket: _Waiting) -> Expression:
+    def close(self, bracket: _Bracket) -> Expression:
         at, items = bracket.at, tuple(bracket.items)
         kind = bracket.kind
         if kind == "function":
@@ -393,10 +410,10 @@ class _Parser:
         waiting.pop()
         self.depth -= 1
 
-    def key(self, bracket: _Waiting) -> None:
+    def key(self, bracket: _Bracket) -> None:
         at = self.i
         token = self.tokens[at]
-        if is_name(token):
+        if token[:1] in NAME_START:
             key = token
         elif is_string(token) and bracket.kind != "call":
             key = self.string(at)
@@ -407,9 +424,9 @@ class _Parser:
         if key in bracket.keys:
             raise DuplicateKey(f"{key} is given twice", at, hint="keep one of the two")
         bracket.keys[key] = at
-        self.i += 1
-        self.expect(":", f": after {key}")
-        self.wanted = f"a value after {key}:"
+        if self.tokens[at + 1] != ":":
+            raise self.unexpected(at + 1, f": after {key}")
+        self.i = at + 2
 
     def open_call(self, at: int, waiting: list[_Waiting]) -> Expression | None:
         name = self.tokens[at]

@@ -48,15 +48,22 @@ def laid_out(node: Expression, indent: int, used: int, width: int) -> str:
     return "".join(writer.pieces)
 
 
+class _TooLong(Exception):
+    """One line is not enough; said as soon as it shows, so that asking costs no more than a line."""
+
+
 class _Writer:
-    def __init__(self, width: int | None) -> None:
+    def __init__(self, width: int | None, longest: int | None = None) -> None:
         self.width = width
+        self.longest = longest
         self.column = 0
         self.pieces: list[str] = []
 
     def put(self, text: str) -> None:
         self.pieces.append(text)
         self.column += len(text)
+        if self.longest is not None and self.column > self.longest:
+            raise _TooLong
 
     def break_line(self, indent: int) -> None:
         self.pieces.append("\n" + INDENT * indent)
@@ -125,8 +132,9 @@ class _Writer:
             if apart:
                 self.break_line(indent + 1)
             if keys is not None:
-                key = keys[number]
-                self.put(f"{key if is_plain_key(key) else _literal(key)}: ")
+                # The arguments of a CALL are always names.
+                bare = isinstance(node, Call) or is_plain_key(keys[number])
+                self.put(f"{keys[number] if bare else _literal(keys[number])}: ")
             yield self.write(item, indent + 1 if apart else indent)
             if number < len(items) - 1:
                 self.put("," if apart else ", ")
@@ -137,7 +145,14 @@ class _Writer:
         self.put(closing)
 
     def fits(self, node: Expression, opening: str) -> bool:
-        return self.width is None or self.column - len(opening) + len(one_line(node)) <= self.width
+        if self.width is None:
+            return True
+        writer = _Writer(None, self.width - self.column + len(opening))
+        try:
+            carry_out(writer.write(node, 0))
+        except _TooLong:
+            return False
+        return True
 
 
 def is_plain_key(key: str) -> bool:

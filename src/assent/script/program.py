@@ -9,7 +9,7 @@ step for each element.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 
 from assent.script import steps
@@ -43,6 +43,7 @@ from assent.script.nodes import (
     Statement,
     Unary,
     children,
+    is_flat_call,
 )
 from assent.script.operators import negate, sign
 from assent.script.scopes import Scope, Scopes
@@ -53,24 +54,39 @@ from assent.script.work import Work, carry_out
 MAX_CLOSURE_DEPTH = 12
 
 
+class Places:
+    """The lines and columns of a script's tokens, worked out when somebody asks for the first."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        return [offset for offset, _ in token_places(self.source)]
+
+    def of(self, at: int) -> tuple[int, int]:
+        offset = self.offsets[at]
+        return self.source.count("\n", 0, offset) + 1, offset - self.source.rfind("\n", 0, offset)
+
+
 class CallSite:
-    """Where in a script a CALL stands. Lines are worked out when somebody asks."""
+    """Where in a script a CALL stands. It does not know the program, which would be a cycle to collect."""
 
-    __slots__ = ("_at", "_program", "index", "tool")
+    __slots__ = ("_at", "_places", "index", "tool")
 
-    def __init__(self, program: Program, node: Call) -> None:
-        self._program = program
+    def __init__(self, places: Places, node: Call) -> None:
+        self._places = places
         self._at = node.at
         self.tool = node.tool
         self.index = node.site
 
     @property
     def line(self) -> int:
-        return self._program.place(self._at)[0]
+        return self._places.of(self._at)[0]
 
     @property
     def column(self) -> int:
-        return self._program.place(self._at)[1]
+        return self._places.of(self._at)[1]
 
 
 class Program:
@@ -89,21 +105,13 @@ class Program:
         self.slots = self.scopes.stack[0].slots
         self.frame_size = self.scopes.size
 
-    @cached_property
-    def offsets(self) -> list[int]:
-        return [offset for offset, _ in token_places(self.script.source)]
-
-    def place(self, at: int) -> tuple[int, int]:
-        """The line and column of a token."""
-        source, offset = self.script.source, self.offsets[at]
-        return source.count("\n", 0, offset) + 1, offset - source.rfind("\n", 0, offset)
-
 
 class _Writer:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.steps = program.steps
         self.scopes = program.scopes
+        self.places = Places(program.script.source)
         self.expressions = Expressions(program.scopes)
         self.deep = program.script.depth > MAX_CLOSURE_DEPTH
         self.heights: list[int] = []
@@ -125,20 +133,21 @@ class _Writer:
                 yield self.loop(statement)
             else:
                 value = self.value(statement.value, statement.suspends)
-                if isinstance(value, Generator):
-                    yield value
+                if value is None:
+                    yield self.spread(statement.value)
                     self.add(self.finish(statement, steps.pop))
                 else:
                     self.add(self.finish(statement, value), height=0)
 
-    def value(self, node: Expression, suspends: bool) -> Closure | Work:
-        """A closure for an expression, or the work of writing steps that leave its value on the stack."""
+    def value(self, node: Expression, suspends: bool) -> Closure | None:
+        """A closure for an expression, or None where it must be spread over steps that leave its value on the stack."""
         if not suspends and not self.deep:
             return self.expressions.closure(node)
+        if is_flat_call(node):
+            self.hard = set()
+            return None
         self.hard = _hard_parts(node)
-        if id(node) not in self.hard:
-            return self.expressions.closure(node)
-        return self.spread(node)
+        return None if id(node) in self.hard else self.expressions.closure(node)
 
     def finish(self, statement: Let | Set | Do, value: Closure) -> Step:
         if isinstance(statement, Do):
@@ -158,8 +167,8 @@ class _Writer:
     def choice(self, node: If) -> Work:
         condition = self.value(node.condition, node.suspends)
         start = len(self.steps)
-        if isinstance(condition, Generator):
-            yield condition
+        if condition is None:
+            yield self.spread(node.condition)
             condition = steps.pop
         branch = self.add(None)
         scope = self.scopes.stack[-1]
@@ -184,8 +193,8 @@ class _Writer:
 
     def loop(self, node: For) -> Work:
         items = self.value(node.items, node.suspends)
-        if isinstance(items, Generator):
-            yield items
+        if items is None:
+            yield self.spread(node.items)
             items = steps.pop
         expressions = self.expressions
         outside = expressions.cost, expressions.words, expressions.elastic
@@ -267,16 +276,16 @@ class _Writer:
         raise AssertionError(node)
 
     def logic(self, node: Chain) -> Work:
-        operator = node.operators[0]
+        operator, ats = node.operators[0], node.operator_ats
         yield self.part(node.operands[0])
-        side = "left"
-        decisions: list[tuple[int, str, int]] = []
-        for operand, at in zip(node.operands[1:], node.operator_ats, strict=True):
-            decisions.append((self.add(None), side, at))
+        # The first operand is the left side of the first operator; each of the others is the right side of its own.
+        blame = [("left", ats[0]), *(("right", at) for at in ats)]
+        decisions = []
+        for operand in node.operands[1:]:
+            decisions.append(self.add(None))
             yield self.part(operand)
-            side = "right"
-        self.add(steps.must_be_boolean(operator, node.operator_ats[-1]))
-        for number, side, at in decisions:
+        self.add(steps.must_be_boolean(operator, ats[-1]))
+        for number, (side, at) in zip(decisions, blame, strict=False):
             self.steps[number] = steps.decide(operator, side, at, len(self.steps))
 
     def access(self, node: Access) -> Work:
@@ -300,7 +309,7 @@ class _Writer:
         self.add(steps.apply(BUILTINS[node.name].body, len(node.arguments), node.at))
 
     def call(self, node: Call) -> Work:
-        site = CallSite(self.program, node)
+        site = CallSite(self.places, node)
         if not any(id(value) in self.hard for value in node.values):
             self.add(steps.call(node, self.expressions.closures(node.values), site))
             return
@@ -325,7 +334,7 @@ def _hard_parts(node: Expression) -> set[int]:
         height = 1 + max((heights[id(child)] for child in inner), default=0)
         heights[id(current)] = height
         if (
-            height > MAX_CLOSURE_DEPTH * 2
+            (inner and height > MAX_CLOSURE_DEPTH * 2)
             or isinstance(current, Call)
             or (isinstance(current, Function) and current.name == "NOW")
             or any(id(child) in hard for child in inner)

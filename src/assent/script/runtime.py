@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from assent.errors import NotJSON
 from assent.script.errors import LimitExceeded, NumberRange
 from assent.script.limits import Limits
-from assent.values import compare, measure, text
+from assent.values import compare, measure, scalar_text, text
 
 Frame = list[Any]
 RUN = 0
@@ -127,6 +127,8 @@ class Run:
             return value
         limits = self.limits
         try:
+            if type(value) is not list and type(value) is not dict:
+                return scalar_text(value)
             shown = text(value, max_depth=limits.value_depth, max_size=min(limits.value_size, limits.string_length))
         except NotJSON as problem:
             raise LimitExceeded(f"the value is {problem.fact}", at) from None
@@ -140,7 +142,13 @@ class Run:
         """Pay for a string before it is made, if it may be that long."""
         if length > self.limits.string_length:
             raise LimitExceeded(f"a string of more than {self.limits.string_length} characters", at)
-        self.work(1 + length // 8, 8 + length // 2, at)
+        # As `work` does, without two more calls: FORMAT in a loop is common.
+        steps = 1 + length // 8
+        self.fuel -= steps
+        self.steps -= steps
+        self.created -= 8 + length // 2
+        if self.steps < 0 or self.created < 0:
+            self.charge(0, 0, at)
 
     def list(self, length: int, at: int) -> None:
         """Pay for a list before it is made, if it may be that long."""

@@ -17,7 +17,7 @@ forgotten (pruned) without breaking the chain or freeing a key, and nothing else
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Protocol
 
@@ -120,6 +120,9 @@ class Store(Protocol):
 
         Numbers that no record has are passed over.
         """
+
+    def hold(self, name: str) -> Callable[[], None] | None:
+        """Hold a name until the returned function is called or this process ends; None when somebody else holds it."""
 
     async def close(self) -> None:
         """Make everything accepted durable, then let go. Using the store again opens it again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 
 import msgspec
@@ -23,6 +23,7 @@ class MemoryStore:
         self._subjects: dict[str, list[int]] = {}
         self._keys: dict[str, int] = {}
         self._last = GENESIS
+        self._held: set[str] = set()
         self._waiters: set[asyncio.Future[None]] = set()
 
     def append(self, entry: Entry) -> None:
@@ -98,6 +99,13 @@ class MemoryStore:
                     self._records[seq - 1] = msgspec.structs.replace(record, data=None)
                     forgotten += 1
         return forgotten
+
+    def hold(self, name: str) -> Callable[[], None] | None:
+        with self._lock:
+            if name in self._held:
+                return None
+            self._held.add(name)
+        return lambda: self._held.discard(name)
 
     async def close(self) -> None:
         """Nothing to flush. The records stay readable: a closed session may still be looked at."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -19,6 +19,7 @@ import apsw
 
 from assent.errors import StoreError, Tampered
 from assent.store import GENESIS, Entry, Head, Record, check, check_group
+from assent.store.holds import hold
 from assent.store.sqlite_file import connect_for_reading, explain
 from assent.store.sqlite_ledger import Change
 from assent.store.sqlite_writer import Job, Writer
@@ -98,6 +99,9 @@ class SqliteStore:
         while some := tuple(islice(rest, FORGET_RECORDS)):
             forgotten += await self._change(Change(prune=some))
         return forgotten
+
+    def hold(self, name: str) -> Callable[[], None] | None:
+        return hold(self.path.with_name(self.path.name + ".holds"), name)
 
     async def close(self) -> None:
         ended = asyncio.get_running_loop().create_future()

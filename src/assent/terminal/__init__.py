@@ -3,6 +3,7 @@
     face.py       what a card says, as data: the words, before anybody chose a shape for them
     card.py       the face with a frame and colour, for eyes
     flat.py       the face as plain sentences, for screen readers and dumb terminals
+    screen.py     the terminal itself: its size, and whether anybody is there
     keys.py       one key or one line from the person, and nothing that was typed for something else
     arguments.py  `name=value` in the type the tool wants
     draft.py      the arguments as the person has changed them so far

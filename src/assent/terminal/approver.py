@@ -6,13 +6,13 @@ What does not live here: what a card says (face.py) and the conversation about i
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from typing import TextIO
 
 from assent.approval import ApprovalRequest, UserAction
 from assent.terminal.dialogue import CardDialogue, FlatDialogue
 from assent.terminal.keys import Keyboard
+from assent.terminal.screen import is_dumb, somebody_is_there
 
 
 class TerminalApprover:
@@ -26,18 +26,20 @@ class TerminalApprover:
         self.plain = is_dumb() if plain is None else plain
         self._turn = asyncio.Lock()
         self._waiting = 0
+        self._dialogue: CardDialogue | FlatDialogue | None = None
         self._conversation: asyncio.Task[UserAction] | None = None
 
     async def __call__(self, request: ApprovalRequest) -> UserAction:
         """Show the card when its turn comes, and return what the person did."""
-        self._waiting += 1
+        self._count(+1)
         try:
             await self._turn.acquire()
         finally:
-            self._waiting -= 1
+            self._count(-1)
         try:
             return await self._converse(request)
         finally:
+            self._dialogue = None
             self._turn.release()
 
     def close(self) -> bool:
@@ -47,12 +49,18 @@ class TerminalApprover:
         self._conversation.cancel()
         return True
 
+    def _count(self, change: int) -> None:
+        self._waiting += change
+        if self._dialogue is not None:
+            self._dialogue.count(self._waiting)
+
     async def _converse(self, request: ApprovalRequest) -> UserAction:
-        dialogue: FlatDialogue | CardDialogue
+        dialogue: CardDialogue | FlatDialogue
         if self.plain:
             dialogue = FlatDialogue(request, self._stdin, self._screen)
         else:
             dialogue = CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen)
+        self._dialogue = dialogue
         conversation = self._conversation = asyncio.ensure_future(dialogue.hold(self._waiting))
         try:
             await asyncio.wait({conversation})
@@ -68,16 +76,6 @@ class TerminalApprover:
         return conversation.result()
 
 
-def somebody_is_there() -> bool:
-    """Whether there is a person to ask: keys come from a terminal, and what is drawn can be seen on one."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
-
-
 def terminal_approver(*, plain: bool = False) -> TerminalApprover | None:
     """An approver for this terminal; None when nobody sits at one."""
     return TerminalApprover(plain=plain or None) if somebody_is_there() else None
-
-
-def is_dumb() -> bool:
-    """Whether the terminal can only print."""
-    return os.environ.get("TERM", "") in ("", "dumb", "unknown")

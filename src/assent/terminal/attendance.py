@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from assent.events import Answered, Asked, Event, Finished, Started
 from assent.session import Session
-from assent.terminal.approver import TerminalApprover, is_dumb
+from assent.terminal.approver import TerminalApprover
 from assent.terminal.keys import no_echo
 from assent.terminal.progress import Progress
+from assent.terminal.screen import is_dumb
 
 T = TypeVar("T")
 

@@ -21,6 +21,7 @@ PROMPT = "╰▸ "
 # Below this the frame would leave no room for the text.
 MIN_WIDTH = 24
 
+_DIFF_STYLES = {"file": "bold", "note": "italic", "hunk": "cyan", "added": "green", "removed": "red"}
 _MARK = re.compile(r"‹[^‹›]*›")
 _WORDS = re.compile(r"\S+|\s+")
 _RICH_COLORS = {
@@ -75,20 +76,6 @@ def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
 def prompt(face: Face) -> Text:
     """Where the answer will stand."""
     return Text(PROMPT, accent(face))
-
-
-def diff_text(line: str) -> Text:
-    """One line of a diff: legible by its sign, coloured where there is colour."""
-    style = ""
-    if line.startswith(("---", "+++")):
-        style = "bold"
-    elif line.startswith("+"):
-        style = "green"
-    elif line.startswith("-"):
-        style = "red"
-    elif line.startswith("@@"):
-        style = "cyan"
-    return _marked(line, style)
 
 
 def accent(face: Face) -> str:
@@ -149,9 +136,10 @@ def _body(face: Face, width: int) -> Iterator[Text]:
 
 def diff(face: Face, width: int) -> Iterator[Text]:
     """The preview, as far as the face shows it."""
-    for line in face.diff:
-        drawn = diff_text(line)
-        for start, piece in _pieces(line, width - 2):
+    for row in face.diff:
+        # Legible by its sign; the colour only helps.
+        drawn = _marked(row.text, _DIFF_STYLES.get(row.kind, ""))
+        for start, piece in _pieces(row.text, width - 2):
             yield Text("  ").append_text(drawn[start : start + len(piece)])
     if face.diff_hidden:
         yield Text(f"  … {face.diff_hidden} more lines: p shows them", "italic")

@@ -19,6 +19,7 @@ from assent.terminal.draft import Draft
 from assent.terminal.face import Face, face, one_line
 from assent.terminal.flat import flat, flat_diff, question
 from assent.terminal.keys import CLOSE, ENTER, forget_typed, read_line
+from assent.terminal.screen import size_of
 
 # What must be typed for a tool that cannot be undone. No key and no default can do it by accident.
 WORD = "allow"
@@ -51,9 +52,11 @@ class CardDialogue:
         self._draft = Draft(request)
         self._sheet = Sheet(self._face, screen)
         self._keyboard = keys
+        self._waiting = 0
 
-    async def hold(self, waiting: int) -> UserAction:
+    async def hold(self, waiting: int = 0) -> UserAction:
         """Draw the card and talk until there is an answer."""
+        self._waiting = waiting
         with self._keyboard.taken():
             self._sheet.card(self._face, waiting)
             await self._keyboard.wait_until_quiet()
@@ -65,6 +68,12 @@ class CardDialogue:
                     action = self._answer(CLOSED, self._request.close())
                 if action is not None:
                     return action
+
+    def count(self, waiting: int) -> None:
+        """Say how many cards wait after this one, while this one waits itself."""
+        self._waiting = waiting
+        if self._sheet.is_at_prompt:
+            self._sheet.hint(self._others)
 
     def say(self, words: str) -> None:
         """One last line about this card, from whoever took it away."""
@@ -154,7 +163,11 @@ class CardDialogue:
         if shown.folded:
             items.append(("v", "show all"))
         items.append(("Esc", "close"))
-        self._sheet.menu(items)
+        self._sheet.menu(items, self._others)
+
+    @property
+    def _others(self) -> str:
+        return f"({self._waiting} more waiting)" if self._waiting else ""
 
 
 class Sheet:
@@ -166,20 +179,24 @@ class Sheet:
         self._console = Console(file=screen, highlight=False, markup=False, emoji=False)
         # A pipe and a dumb terminal cannot write over a line: there the prompt appears with its answer.
         self._can_rewrite = self._console.is_terminal and not self._console.is_dumb_terminal
-        self._at_prompt = False
+        self.is_at_prompt = False
+
+    @property
+    def _width(self) -> int:
+        return size_of(self._console.file)[0]
 
     def card(self, shown: Face, waiting: int = 0) -> None:
-        self._print(card.draw(shown, self._console.width, waiting))
+        self._print(card.draw(shown, self._width, waiting))
 
     def preview(self, shown: Face) -> None:
-        self._print(card.barred(self._face, line) for line in card.diff(shown, self._console.width - len(card.BAR) - 1))
+        self._print(card.barred(self._face, line) for line in card.diff(shown, self._width - len(card.BAR) - 1))
 
-    def menu(self, items: list[tuple[str, str]]) -> None:
-        self._print(card.menu(self._face, self._console.width, items))
-        self._prompt(Text())
+    def menu(self, items: list[tuple[str, str]], hint: str) -> None:
+        self._print(card.menu(self._face, self._width, items))
+        self.hint(hint)
 
     def say(self, words: str) -> None:
-        room = self._console.width - len(card.BAR) - 1
+        room = self._width - len(card.BAR) - 1
         self._print(
             card.barred(self._face, Text(piece))
             for line in words.split("\n")
@@ -194,9 +211,9 @@ class Sheet:
         self._prompt(Text(words, "bold"), ends=True)
 
     def clear_prompt(self) -> None:
-        if self._at_prompt:
+        if self.is_at_prompt:
             self._write("\r\x1b[K")
-            self._at_prompt = False
+            self.is_at_prompt = False
 
     def _prompt(self, words: Text, *, ends: bool = False) -> None:
         self.clear_prompt()
@@ -204,9 +221,9 @@ class Sheet:
         if ends:
             self._console.print(line, soft_wrap=True)
         elif self._can_rewrite:
-            line.truncate(self._console.width - 1, overflow="ellipsis")
+            line.truncate(self._width - 1, overflow="ellipsis")
             self._console.print(line, end="", soft_wrap=True)
-            self._at_prompt = True
+            self.is_at_prompt = True
 
     def _print(self, lines: Iterable[Text]) -> None:
         self.clear_prompt()
@@ -228,7 +245,10 @@ class FlatDialogue:
         self._stdin = stdin
         self._screen = screen
 
-    async def hold(self, waiting: int) -> UserAction:
+    def count(self, waiting: int) -> None:
+        """Whoever listens to a card is not interrupted: the next one will say that it waited."""
+
+    async def hold(self, waiting: int = 0) -> UserAction:
         """Say the card and talk until there is an answer."""
         self._say_all(flat(self._face, waiting))
         forget_typed(self._stdin.fileno())  # what was typed before the question answers nothing

@@ -10,7 +10,7 @@ from assent.approval import MASK, ApprovalRequest, UserAction
 from assent.errors import ArgumentsError, Problem, did_you_mean
 from assent.terminal.arguments import read_value
 from assent.terminal.face import literal, one_line
-from assent.tool import Tool
+from assent.tools import Tool
 
 
 class Draft:

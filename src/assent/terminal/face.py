@@ -6,7 +6,6 @@ surface can quote it and nobody mistakes it for ours.
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from assent.approval import ALLOW, CANCEL, ApprovalRequest
 from assent.display import glyph, visible
 from assent.editor import Preview
+from assent.editor.diff import Row, diff_of, unified
 
 # A card that fills more than a screen hides its own question. Longer values fold, and say how much is folded.
 FOLD_LINES = 10
@@ -22,8 +22,6 @@ FOLD_ARGUMENTS = 20
 FOLD_DIFF_LINES = 20
 # A label is a button, not a text.
 MAX_LABEL = 40
-# Enough lines around a change to see where it is.
-DIFF_CONTEXT = 3
 
 _EFFECTS = {
     "none": "Changes nothing.",
@@ -64,7 +62,7 @@ class Face:
     message: Passage
     why_asked: str
     preview_label: str
-    diff: tuple[str, ...]
+    diff: tuple[Row, ...]
     diff_hidden: int
     primary: str
     secondary: str
@@ -86,8 +84,8 @@ def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
     declared = [p.name for p in manifest.parameters if p.name in given]
     rows = [(name, given[name]) for name in [*declared, *(name for name in given if name not in declared)]]
     shown = rows[:FOLD_ARGUMENTS] if fold else rows
-    lines = [line for preview in request.preview for line in diff_lines(preview)]
-    diff = lines[:FOLD_DIFF_LINES] if fold else lines
+    changed = [row for preview in request.preview for row in diff_rows(preview)]
+    diff = changed[:FOLD_DIFF_LINES] if fold else changed
     message = Passage("") if request.message == manifest.description else passage(request.message, fold=fold)
     title = "" if request.title == manifest.display_name else one_line(request.title)
     return Face(
@@ -108,7 +106,7 @@ def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
         why_asked=_why_asked(request.missing),
         preview_label=one_line(request.preview_label or "", MAX_LABEL) or ("Preview" if request.preview else ""),
         diff=tuple(diff),
-        diff_hidden=len(lines) - len(diff),
+        diff_hidden=len(changed) - len(diff),
         primary=_primary(request.primary_button_label),
         secondary=one_line(request.secondary_button_label, MAX_LABEL) or CANCEL,
         editable=bool(manifest.parameters) or manifest.additional_parameters,
@@ -137,29 +135,14 @@ def one_line(text: str, limit: int = 120) -> str:
     return kept if len(text) <= limit else f"{kept}… ({len(text) - limit} more characters)"
 
 
-def diff_lines(preview: Preview) -> list[str]:
-    """A preview as a unified diff, or as words where there is nothing to compare. Marked already."""
-    if preview.renamed_to is not None:
-        return [f"rename {one_line(preview.path)}", f"    to {one_line(preview.renamed_to)}"]
-    if not preview.path:  # the tool showed a text of its own, not a file
-        return visible(preview.proposed or "").split("\n")
-    if preview.proposed is None:
-        count = (preview.base or "").count("\n")
-        return [f"delete {one_line(preview.path)} ({count} {'line' if count == 1 else 'lines'})"]
-    path = one_line(preview.path)
-    before, after = _drawn_lines(preview.base or ""), _drawn_lines(preview.proposed)
-    origin = "nothing (a new file)" if preview.base is None else path
-    found = difflib.unified_diff(before, after, origin, path, "", "", DIFF_CONTEXT, "")
-    # A file keeps its kind of line breaks when it is written, so a difference in these alone is none.
-    return list(found) or [f"{path} stays as it is"]
-
-
-def _drawn_lines(text: str) -> list[str]:
-    """The lines of a file as they are drawn: marked, with tabs to be seen, and a word when the last one is open."""
-    lines = [visible(line).replace("‹U+0009›", "⇥   ") for line in text.replace("\r\n", "\n").split("\n")]
-    if lines[-1] == "":
-        return lines[:-1]
-    return [*lines[:-1], lines[-1] + " ‹no line break at the end›"]
+def diff_rows(preview: Preview) -> list[Row]:
+    """A preview as the rows of a unified diff, marked; a text of the tool's own, which is no file, as it is."""
+    if not preview.path:
+        return [Row("same", line) for line in visible(preview.proposed or "").split("\n")]
+    # A tab in source code is no trick; it is shown, and does not shout.
+    return [
+        Row(r.kind, visible(r.text).replace("‹U+0009›", "⇥   ")) for r in unified(diff_of(preview), fold_lines=None)
+    ]
 
 
 def _primary(label: str) -> str:

@@ -42,7 +42,7 @@ def flat(face: Face, waiting: int = 0) -> Iterator[str]:
 def flat_diff(face: Face) -> Iterator[str]:
     """The preview, as far as the face shows it."""
     yield f"{face.preview_label}:"
-    yield from (f"  {line}" for line in face.diff)
+    yield from (f"  {row.text}" for row in face.diff)
     if face.diff_hidden:
         yield f"  {face.diff_hidden} more lines: answer preview to see them."
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,8 @@ from prompt_toolkit.key_binding.key_processor import KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from assent.terminal.screen import size_of
+
 # Nobody sees a question, understands it and presses a key within this time; keys that arrive sooner were meant for
 # something else. Each of them starts the time again, so that neither a typist nor a held key can answer.
 ARMING_SECONDS = 0.5
@@ -29,7 +32,7 @@ ARMING_SECONDS = 0.5
 ESCAPE_SECONDS = 0.1
 
 CLOSE = "close"
-"""What Esc, Ctrl+C, Ctrl+D and a closed terminal mean to a card."""
+"""What Esc, Ctrl+C and Ctrl+D mean to a card."""
 ENTER = "enter"
 
 _NAMES = {
@@ -49,6 +52,7 @@ class Keyboard:
         self._screen = screen
         self._arrived: asyncio.Queue[list[KeyPress]] = asyncio.Queue()
         self._escape: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     @contextmanager
     def taken(self) -> Iterator[None]:
@@ -63,7 +67,7 @@ class Keyboard:
         """Throw away what was typed, until nothing more comes."""
         self.forget()
         with self._input.attach(self._read):
-            while not self._input.closed:
+            while not self._is_closed:
                 try:
                     await asyncio.wait_for(self._arrived.get(), seconds)
                 except TimeoutError:
@@ -74,8 +78,8 @@ class Keyboard:
         """The next key that was pressed alone: a character, `close` or `enter`."""
         with self._input.attach(self._read):
             while True:
-                if self._input.closed:
-                    return CLOSE
+                if self._is_closed:
+                    raise OSError("the terminal is gone")  # an approver that raises is nobody
                 presses = await self._arrived.get()
                 # Several at once come from a paste or were typed ahead; a person presses one, looks, and presses again.
                 if len(presses) != 1:
@@ -108,8 +112,8 @@ class Keyboard:
             raise EOFError from None
 
     def _size(self) -> Size:
-        columns, rows = os.get_terminal_size(self._screen.fileno())
-        return Size(rows=rows or 24, columns=columns or 80)
+        columns, rows = size_of(self._screen)
+        return Size(rows=rows, columns=columns)
 
     def forget(self) -> None:
         """Throw away everything that was typed and not read."""
@@ -122,8 +126,10 @@ class Keyboard:
     def _read(self) -> None:
         if self._escape is not None:
             self._escape.cancel()
-        presses = self._input.read_keys()
-        if presses or self._input.closed:
+        if _is_hung_up(self._input.fileno()):
+            self._is_closed = True
+        presses = [] if self._is_closed else self._input.read_keys()
+        if presses or self._is_closed:
             self._arrived.put_nowait(presses)
         else:
             self._escape = asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._flush)
@@ -131,6 +137,13 @@ class Keyboard:
     def _flush(self) -> None:
         if presses := self._input.flush_keys():
             self._arrived.put_nowait(presses)
+
+
+def _is_hung_up(fd: int) -> bool:
+    """Whether the window was closed. Reading would fail for ever, and look like no key."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(event & (select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))
 
 
 async def read_line(stdin: TextIO) -> str | None:

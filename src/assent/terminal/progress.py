@@ -7,7 +7,6 @@ a while, and its last word is always said.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -17,6 +16,7 @@ from rich.cells import cell_len, set_cell_size
 from assent.display import displayable
 from assent.events import Event, Reported
 from assent.terminal.face import one_line
+from assent.terminal.screen import size_of
 
 BAR_WIDTH = 20
 # A log, or somebody who listens, needs to know that it moves and not how smoothly.
@@ -72,7 +72,7 @@ class Progress:
         self._unsaid.clear()
 
     def _draw(self, report: Reported) -> None:
-        columns, height = self._size()
+        columns, height = size_of(self._screen)
         line = fit(drawn(report), columns - 1)
         row = None if report.id is None else self._rows.get((report.call_id, report.id))
         up = 0 if row is None else self._printed - row
@@ -96,13 +96,6 @@ class Progress:
             self._print(words(report))
         else:
             self._unsaid[line] = report
-
-    def _size(self) -> tuple[int, int]:
-        try:
-            columns, height = os.get_terminal_size(self._screen.fileno())
-        except OSError:
-            return 80, 24
-        return columns or 80, height or 24
 
     def _print(self, line: str) -> None:
         self._screen.write(line + "\n")

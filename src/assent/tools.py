@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import jsonschema_rs
-
 from assent import values
 from assent.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
-from assent.manifest import Manifest, Parameter
+from assent.manifest import Manifest, Parameter, validator_for
 from assent.signature import RESERVED, Convert
 
 Style = Literal["assistant", "function", "registry"]
@@ -62,9 +60,10 @@ class Tool:
         put(self, "secrets", manifest.secrets)
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
         try:
-            put(self, "_validator", jsonschema_rs.validator_for(manifest.arguments_schema()))
-        except (ValueError, jsonschema_rs.ValidationError) as problem:
-            raise ManifestError("", [Problem(f"a schema is not valid: {problem}", place=manifest.id)]) from None
+            put(self, "_validator", validator_for(manifest.arguments_schema()))
+        except ValueError as problem:
+            fact = f"a schema is not a JSON Schema: {str(problem).splitlines()[0]}"
+            raise ManifestError("", [Problem(fact, place=self.folder or manifest.id)]) from None
         defaults = {
             p.name: values.canonical(p.schema["default"])
             for p in manifest.parameters

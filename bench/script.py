@@ -1,0 +1,181 @@
+"""NuwaScript beside plain Python, and beside its peers where they are installed, in one run.
+
+    python bench/script.py [WORKLOAD…]
+
+The figures are multiples of the time that CPython takes to compile and run the same thing as plain Python: what
+a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less.
+For CALLs the microseconds of one are given too. Peers come with `pip install 'assent[bench]'`; the last lines name
+those that are absent.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import gc
+import sys
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from time import perf_counter
+from typing import Any
+
+from peers import PEERS
+from workloads import CALLS, MANY, WORKLOADS, Workload
+
+from assent.script import Host, Machine, Parameter, Signature, Site, check, parse
+
+ROUNDS = 5
+TARGETS = {"a": 12.0, "b": 28.0, "c": 9.0, "e": 4.0, "f": 2.5, "g": 2.5, "h": 3.0}
+
+SIGNATURES = {
+    "fetch": Signature("fetch", "One row.", (Parameter("id", "number"), Parameter("kind", "string")), "object")
+}
+
+
+def fetch(id: int, kind: str) -> dict[str, Any]:
+    return {"id": id, "kind": kind}
+
+
+async def fetch_later(id: int, kind: str) -> dict[str, Any]:
+    return {"id": id, "kind": kind}
+
+
+async def fetch_after_others(id: int, kind: str) -> dict[str, Any]:
+    await asyncio.sleep(0)
+    return {"id": id, "kind": kind}
+
+
+TOOLS: dict[str, Callable[..., Any]] = {
+    "none": fetch,
+    "sync": fetch,
+    "async": fetch_later,
+    "sleeping": fetch_after_others,
+}
+
+
+class ShortestHost:
+    """Answers every CALL with one function, and does nothing else."""
+
+    def __init__(self, tool: Callable[..., Any]) -> None:
+        self.answer: Callable[[dict[str, Any], Site], Any] = lambda arguments, site: tool(**arguments)
+
+    def lookup(self, name: str) -> Callable[[dict[str, Any], Site], Any]:
+        return self.answer
+
+    def now(self) -> int:
+        return 0
+
+    def printed(self, line: str) -> None:
+        pass
+
+
+def host_for(tool: Callable[..., Any]) -> Host:
+    """What answers the CALLs: here as little as possible. Put the real door in its place to measure that."""
+    return ShortestHost(tool)
+
+
+async def run_script(text: str, tool: Callable[..., Any], variables: dict[str, Any]) -> list[str]:
+    """All that a script goes through: read, check, run."""
+    script = parse(text)
+    findings = check(script, SIGNATURES, variables)
+    if any(finding.severity == "error" for finding in findings):
+        raise SystemExit(f"a workload has errors: {findings}")
+    result = await Machine(script, host_for(tool), variables).run()
+    if result.error is not None:
+        raise SystemExit(f"a workload failed: {result.error}")
+    return result.output
+
+
+async def run_twin(text: str, tool: Callable[..., Any], variables: dict[str, Any]) -> list[str]:
+    """The same in Python: compile and execute."""
+    printed: list[str] = []
+    code = compile(text, "twin", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    waiting = eval(code, {"print": lambda *words: printed.append(str(words[0])), "fetch": tool, **variables})
+    if waiting is not None:
+        await waiting
+    return printed
+
+
+Runner = Callable[[str, Callable[..., Any], dict[str, Any]], Awaitable[list[str]]]
+
+
+async def seconds(workload: Workload, run: Runner, text: str) -> float:
+    """How long one workload takes, once."""
+    tool = TOOLS[workload.tool]
+    variables = workload.variables()
+    # A text that was never seen: nobody may have kept anything of it.
+    texts = [text.replace("@", str(number)) for number in range(workload.at_once)]
+    gc.collect()
+    start = perf_counter()
+    if workload.at_once:
+        await asyncio.gather(*(run(one, tool, variables) for one in texts))
+    else:
+        for _ in range(workload.repeats):
+            await run(text, tool, variables)
+    return (perf_counter() - start) / workload.repeats
+
+
+async def measure(workload: Workload) -> tuple[float, float]:
+    """The best of several rounds of the script and of its twin, taken in turns so that both meet the same machine."""
+    ours, plain = [], []
+    for _ in range(ROUNDS):
+        plain.append(await seconds(workload, run_twin, workload.twin))
+        ours.append(await seconds(workload, run_script, workload.script))
+    return min(ours), min(plain)
+
+
+async def memory_of_waiting_scripts(count: int = 1_000) -> float:
+    """Bytes for each script that waits for an answer."""
+    answers: list[asyncio.Future[dict[str, Any]]] = []
+    all_wait = asyncio.Event()
+
+    def wait(id: int, kind: str) -> asyncio.Future[dict[str, Any]]:
+        answers.append(asyncio.get_running_loop().create_future())
+        if len(answers) == count:
+            all_wait.set()
+        return answers[-1]
+
+    await run_script("PRINT(1)", fetch, {})
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    runs = [
+        asyncio.ensure_future(Machine(parse(MANY.script.replace("@", str(n))), host_for(wait)).run())
+        for n in range(count)
+    ]
+    await all_wait.wait()
+    gc.collect()
+    used = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    for run in runs:
+        run.cancel()
+    await asyncio.gather(*runs, return_exceptions=True)
+    return used / count
+
+
+def main(wanted: list[str]) -> None:
+    present = [peer for peer in PEERS if find_spec(peer.module) is not None]
+    print(f"Python {sys.version.split()[0]}; multiples of plain CPython, best of {ROUNDS}")
+    print()
+    heads = "".join(f"{peer.name:>18}" for peer in present)
+    print(f"{'':3}{'workload':32}{'assent':>8}{'target':>8}{'ms':>10}{heads}")
+    for name, workload in WORKLOADS.items():
+        if wanted and name not in wanted:
+            continue
+        ours, plain = asyncio.run(measure(workload))
+        target = f"{TARGETS[name]:g}" if name in TARGETS else ""
+        cells = "".join(f"{peer.ratio(workload, plain):>18}" for peer in present)
+        print(f"{name:3}{workload.title:32}{ours / plain:8.2f}{target:>8}{ours * 1000:10.3f}{cells}")
+        if workload.script == CALLS.script:
+            print(f"{'':3}{'  microseconds a CALL':32}{ours / 10_000 * 1e6:8.2f}")
+    if not wanted:
+        print()
+        print(f"memory of a script that waits: {asyncio.run(memory_of_waiting_scripts()) / 1024:.1f} KB")
+    for peer in PEERS:
+        if peer not in present:
+            print(f"not installed, so not measured: {peer.name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,59 @@
+"""What several commands share: their options, the question about found code, JSON on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from assent.terminal.keys import forget_typed
+from assent.toolbox import Answer, Found
+from assent.trust import code_files
+
+tools_option = click.option(
+    "--tools",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    help="A tool folder, or a folder of them; may be repeated. Without it: tools/ in the current folder.",
+)
+plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
+store_option = click.option(
+    "--store", metavar="URL", help="The memory to use: sqlite:///FILE, or memory: for none. Without it: the user's own."
+)
+wait_option = click.option(
+    "--wait",
+    is_flag=True,
+    help="Let a card wait until somebody answers it elsewhere: assent answer, from any terminal.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def ask_trust(found: Found, changed: bool) -> Answer:
+    """Ask whether code that was found here may run. Only a whole word agrees."""
+    if changed:
+        click.echo(f"The code in {found.folder} has changed since you agreed to run it.", err=True)
+    else:
+        click.echo(f"The code in {found.folder} was found here. You have not agreed to run it yet.", err=True)
+    for file in code_files(found.folder):
+        click.echo(f"  {file}", err=True)
+    click.echo(
+        "It would run with all the rights of your account. Type yes to run this code, always to trust this", err=True
+    )
+    click.echo("folder also when its code changes, or no, and press Enter.", err=True)
+    forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
+    while True:
+        answer = click.prompt("Run it", err=True, type=str, prompt_suffix="? ").strip().casefold()
+        if answer == "yes":
+            return "yes"
+        if answer == "always":
+            return "always"
+        if answer == "no":
+            return "no"
+        click.echo("Please type yes, always or no.", err=True)

@@ -1,0 +1,102 @@
+"""What happened, as lines a person can read: the life of a call, a run or a session, with times."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+from assent import values
+from assent.display import visible
+from assent.journal import data_of
+from assent.store import Record
+
+# Arguments and messages longer than this are cut in a list; `--json` and `export` have all of it.
+MAX_WORDS = 160
+
+
+def timeline(records: Iterable[Record]) -> list[str]:
+    """One line a record: when, how long after the one before, and what, in words."""
+    lines = []
+    before: int | None = None
+    for record in records:
+        words = _words(record)
+        if words is None:
+            continue
+        moment = datetime.datetime.fromtimestamp(record.at / 1e6).astimezone()
+        since = "" if before is None else f"+{_duration((record.at - before) / 1e6)}"
+        lines.append(f"{moment:%Y-%m-%d %H:%M:%S}  {since:>9}  {_call(record)}{visible(words)}")
+        before = record.at
+    return lines
+
+
+def _call(record: Record) -> str:
+    return f"[{record.subject}] " if record.subject else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _words(record: Record) -> str | None:
+    data = data_of(record)
+    if record.data is None:
+        return f"{record.kind} (its contents were pruned)"
+    match record.kind:
+        case "asked":
+            again = f", again because {data['problem']}" if data.get("problem") else ""
+            by_person = " as the person changed it" if data.get("author") == "person" else ""
+            return f"asked for {data['tool']} {_short(data['arguments'])}{by_person}{again}"
+        case "answered":
+            return _answer(data)
+        case "burned":
+            return "the approval was spent"
+        case "started":
+            why = {"not_needed": "no approval needed", "auto": "auto-approved", "person": "approved by a person"}
+            return f"started {data['tool']} {_short(data['arguments'])} ({why.get(data['approval'], data['approval'])})"
+        case "restarted":
+            return f"started once more: {data['why']}"
+        case "settled":
+            return f"settled: {data['why']}"
+        case "reported":
+            return f"reported: {_cut(data['message'])}"
+        case "finished":
+            return f"{data['tool']} {data['kind'].replace('_', ' ')}: {_cut(data['message'])}"
+        case "state_set":
+            return f"state {data['key']} = {_short(data['value'])}"
+        case "state_described":
+            return f"state {data['key']} means: {_cut(data['description'])}"
+        case "state_cleared":
+            return "state cleared"
+        case "run_started":
+            return f"run of {data['name'] or 'a script'} began"
+        case "run_now":
+            return None
+        case "run_finished":
+            return f"run {data['status']}" + (f": {_cut(data['error'])}" if data["error"] else "")
+        case "changed_file":
+            return f"changed {data.get('path')}"
+        case "undone":
+            return "its changes to files were undone"
+    return f"{record.kind} {_short(data)}"
+
+
+def _answer(data: dict[str, Any]) -> str:
+    by = data["approver"]
+    if data["primary_confirmed"]:
+        return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "")
+    reason = f": {data['reason']}" if data["reason"] else ""
+    return f"{'denied' if data['secondary_confirmed'] else 'closed'} by {by}{reason}"
+
+
+def _short(value: Any) -> str:
+    return _cut(values.canonical(value).decode())
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]}…"

@@ -1,0 +1,406 @@
+"""Drawing a card may look and must not touch. Each effect is refused, written down, and nobody is asked."""
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent import Limits, Preset, Session, ToolRegistry
+from assent.context import current
+from assent.editor.project import ProjectEditor
+from assent.errors import NotAllowedNow
+from assent.testing import FixedApprover, memory_journal
+from conftest import CALL
+from requirements import requirement
+
+
+def _exists() -> Path:
+    """A file that is there already, for effects on files that are."""
+    return Path(current.get().manifest.description)  # type: ignore[union-attr]
+
+
+EFFECTS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "open for writing": (lambda path: path.open("w"), "write"),
+    "open for appending": (lambda path: path.open("a"), "write"),
+    "open for both": (lambda path: _exists().open("r+"), "write"),
+    "os.open": (lambda path: os.open(path, os.O_CREAT | os.O_WRONLY), "write"),
+    "touch": (lambda path: path.touch(), "change a file's times"),
+    "remove": (lambda path: _exists().unlink(), "delete a file"),
+    "rename": (lambda path: _exists().rename(path), "rename a file"),
+    "mkdir": (lambda path: path.mkdir(), "make a folder"),
+    "rmdir": (lambda path: _exists().parent.rmdir(), "remove a folder"),
+    "symlink": (lambda path: path.symlink_to(_exists()), "link a file"),
+    "hard link": (lambda path: path.hardlink_to(_exists()), "link a file"),
+    "chmod": (lambda path: _exists().chmod(0o777), "change a file's mode"),
+    "utime": (lambda path: os.utime(_exists()), "change a file's times"),
+    "truncate": (lambda path: os.truncate(_exists(), 0), "cut a file"),
+    "copy": (lambda path: shutil.copy(_exists(), path), "move or copy files"),
+    "rmtree": (lambda path: shutil.rmtree(_exists().parent), "move or copy files"),
+    "temporary file": (lambda path: tempfile.mkstemp(), "make a temporary file"),
+    "socket": (lambda path: socket.socket().connect(("127.0.0.1", 9)), "use the network"),
+    "name lookup": (lambda path: socket.getaddrinfo("localhost", 80), "use the network"),
+    "subprocess": (lambda path: subprocess.run(["touch", str(path)]), "run a program"),
+    "os.system": (lambda path: os.system(f"touch {path}"), "run a command"),
+    "fork": (lambda path: os.fork() or os._exit(0), "start a process"),
+    "signal": (lambda path: os.kill(os.getpid(), 0), "signal a process"),
+    "thread": (lambda path: threading.Thread(target=path.touch).start(), "start a thread"),
+    "ctypes": (lambda path: ctypes.CDLL(None), "reach outside Python"),
+    "database": (lambda path: sqlite3.connect(path), "open a database"),
+    "environment": (lambda path: os.environ.__setitem__("ASSENT_TEST", "1"), "change the environment"),
+    "current folder": (lambda path: os.chdir("/"), "change the current folder"),
+    "browser": (lambda path: webbrowser.GenericBrowser("true").open("http://127.0.0.1:9"), "open a browser"),
+    "terminal": (lambda path: input("password? "), "ask on the terminal"),
+    "state": (lambda path: current.get().set_state("a", 1), "set the state 'a'"),  # type: ignore[union-attr]
+    "clear state": (lambda path: current.get().clear_state(), "clear the state"),  # type: ignore[union-attr]
+    "describe state": (
+        lambda path: current.get().register_state_metadata("a", {"description": "x"}),  # type: ignore[union-attr]
+        "describe the state 'a'",
+    ),
+    "a disguised cache": (lambda path: path.with_name("__pycache__.txt").open("w"), "write"),
+    "out of a cache": (lambda path: os.rename(_exists().parent / "__pycache__" / "x", path), "rename a file"),
+}
+
+
+@requirement("TOOL-42")
+@pytest.mark.parametrize("swallows", [False, True], ids=["lets it out", "swallows it"])
+@pytest.mark.parametrize("kind", ["sync", "async", "preview"])
+@pytest.mark.parametrize("effect", EFFECTS)
+async def test_an_effect_while_the_card_is_drawn_is_refused(
+    registry: ToolRegistry, assistant, effects, tmp_path: Path, effect: str, kind: str, swallows: bool
+):
+    """Swallowing the exception does not help: the attempt is written down, and there is no card."""
+    if kind == "preview" and swallows:
+        kind = "async preview"
+    there = tmp_path / "there" / "file.txt"
+    there.parent.mkdir()
+    there.write_text("as it was")
+    before = sorted(tmp_path.rglob("*"))
+    target = tmp_path / "effect.txt"
+    act, words = EFFECTS[effect]
+
+    def attempt() -> None:
+        try:
+            act(target)
+        except BaseException:
+            if not swallows:
+                raise
+
+    def drawn(params):
+        attempt()
+        return {"message": "Send it?"}
+
+    async def drawn_async(params):
+        await asyncio.sleep(0)
+        attempt()
+        return {"message": "Send it?"}
+
+    async def previewed(params):
+        async def show() -> None:
+            attempt()
+
+        return {"message": "?", "preview_button": {"label": "Show", "action": attempt if kind == "preview" else show}}
+
+    assistant({"sync": drawn, "async": drawn_async}.get(kind, previewed), description=str(there))
+    approver = FixedApprover()
+    journal = memory_journal()
+    session = Session(registry, approver=approver, journal=journal)
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == "refused"
+    assert f"it tried to {words}" in outcome.message
+    assert approver.requests == []
+    assert effects == []
+    assert sorted(tmp_path.rglob("*")) == before
+    assert there.read_text() == "as it was"
+    assert session.get_all_state() == {}
+    assert [record.kind for record in await journal.history(session.id)] == ["finished"]
+
+
+@requirement("TOOL-42")
+@pytest.mark.parametrize(
+    "method",
+    [
+        ("write_to_file", ("a.txt", "new")),
+        ("update_file_content", ("a.txt", "new")),
+        ("insert_content", ("a.txt", [{"start_line": 1, "content": "new"}])),
+        ("replace_in_file", ("a.txt", [{"start_line": 1, "content": "new"}])),
+        ("delete_file", ("a.txt",)),
+        ("rename_file", ("a.txt", "b.txt")),
+    ],
+    ids=lambda method: method[0],
+)
+async def test_an_edit_while_the_card_is_drawn_is_refused(registry: ToolRegistry, assistant, tmp_path: Path, method):
+    """The editor of the request phase records, and the record is looked at although the tool swallowed the error."""
+    (tmp_path / "a.txt").write_text("old")
+    name, arguments = method
+
+    async def request(params, editor):
+        with contextlib.suppress(Exception):
+            await getattr(editor, name)(*arguments)
+        return {"message": "Nothing happened."}
+
+    assistant(request)
+    approver = FixedApprover()
+    outcome = await Session(registry, approver=approver, editor=ProjectEditor(tmp_path)).call("send", CALL)
+    assert outcome.kind == "refused"
+    assert f"it tried to {name} a.txt" in outcome.message
+    assert approver.requests == []
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+@requirement("TOOL-42")
+async def test_an_editor_kept_from_an_earlier_call_writes_nothing_while_a_card_is_drawn(
+    registry: ToolRegistry, assistant, tmp_path: Path
+):
+    """The call it was for is over, and this phase may not write at all."""
+    kept: list[Any] = []
+
+    async def request(params, editor):
+        for old in kept:
+            await old.write_to_file("stolen.txt", "x")
+        return {"message": "?"}
+
+    def execute(params, editor, user_action):
+        kept.append(editor)
+        return {"success": True, "message": "kept"}
+
+    assistant(request, execute)
+    session = Session(registry, approver=FixedApprover(), editor=ProjectEditor(tmp_path))
+    assert (await session.call("send", CALL)).kind == "succeeded"
+    assert (await session.call("send", CALL)).kind == "refused"
+    assert list(tmp_path.iterdir()) == []
+
+
+@requirement("TOOL-42", "TOOL-22")
+@pytest.mark.parametrize("owner", ["session", "registry", "a kept context"])
+async def test_state_is_read_only_while_a_card_is_drawn_through_any_owner(registry: ToolRegistry, assistant, owner):
+    """A tool may hold the session, the registry, or the context of an earlier call."""
+    kept: dict[str, Any] = {"registry": registry}
+
+    def request(params):
+        if owner in kept:
+            kept[owner].set_state("a", 1)
+        return {"message": "?"}
+
+    def execute(params, user_action, context):
+        kept["a kept context"] = context
+        return {"success": True, "message": ""}
+
+    assistant(request, execute)
+    session = Session(registry, approver=FixedApprover())
+    if owner == "session":
+        kept["session"] = session
+    elif owner == "a kept context":
+        await session.call("send", CALL)
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == "refused"
+    assert "it tried to set the state 'a'" in outcome.message
+    assert session.get_all_state() == registry.get_all_state() == {}
+
+
+@requirement("TOOL-30", "TOOL-42")
+async def test_a_request_function_cannot_call_a_tool(registry: ToolRegistry, assistant, effects):
+    """A tool that needs no approval would act before anybody agreed to anything."""
+    registry.register(
+        "free", {"description": "d", "parameters": [], "returns": "any"}, lambda a, c: effects.append("free")
+    )
+
+    async def request(params):
+        with contextlib.suppress(Exception):
+            await session.call("free")
+        return {"message": "?"}
+
+    assistant(request)
+    session = Session(registry, approver=FixedApprover())
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == "refused"
+    assert "it tried to call free" in outcome.message
+    assert effects == []
+
+
+@requirement("TOOL-42")
+async def test_a_task_left_behind_by_a_request_function_stays_watched(registry: ToolRegistry, assistant, effect_file):
+    """The guard goes with the context, so waiting until the card is answered does not help."""
+    answered = asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def later() -> None:
+        await answered.wait()
+        effect_file.write_text("forged")
+
+    async def request(params):
+        tasks.append(asyncio.create_task(later()))
+        return {"message": "?"}
+
+    assistant(request)
+    await Session(registry, approver=FixedApprover()).call("send", CALL)
+    answered.set()
+    with pytest.raises(NotAllowedNow, match="tried to write"):
+        await tasks[0]
+    assert not effect_file.exists()
+
+
+def _raises(params: Any) -> Any:
+    raise ValueError("the password is hunter2")
+
+
+async def _raises_async(params: Any) -> Any:
+    raise ValueError("the password is hunter2")
+
+
+async def _cancels_itself(params: Any) -> Any:
+    raise asyncio.CancelledError
+
+
+def _exits(params: Any) -> Any:
+    sys.exit(1)
+
+
+async def _exits_async(params: Any) -> Any:
+    sys.exit(1)
+
+
+class Changeable(dict):
+    """Shows a message to whoever checks and none to whoever draws."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return object()
+
+
+NONSENSE: dict[str, tuple[Any, str]] = {
+    "raises": (_raises, "it raised ValueError"),
+    "raises on the loop": (_raises_async, "it raised ValueError"),
+    "cancels itself": (_cancels_itself, "it was cancelled from within"),
+    "exits": (_exits, "it tried to end the program"),
+    "exits on the loop": (_exits_async, "it tried to end the program"),
+    "nothing": (lambda params: None, "it returned a NoneType"),
+    "text": (lambda params: "Send it?", "it returned a str"),
+    "no message": (lambda params: {}, "it returned no message"),
+    "an empty message": (lambda params: {"message": ""}, "it returned no message"),
+    "a number for a message": (lambda params: {"message": 5}, "its message is a int, not a string"),
+    "an unknown field": (
+        lambda params: {"message": "?", "primaryButtonLabel": "Yes"},
+        "unknown field primaryButtonLabel (did you mean primary_button_label?)",
+    ),
+    "a preview that cannot be called": (
+        lambda params: {"message": "?", "preview_button": {"label": "Show", "action": "now"}},
+        "its preview_button is not {label, action}",
+    ),
+    "a preview that raises": (
+        lambda params: {"message": "?", "preview_button": {"label": "Show", "action": lambda: 1 / 0}},
+        "it raised ZeroDivisionError",
+    ),
+    "a label of a page": (lambda params: {"message": "?", "primary_button_label": "x" * 61}, "not one line of at most"),
+    "a label of two lines": (lambda params: {"message": "?", "secondary_button_label": "a\nb"}, "not one line of"),
+}
+
+
+@requirement("TOOL-42", "TOOL-33")
+@pytest.mark.parametrize("what", NONSENSE)
+async def test_a_card_that_cannot_be_drawn_is_put_before_nobody(
+    registry: ToolRegistry, assistant, effects, caplog, what: str
+):
+    """Refused, with the reason for the tool's author, and none of its internals for the model."""
+    caplog.set_level(logging.CRITICAL, "assent")
+    request, reason = NONSENSE[what]
+    assistant(request)
+    approver = FixedApprover()
+    outcome = await Session(registry, approver=approver).call("send", CALL)
+    assert (outcome.kind, outcome.approval) == ("refused", "none")
+    assert reason in outcome.message
+    assert "hunter2" not in outcome.message
+    assert approver.requests == []
+    assert effects == []
+
+
+@requirement("TOOL-42")
+async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
+    """What was checked is what is drawn."""
+    assistant(lambda params: Changeable(message="Send it?"))
+    approver = FixedApprover()
+    await Session(registry, approver=approver).call("send", CALL)
+    assert approver.requests[0].message == "Send it?"
+
+
+def _hangs(params: Any) -> Any:
+    threading.Event().wait(5)
+
+
+async def _hangs_async(params: Any) -> Any:
+    await asyncio.Event().wait()
+
+
+async def _hangs_stubbornly(params: Any) -> Any:
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        return {"message": "Send it?"}
+
+
+@requirement("TOOL-42")
+@pytest.mark.parametrize("request_function", [_hangs, _hangs_async, _hangs_stubbornly])
+@pytest.mark.parametrize("preset", [Preset(), Preset(auto_approve=True)], ids=["person", "auto"])
+async def test_a_request_function_that_hangs_is_refused(
+    registry: ToolRegistry, assistant, effects, request_function, preset
+):
+    """It has a time limit, also where nobody would have looked at the card."""
+    assistant(request_function, autoApprove=True)
+    limits = Limits(draw_timeout_seconds=0.05)
+    began = time.monotonic()
+    outcome = await Session(registry, approver=FixedApprover(), preset=preset, limits=limits).call("send", CALL)
+    assert outcome.kind == "refused"
+    assert "it did not finish within 0.05 seconds" in outcome.message
+    assert time.monotonic() - began < 3
+    assert effects == []
+
+
+@requirement("TOOL-42")
+async def test_looking_is_allowed(registry: ToolRegistry, assistant, tmp_path: Path, monkeypatch):
+    """Reading files, importing a module and keeping its byte code, reading state, printing: none of it is an effect."""
+    (tmp_path / "freshly_written_module.py").write_text("ANSWER = 42")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def request(params, context):
+        import freshly_written_module
+
+        seen = [p.name for p in tmp_path.iterdir()]
+        words = (tmp_path / "freshly_written_module.py").read_text()
+        return {"message": f"{freshly_written_module.ANSWER} {words} {context.get_state_value('a')} {len(seen)}"}
+
+    assistant(request)
+    approver = FixedApprover()
+    outcome = await Session(registry, approver=approver, state={"a": 7}).call("send", CALL)
+    assert outcome.kind == "succeeded", outcome.message
+    assert approver.requests[0].message.startswith("42 ANSWER = 42 7 ")
+    assert (tmp_path / "__pycache__").is_dir()
+
+
+async def test_an_async_function_behind_a_lambda_is_awaited_under_the_guard(
+    registry: ToolRegistry, assistant, effects, effect_file: Path
+):
+    """It looks sync, and what it returns would do the work."""
+
+    async def draw(params):
+        effect_file.write_text("forged")
+        return {"message": "?"}
+
+    assistant(lambda params: draw(params))
+    outcome = await Session(registry, approver=FixedApprover()).call("send", CALL)
+    assert outcome.kind == "refused"
+    assert not effect_file.exists()
+    assert effects == []

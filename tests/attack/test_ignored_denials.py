@@ -1,0 +1,147 @@
+"""The answer was no, and the tool acts all the same. It cannot, and that is reported as its bug."""
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent import Limits, Session, ToolRegistry, UserAction
+from assent.approval import CLOSED, DENIED
+from assent.editor.project import ProjectEditor
+from assent.testing import FixedApprover
+from conftest import CALL
+from requirements import requirement
+
+
+@requirement("TOOL-43", "TOOL-40")
+@pytest.mark.parametrize("swallows", [False, True], ids=["lets it out", "swallows it"])
+@pytest.mark.parametrize("action", [DENIED, CLOSED], ids=["denied", "closed"])
+@pytest.mark.parametrize("how", ["sync", "async", "inline", "behind a lambda"])
+@pytest.mark.parametrize("effect", ["file", "state", "editor", "call"])
+async def test_a_tool_that_forgot_to_look_cannot_act(
+    registry: ToolRegistry, assistant, tmp_path: Path, caplog, effect: str, how: str, action: UserAction, swallows: bool
+):
+    """Under the guard, as when its card was drawn; and the words for the model say whose fault it is."""
+    caplog.set_level(logging.CRITICAL, "assent")
+    target = tmp_path / "effect.txt"
+    if effect in ("editor", "call") and how in ("sync", "inline"):
+        how = "async"  # these two can only be awaited
+
+    def touch(context: Any) -> None:
+        if effect == "file":
+            target.write_text("done")
+        elif effect == "state":
+            context.set_state("done", True)
+
+    async def reach(context: Any, editor: Any) -> None:
+        try:
+            touch(context)
+            if effect == "editor":
+                await editor.write_to_file("effect.txt", "done")
+            elif effect == "call":
+                await session.call("free")
+        except Exception:
+            if not swallows:
+                raise
+
+    def execute(params, user_action, context):
+        try:
+            touch(context)
+        except Exception:
+            if not swallows:
+                raise
+        return {"success": True, "message": "Sent, of course."}
+
+    async def execute_async(params, user_action, context, editor):
+        await reach(context, editor)
+        return {"success": True, "message": "Sent, of course."}
+
+    tool = assistant(None, {"sync": execute, "inline": execute, "async": execute_async}.get(how) or _lambda(reach))
+    object.__setattr__(tool, "inline", how == "inline")
+    registry.register("free", {"description": "d", "parameters": [], "returns": "any"}, lambda a, c: target.touch())
+    session = Session(registry, approver=FixedApprover(action), editor=ProjectEditor(tmp_path))
+    outcome = await session.call("send", CALL)
+    assert (outcome.kind, outcome.approval) == ("denied", "person")
+    assert "A bug in send: it tried to" in outcome.message
+    assert "Sent, of course" not in outcome.message
+    assert not target.exists()
+    assert session.get_all_state() == {}
+
+
+def _lambda(reach: Any) -> Any:
+    async def later(context: Any, editor: Any) -> dict[str, Any]:
+        await reach(context, editor)
+        return {"success": True, "message": "Sent, of course."}
+
+    return lambda user_action, context, editor: later(context, editor)
+
+
+@requirement("TOOL-40", "TOOL-13")
+@pytest.mark.parametrize("action", [DENIED, CLOSED], ids=["denied", "closed"])
+async def test_a_registry_style_tool_is_not_even_invoked_when_it_is_denied(registry: ToolRegistry, effects, action):
+    """It does not take the answer, so there is nothing that it could be told."""
+    registry.register(
+        "wipe",
+        {"description": "Wipes.", "parameters": [], "returns": "any"},
+        lambda args, context: effects.append("wiped"),
+        require_approval=True,
+    )
+    outcome = await Session(registry, approver=FixedApprover(action)).call("wipe")
+    assert outcome.kind == "denied"
+    assert effects == []
+
+
+@requirement("TOOL-40")
+async def test_a_typed_function_without_user_action_is_not_invoked_when_it_is_denied(registry: ToolRegistry, effects):
+    """Only a function that declares `user_action` hears a no."""
+
+    @registry.tool
+    def wipe() -> None:
+        effects.append("wiped")
+
+    outcome = await Session(registry, approver=FixedApprover(DENIED)).call("wipe")
+    assert outcome.kind == "denied"
+    assert effects == []
+
+
+@requirement("TOOL-40", "TOOL-47")
+async def test_a_tool_words_its_own_cancellation(registry: ToolRegistry, send, effects):
+    """And the person's reason stands beside it."""
+    action = UserAction(False, True, reason="Wrong Ann.")
+    outcome = await Session(registry, approver=FixedApprover(action)).call("send", CALL)
+    assert outcome.message.splitlines() == [
+        "send was not run: the person denied it.",
+        "Their reason: Wrong Ann.",
+        "Then not.",
+        "Do not ask for the same call again unless they want it.",
+    ]
+    assert effects == []
+
+
+def _hangs(user_action: Any) -> Any:
+    threading.Event().wait(5)
+
+
+async def _hangs_async(user_action: Any) -> Any:
+    await asyncio.Event().wait()
+
+
+async def _raises(user_action: Any) -> Any:
+    raise RuntimeError("the password is hunter2")
+
+
+@requirement("TOOL-43")
+@pytest.mark.parametrize("execute", [_hangs, _hangs_async, _raises])
+async def test_a_tool_that_cannot_word_a_denial_is_denied_all_the_same(
+    registry: ToolRegistry, assistant, caplog, execute
+):
+    """What it does with the no is its own affair; the no stands."""
+    caplog.set_level(logging.CRITICAL, "assent")
+    assistant(None, execute)
+    limits = Limits(draw_timeout_seconds=0.05)
+    outcome = await Session(registry, approver=FixedApprover(DENIED), limits=limits).call("send", CALL)
+    assert outcome.kind == "denied"
+    assert "hunter2" not in outcome.message

@@ -1,0 +1,345 @@
+"""A call is interrupted wherever it can wait. Nothing runs that should not, and the journal says what happened."""
+
+import asyncio
+import logging
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from assent import Limits, Session, ToolRegistry, wait_for_answer
+from assent.approval import ALLOWED
+from assent.journal import Journal
+from assent.store.memory import MemoryStore
+from assent.testing import FixedApprover, memory_journal
+from conftest import CALL, until
+from requirements import requirement
+
+LIMITS = Limits(cancel_grace_seconds=0.05, draw_timeout_seconds=5)
+
+
+class Halting(MemoryStore):
+    """A store that stops for good before, or after, it has written a record of one kind."""
+
+    def __init__(self, kind: str, after: bool) -> None:
+        super().__init__()
+        self.kind, self.after = kind, after
+        self.halted = asyncio.Event()
+
+    async def commit(self, *entries: Any) -> bool:
+        here = any(entry.kind == self.kind for entry in entries)
+        if here and not self.after:
+            await self._halt()
+        written = await super().commit(*entries)
+        if here and self.after:
+            await self._halt()
+        return written
+
+    async def _halt(self) -> None:
+        self.halted.set()
+        await asyncio.Event().wait()
+
+
+@requirement("TOOL-48", "TOOL-52")
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("kind", ["asked", "answered", "burned"])
+async def test_a_host_that_stops_waiting_while_the_journal_writes_runs_nothing(
+    registry: ToolRegistry, send, effects, kind: str, after: bool
+):
+    """Whatever was written by then stays written, and the end is written too."""
+    store = Halting(kind, after)
+    session = Session(registry, approver=FixedApprover(), journal=Journal(store))
+    call = asyncio.create_task(session.call("send", CALL))
+    await store.halted.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert effects == []
+    kinds = [record.kind for record in await store.read(stream=session.id)]
+    assert kinds[-1] == "finished"
+    assert ("burned" in kinds) == (kind == "burned" and after)
+
+
+@requirement("TOOL-48")
+async def test_a_host_that_stops_waiting_for_a_card_takes_it_away(registry: ToolRegistry, send, effects, history):
+    """Without an end in the journal the card would wait there for ever, for an answer that starts nothing."""
+    journal = memory_journal()
+    session = Session(registry, approver=wait_for_answer, journal=journal)
+    call = asyncio.create_task(session.call("send", CALL))
+    await until(session.pending)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert session.pending() == []
+    assert await journal.waiting() == []
+    records = await history(journal, session.id)
+    assert [kind for kind, _ in records] == ["asked", "finished"]
+    assert records[-1][1]["kind"] == "cancelled"
+    assert effects == []
+
+
+@requirement("TOOL-42")
+async def test_a_host_that_stops_waiting_while_the_card_is_drawn_stops_the_drawing(registry: ToolRegistry, assistant):
+    """The request function is told, and nobody is asked."""
+    drawing, told = asyncio.Event(), asyncio.Event()
+
+    async def request(params):
+        drawing.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.set()
+
+    assistant(request)
+    approver = FixedApprover()
+    call = asyncio.create_task(Session(registry, approver=approver).call("send", CALL))
+    await drawing.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.wait_for(told.wait(), 1)
+    assert approver.requests == []
+
+
+@requirement("TOOL-52")
+@pytest.mark.parametrize("how", ["sync", "async"])
+async def test_a_host_that_stops_waiting_for_a_tool_tells_it(registry: ToolRegistry, history, how: str):
+    """is_cancelled turns true, and the journal does not leave the call in doubt."""
+    running = threading.Event()
+    seen: list[bool] = []
+
+    def work(args, context):
+        running.set()
+        while not context.is_cancelled:
+            time.sleep(0.001)
+        seen.append(True)
+
+    async def work_async(args, context):
+        running.set()
+        await until(lambda: context.is_cancelled)
+        seen.append(True)
+
+    schema = {"description": "Works.", "parameters": [], "returns": "any"}
+    registry.register("work", schema, work if how == "sync" else work_async)
+    session = Session(registry, limits=LIMITS)
+    call = asyncio.create_task(session.call("work"))
+    await until(running.is_set)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await until(lambda: seen)
+    records = await history(session.journal, session.id)
+    assert [kind for kind, _ in records] == ["started", "finished"]
+    assert records[-1][1]["kind"] == "cancelled"
+
+
+async def cancel_when_running(session: Session, running: Any, tool: str = "work") -> Any:
+    """Start a call, cancel it as a person would once it runs, and give its outcome."""
+    call = asyncio.create_task(session.call(tool))
+    await until(running.is_set)
+    [call_id] = session._door.running
+    session.cancel(call_id)
+    return await asyncio.wait_for(call, 5)
+
+
+SCHEMA = {"description": "Works.", "parameters": [], "returns": "any"}
+
+
+@requirement("TOOL-52")
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("trouble", ["raises", "hangs", "hangs async", "returns nonsense", "exits"])
+async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
+    registry: ToolRegistry, caplog, how: str, trouble: str
+):
+    """The call is cancelled all the same, and the loop goes on."""
+    caplog.set_level(logging.CRITICAL, "assent")
+    running, stop = threading.Event(), threading.Event()
+
+    async def hang() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    def on_cancel() -> Any:
+        if trouble == "raises":
+            raise RuntimeError("no")
+        if trouble == "hangs" and how == "sync":
+            return stop.wait(5)
+        if trouble in ("hangs", "hangs async"):
+            return hang()
+        if trouble == "exits" and how == "sync":
+            sys.exit(1)
+        return object.__new__(Unprintable)
+
+    def work(args, context):
+        context.on_cancel = on_cancel
+        running.set()
+        stop.wait(5)
+
+    async def work_async(args, context):
+        context.on_cancel(on_cancel)
+        running.set()
+        await asyncio.Event().wait()
+
+    registry.register("work", SCHEMA, work if how == "sync" else work_async)
+    session = Session(registry, limits=LIMITS)
+    began = time.monotonic()
+    outcome = await cancel_when_running(session, running)
+    stop.set()
+    assert outcome.kind == "cancelled"
+    assert "What it had done by then stays done" in outcome.message
+    assert time.monotonic() - began < 3
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@requirement("TOOL-52")
+async def test_a_slow_on_cancel_does_not_block_the_loop(registry: ToolRegistry):
+    """A sync tool's function runs beside the loop, as the tool does."""
+    running, stop = threading.Event(), threading.Event()
+    turned: list[float] = []
+
+    def on_cancel() -> str:
+        while len(turned) < 3:
+            time.sleep(0.001)
+        return "three turns"
+
+    def work(args, context):
+        context.on_cancel = on_cancel
+        running.set()
+        stop.wait(5)
+
+    async def turn() -> None:
+        while len(turned) < 3:
+            await asyncio.sleep(0.001)
+            if session._door.running and next(iter(session._door.running.values())).cancelling:
+                turned.append(time.monotonic())
+
+    registry.register("work", SCHEMA, work)
+    session = Session(registry, limits=Limits(cancel_grace_seconds=5))
+    outcome, _ = await asyncio.gather(cancel_when_running(session, running), turn())
+    stop.set()
+    assert "three turns" in outcome.message
+
+
+@requirement("TOOL-52")
+async def test_what_a_tool_returns_after_it_was_cancelled_is_ignored(registry: ToolRegistry):
+    """It sees is_cancelled and hurries to say that it succeeded. The person said stop."""
+    running = asyncio.Event()
+    asked = asyncio.Event()
+
+    async def partial() -> str:
+        asked.set()
+        await asyncio.sleep(0.02)
+        return "half of it"
+
+    async def work(args, context):
+        context.on_cancel = partial
+        running.set()
+        await asked.wait()
+        return "all of it"
+
+    registry.register("work", SCHEMA, work)
+    outcome = await cancel_when_running(Session(registry), running)
+    assert outcome.kind == "cancelled"
+    assert outcome.message.endswith("half of it")
+
+
+@requirement("TOOL-48", "TOOL-33")
+@pytest.mark.parametrize("how", ["async", "inline", "thread"])
+@pytest.mark.parametrize("problem", [asyncio.CancelledError, SystemExit])
+async def test_a_tool_that_cancels_itself_or_exits_has_failed(registry: ToolRegistry, caplog, how: str, problem):
+    """Nobody cancelled it, so nobody is said to have; and one tool's exit is not the end of the program."""
+    caplog.set_level(logging.CRITICAL, "assent")
+
+    def work(args, context):
+        raise problem
+
+    async def work_async(args, context):
+        raise problem
+
+    registry.register("work", SCHEMA, work_async if how == "async" else work, inline=how == "inline")
+    outcome = await Session(registry).call("work")
+    assert outcome.kind == "raised"
+    assert problem.__name__ in outcome.message
+
+
+async def test_a_listener_that_raises_breaks_no_call(registry: ToolRegistry, send, effects, caplog):
+    """Whoever watches must not be able to stop, repeat or leave in doubt what is watched."""
+    caplog.set_level(logging.CRITICAL, "assent")
+    session = Session(registry, approver=FixedApprover())
+    heard: list[Any] = []
+
+    def broken(event: Any) -> None:
+        raise RuntimeError("a window was closed")
+
+    stop = session.listen(broken)
+    session.listen(heard.append)
+    assert (await session.call("send", CALL)).kind == "succeeded"
+    stop()
+    assert effects == [CALL]
+    assert [type(event).__name__ for event in heard] == ["Asked", "Answered", "Started", "Finished"]
+
+
+async def test_a_listener_that_does_not_read_breaks_no_call(registry: ToolRegistry, monkeypatch, caplog):
+    """Its queue is full, so it is not listening any more."""
+    caplog.set_level(logging.CRITICAL, "assent")
+    monkeypatch.setattr("assent.events.MAX_WAITING", 2)
+    registry.register("work", SCHEMA, lambda args, context: 1)
+    session = Session(registry)
+    events = session.events()
+    first = asyncio.ensure_future(anext(events))
+    await asyncio.sleep(0)
+    for _ in range(5):
+        assert (await session.call("work")).kind == "succeeded"
+    await first
+    await events.aclose()
+
+
+@requirement("TOOL-15")
+def test_a_tool_that_never_stops_does_not_keep_the_program_alive(tmp_path):
+    """An abandoned thread is a daemon: the program ends when it wants to."""
+    program = textwrap.dedent(
+        """
+        import threading, asyncio, assent
+        registry = assent.ToolRegistry()
+        registry.register(
+            "hang", {"description": "d", "parameters": [], "returns": "any"}, lambda a, c: threading.Event().wait()
+        )
+        async def main():
+            session = assent.Session(registry, limits=assent.Limits(call_timeout_seconds=0.05, cancel_grace_seconds=0))
+            print((await session.call("hang")).kind, flush=True)
+        asyncio.run(main())
+        sync = assent.Session(registry, limits=assent.Limits(call_timeout_seconds=0.05))
+        print(sync.call_sync("hang").kind)
+        """
+    )
+    began = time.monotonic()
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, cwd=tmp_path)
+    assert ended.stdout.split() == ["timed_out", "timed_out"], ended.stderr
+    assert ended.returncode == 0
+    assert time.monotonic() - began < 15
+
+
+@requirement("TOOL-45")
+async def test_an_answer_from_another_thread_wakes_the_session(registry: ToolRegistry, send, effects):
+    """A window of a toolkit lives in a thread of its own."""
+    session = Session(registry, approver=wait_for_answer)
+
+    def press() -> list[str]:
+        while not session.pending():
+            time.sleep(0.001)
+        return session.answer(session.pending()[0].call_id, ALLOWED, by="window")
+
+    call, pressed = await asyncio.wait_for(
+        asyncio.gather(session.call("send", CALL), asyncio.to_thread(press)), timeout=5
+    )
+    assert call.kind == "succeeded"
+    assert pressed == [call.call_id]
+    assert effects == [CALL]

@@ -1,0 +1,284 @@
+"""One answer, one card, one call, one session, one minute, one tool."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from assent import ApprovalRequest, Limits, Session, ToolRegistry, UserAction, wait_for_answer
+from assent.approval import ALLOWED, DENIED, flaw, seal
+from assent.editor import Preview
+from assent.events import Asked
+from assent.journal import Journal, data_of
+from assent.testing import FixedApprover, memory_journal
+from conftest import CALL
+from requirements import requirement
+
+
+async def a_waiting_card(session: Session) -> tuple[asyncio.Task[Any], ApprovalRequest]:
+    """Start a call and hand back its card, which nobody has answered."""
+    shown: asyncio.Future[ApprovalRequest] = asyncio.get_running_loop().create_future()
+    stop = session.listen(lambda event: shown.set_result(event.request) if isinstance(event, Asked) else None)
+    call = asyncio.create_task(session.call("send", CALL))
+    request = await shown
+    stop()
+    return call, request
+
+
+@requirement("TOOL-45")
+async def test_a_yes_is_kept_and_given_to_a_later_call(registry: ToolRegistry, send, effects):
+    """The same call, word for word, needs a yes of its own."""
+    kept: list[UserAction] = []
+
+    def keep(request: ApprovalRequest) -> UserAction:
+        kept.append(request.allow())
+        return kept[0]
+
+    session = Session(registry, approver=FixedApprover(keep))
+    first = await session.call("send", CALL)
+    assert first.kind == "succeeded"
+    second = await session.call("send", CALL)
+    assert second.kind == "stale"
+    assert "another request" in second.message
+    assert effects == [CALL]
+
+
+@requirement("TOOL-45")
+async def test_a_yes_to_another_call_or_session_starts_nothing(registry: ToolRegistry, send, effects):
+    """Its digest covers the call and the session."""
+    other = Session(registry, approver=wait_for_answer)
+    call, request = await a_waiting_card(other)
+    outcome = await Session(registry, approver=FixedApprover(request.allow())).call("send", {"to": "Mallory"})
+    assert outcome.kind == "stale"
+    assert effects == []
+    assert other.answer(request.call_id, request.deny()) == [request.call_id]
+    assert (await call).kind == "denied"
+
+
+@requirement("TOOL-45")
+async def test_another_session_cannot_answer_this_ones_card(registry: ToolRegistry, send, effects):
+    """A session answers its own cards."""
+    here = Session(registry, approver=wait_for_answer)
+    call, request = await a_waiting_card(here)
+    elsewhere = Session(registry, approver=wait_for_answer)
+    await elsewhere.open()
+    assert elsewhere.answer(request.call_id, ALLOWED) == []
+    here.answer(request.call_id, DENIED)
+    assert (await call).kind == "denied"
+    assert effects == []
+
+
+@requirement("TOOL-45", "TOOL-47")
+async def test_a_yes_to_another_card_is_void_although_it_brings_arguments(registry: ToolRegistry, send, effects):
+    """Sealing the edited call anew must not wash off that the answer was given to something else."""
+    kept = UserAction(True, False, arguments={"to": "Mallory"}, answers="0" * 64)
+    outcome = await Session(registry, approver=FixedApprover(kept)).call("send", CALL)
+    assert outcome.kind == "stale"
+    assert effects == []
+
+
+@requirement("TOOL-45")
+async def test_two_windows_answer_at_once_and_one_wins(registry: ToolRegistry, send, effects):
+    """Whichever comes first counts, and the other is told that it did not."""
+    session = Session(registry, approver=wait_for_answer)
+    call, request = await a_waiting_card(session)
+    won = [session.answer(request.call_id, request.deny("window 1"), by="window 1")]
+    won += [session.answer(request.call_id, request.allow(), by="window 2")]
+    assert won == [[request.call_id], []]
+    outcome = await call
+    assert outcome.kind == "denied"
+    assert "window 1" in outcome.message
+    assert session.answer(request.call_id, request.allow()) == []
+    assert effects == []
+
+
+@requirement("TOOL-45", "TOOL-47")
+@pytest.mark.parametrize("journal_first", [True, False])
+async def test_a_window_and_another_process_answer_at_once_and_one_wins(
+    registry: ToolRegistry, send, effects, journal_first: bool
+):
+    """The journal decides: an answer is written once, and whoever comes second takes what stands there."""
+    journal = memory_journal()
+    session = Session(registry, approver=wait_for_answer, journal=journal)
+    call, request = await a_waiting_card(session)
+    [facts] = await journal.waiting()
+    if journal_first:
+        assert await journal.answer(facts, DENIED, by="another process")
+        session.answer(request.call_id, request.allow(), by="window")
+    else:
+        session.answer(request.call_id, request.deny(), by="window")
+        await asyncio.sleep(0)
+        assert not await journal.answer(facts, ALLOWED, by="another process")
+    assert (await call).kind == "denied"
+    assert effects == []
+    answers = await journal.history(session.id, kind="answered")
+    assert [data_of(answer)["approver"] for answer in answers] == ["another process" if journal_first else "window"]
+
+
+@requirement("TOOL-45")
+async def test_two_answers_through_the_journal_and_one_wins(registry: ToolRegistry, send, effects):
+    """Two other processes press their button in the same moment."""
+    journal = memory_journal()
+    session = Session(registry, approver=wait_for_answer, journal=journal, limits=Limits(watch_after_seconds=0))
+    call, _ = await a_waiting_card(session)
+    [facts] = await journal.waiting()
+    won = await asyncio.gather(*(journal.answer(facts, action, "phone") for action in (ALLOWED, DENIED, ALLOWED)))
+    assert sorted(won) == [False, False, True]
+    assert (await call).kind == "succeeded"
+    assert effects == [CALL]
+
+
+@requirement("TOOL-45")
+async def test_an_answer_through_the_journal_for_another_card_is_void(registry: ToolRegistry, send, effects):
+    """The facts say which card was seen; the action may say it as well, and then that counts."""
+    journal = memory_journal()
+    first, second = (
+        Session(
+            registry, approver=wait_for_answer, journal=journal, limits=Limits(watch_after_seconds=0, times_asked=1)
+        )
+        for _ in range(2)
+    )
+    one, request = await a_waiting_card(first)
+    two, other = await a_waiting_card(second)
+    waiting = {facts["call_id"]: facts for facts in await journal.waiting()}
+    assert await journal.answer(waiting[other.call_id], request.allow(), "phone")
+    forged = waiting[request.call_id] | {"digest": "0" * 64}
+    assert await journal.answer(forged, ALLOWED, "phone")
+    assert [(await call).kind for call in (one, two)] == ["stale", "stale"]
+    assert effects == []
+
+
+@requirement("TOOL-45")
+async def test_an_approval_that_was_spent_does_not_start_a_second_call(registry: ToolRegistry, send, effects):
+    """Another process that holds the same journal burns the nonce first. Then it is burned."""
+
+    class Racing(Journal):
+        async def burn_and_start(self, *args: Any) -> bool:
+            if not self.raced:
+                self.raced = True
+                assert await super().burn_and_start(*args)
+            return await super().burn_and_start(*args)
+
+        raced = False
+
+    approver = FixedApprover()
+    session = Session(registry, approver=approver, journal=Racing())
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == "succeeded"
+    assert [request.problem for request in approver.requests] == [None, "the approval was already spent"]
+    assert effects == [CALL]
+
+
+@requirement("TOOL-45")
+async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolRegistry, send, effects):
+    """The same session id in a second object: nonces live in the journal, not in the session."""
+    journal = memory_journal()
+    approver = FixedApprover()
+    original = Session(registry, id="one", approver=approver, journal=journal)
+    await original.call("send", CALL)
+    request = approver.requests[0]
+    sealed = seal(request, request.allow(), "a thief", journal.clock())
+    call_of = type("Call", (), {"id": request.call_id, "tool": "send", "arguments": b"{}", "origin": ""})
+    assert not await journal.burn_and_start("one", call_of, send, sealed, "person")  # type: ignore[arg-type]
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("seconds", [60.0, 61.0, -1.0])
+async def test_an_answer_must_start_its_call_within_a_minute(registry: ToolRegistry, send, effects, seconds: float):
+    """A yes given to yesterday's world is no consent to today's; nor is one from the future."""
+
+    class Clock:
+        now = 1000.0
+
+        def __call__(self) -> float:
+            return self.now
+
+    class Slow(Journal):
+        async def answered(self, *args: Any) -> bool:
+            clock.now += seconds
+            return await super().answered(*args)
+
+    clock = Clock()
+    approver = FixedApprover()
+    outcome = await Session(registry, approver=approver, journal=Slow(clock=clock)).call("send", CALL)
+    if seconds == 60.0:
+        assert outcome.kind == "succeeded"
+        assert effects == [CALL]
+    else:
+        assert outcome.kind == "stale"
+        assert len(approver.requests) == 3
+        assert approver.requests[1].problem == "the answer is older than 60 seconds"
+        assert effects == []
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("what", ["manifest", "code", "function", "gone"])
+async def test_a_tool_that_changed_while_the_card_waited_is_asked_for_again(
+    registry: ToolRegistry, send, effects, what: str
+):
+    """Consent was given to the tool that was there, not to whatever goes by its name now."""
+
+    def exchange(request: ApprovalRequest) -> UserAction:
+        registry.unregister("send")
+        if what == "manifest":
+            registry.add(replace(send, manifest=_described(send.manifest, "Now it does something else.")))
+        elif what == "code":
+            registry.add(replace(send, code=b"other"))
+        elif what == "function":
+            registry.add(replace(send, execute=lambda params: effects.append("the other one")))
+        return request.allow()
+
+    approver = FixedApprover([exchange, ApprovalRequest.deny])
+    outcome = await Session(registry, approver=approver).call("send", CALL)
+    assert effects == []
+    if what == "gone":
+        assert outcome.kind == "unknown_tool"
+    else:
+        assert outcome.kind == "denied"
+        assert approver.requests[1].problem == "the tool changed while the question waited"
+
+
+def _described(manifest: Any, description: str) -> Any:
+    return msgspec.structs.replace(manifest, description=description)
+
+
+@requirement("TOOL-45")
+async def test_three_void_answers_are_stale_and_nothing_ran(registry: ToolRegistry, send, effects, history):
+    """Asked again at most three times; the model is told why."""
+    approver = FixedApprover(UserAction(True, False, answers="f" * 64))
+    journal = memory_journal()
+    session = Session(registry, approver=approver, journal=journal)
+    outcome = await session.call("send", CALL)
+    assert (outcome.kind, outcome.approval, len(approver.requests)) == ("stale", "none", 3)
+    assert len({request.nonce for request in approver.requests}) == 3
+    assert "3 times in a row" in outcome.message
+    kinds = [kind for kind, _ in await history(journal, session.id)]
+    assert kinds == ["asked", "answered"] * 3 + ["finished"]
+    assert effects == []
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize(
+    "field",
+    [
+        "call_id", "tool_digest", "session_id", "canonical_arguments", "title", "message", "primary_button_label",
+        "secondary_button_label", "preview_label", "preview", "reads", "origin", "author", "nonce",
+    ],
+)  # fmt: skip
+async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: ToolRegistry, send, field: str):
+    """An answer to a request that differs in any of it is an answer to another request."""
+    approver = FixedApprover(ApprovalRequest.deny)
+    await Session(registry, approver=approver).call("send", CALL)
+    request = approver.requests[0]
+    other: dict[str, Any] = {
+        "canonical_arguments": b'{"to":"Mallory"}',
+        "preview": (Preview("a.txt", None, None, "x"),),
+        "reads": (("a.txt", None),),
+        "author": "person",
+    }
+    changed = msgspec.structs.replace(request, **{field: other.get(field, "other")})
+    sealed = seal(request, request.allow(), "somebody", 0.0)
+    assert flaw(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
+    assert flaw(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None

@@ -1,0 +1,169 @@
+"""A real terminal for tests: a pseudo-terminal, with an emulator on its near end that knows what a person would see.
+
+`Terminal` lives in the test's own process, with the approver on its far end. `Program` is a terminal in which a command
+runs. Both wait for what is on the screen, never for time to pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pexpect
+import pyte
+
+# A machine with two busy cores needs seconds to start Python; a screen that is not right by then will never be.
+PATIENCE_SECONDS = 30.0
+
+
+class Emulator:
+    """What a person would see, and every byte that made it."""
+
+    def __init__(self, columns: int, lines: int) -> None:
+        self.raw = b""
+        self.screen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self.screen)
+
+    def feed(self, data: bytes) -> None:
+        self.raw += data
+        self._stream.feed(data)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that are not empty."""
+        return [line.rstrip() for line in self.screen.display if line.strip()]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+class Terminal(Emulator):
+    """A terminal in this process. `stdin` and `screen` are its far end; `press` and `until` are the person."""
+
+    def __init__(self, columns: int = 100, lines: int = 60) -> None:
+        super().__init__(columns, lines)
+        self._near, far = os.openpty()
+        fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.stdin = os.fdopen(far, "r", encoding="utf-8")
+        self.screen_file = os.fdopen(os.dup(far), "w", encoding="utf-8")
+        self._changed = asyncio.Event()
+
+    @contextmanager
+    def attached(self) -> Iterator[Terminal]:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._near, self._read)
+        try:
+            yield self
+        finally:
+            self.hang_up()
+            self.stdin.close()
+            self.screen_file.close()
+
+    def hang_up(self) -> None:
+        """Close the window."""
+        if self._near >= 0:
+            asyncio.get_running_loop().remove_reader(self._near)
+            os.close(self._near)
+            self._near = -1
+
+    def press(self, keys: str) -> None:
+        os.write(self._near, keys.encode())
+
+    async def press_until(self, key: str, words: str) -> None:
+        """Press a key until it shows: one that arrives together with another counts as a paste, and for nothing."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while words not in self.text:
+                self.press(key)
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), 0.1)
+
+    async def until(self, words: str, times: int = 1) -> None:
+        """Wait until the words are on the screen."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while self.text.count(words) < times:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"{words!r} did not appear. On the screen:\n{self.text}") from None
+
+    def _read(self) -> None:
+        self.feed(os.read(self._near, 65536))
+        self._changed.set()
+
+
+class Program(Emulator):
+    """A command in a terminal of its own."""
+
+    def __init__(self, *command: str, cwd: Path, columns: int = 100, lines: int = 60, **environment: str) -> None:
+        super().__init__(columns, lines)
+        self._child = pexpect.spawn(
+            command[0], list(command[1:]), cwd=str(cwd), env=clean_environment(cwd, **environment),
+            dimensions=(lines, columns), timeout=PATIENCE_SECONDS,
+        )  # fmt: skip
+
+    def press(self, keys: str) -> None:
+        self._child.send(keys)
+
+    def until(self, words: str, times: int = 1) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.text.count(words) < times:
+            if not self._read(deadline):
+                raise AssertionError(f"{words!r} did not appear. On the screen:\n{self.text}")
+
+    def finish(self) -> int:
+        """Wait for the end and return the exit code."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._read(deadline):
+            pass
+        self._child.close()
+        assert self._child.exitstatus is not None, f"ended by signal {self._child.signalstatus}:\n{self.text}"
+        return int(self._child.exitstatus)
+
+    def close(self) -> None:
+        self._child.close(force=True)
+
+    def _read(self, deadline: float) -> bool:
+        try:
+            self.feed(self._child.read_nonblocking(65536, timeout=max(0.0, deadline - time.monotonic())))
+        except (pexpect.EOF, pexpect.TIMEOUT):
+            return False
+        return True
+
+
+def assent_command() -> list[str]:
+    """`assent`, from the environment that runs the tests."""
+    return [sys.executable, "-m", "assent"]
+
+
+def clean_environment(home: Path, **more: str) -> dict[str, str]:
+    """An environment in which nothing of this machine's user shows."""
+    kept = {key: os.environ[key] for key in ("PATH", "LANG", "VIRTUAL_ENV") if key in os.environ}
+    return kept | {
+        "HOME": str(home), "XDG_DATA_HOME": str(home / ".data"), "TERM": "xterm-256color",
+        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8",
+    } | more  # fmt: skip
+
+
+def piped(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run assent without a terminal."""
+    return subprocess.run(
+        [*assent_command(), *arguments],
+        cwd=cwd,
+        env=clean_environment(cwd, **environment),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE_SECONDS,
+    )
