@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import openai
-import pytest
 
 from assent.scripted import ScriptedModel
 from assent.server.app import build_app
@@ -158,24 +157,4 @@ def _running(server: Running) -> Iterator[Running]:
 
 
 LEAVING: list[Running] = []
-
-
-@pytest.fixture(scope="session", autouse=True)
-def nobody_is_left() -> Iterator[None]:
-    """Every server that was told to stop has stopped before the tests end."""
-    yield
-    for server in LEAVING:
-        server.stop()
-
-
-@pytest.fixture
-def house() -> Iterator[House]:
-    with ExitStack() as stack:
-        yield House(stack)
-
-
-@pytest.fixture(scope="session")
-def plain() -> Iterator[Running]:
-    """One server that always says hello, for tests that leave nothing behind in it."""
-    with ExitStack() as stack:
-        yield House(stack).server(lambda _: "Hello.")
+"""Servers that were told to stop."""

@@ -1,0 +1,28 @@
+"""The fixtures of the server's tests; what they are made of is in house.py."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from house import LEAVING, House, Running
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    with ExitStack() as stack:
+        yield House(stack)
+
+
+@pytest.fixture(scope="session")
+def plain() -> Iterator[Running]:
+    """One server that always says hello, for tests that leave nothing behind in it."""
+    with ExitStack() as stack:
+        yield House(stack).server(lambda _: "Hello.")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    """Every server that was told to stop has stopped before the tests end."""
+    yield
+    for server in LEAVING:
+        server.stop()
