@@ -1,6 +1,6 @@
 """What most tests need: a registry, a place where effects would show, and tools that leave a trace there."""
 
-import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,7 @@ from assent.journal import Journal, data_of
 from assent.manifest import parse_manifest
 from assent.tools import Tool
 from assent.values import canonical
-
-MANIFEST: dict[str, Any] = {
-    "displayName": "Send money",
-    "id": "send",
-    "description": "Sends money to somebody.",
-    "parameters": [
-        {"name": "to", "type": "string", "description": "Who gets it"},
-        {"name": "amount", "type": "number", "description": "How much", "required": False},
-    ],
-}
-CALL = {"to": "Ann", "amount": 5}
+from sending import MANIFEST
 
 
 @pytest.fixture
@@ -75,10 +65,13 @@ def history() -> Callable[..., Any]:
     return read
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    """Wait for something that another thread or task brings about, for a bounded time."""
-    for _ in range(5000):
-        if condition():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it did not happen")
+@pytest.fixture
+def golden() -> Callable[[Path, str], None]:
+    """Compare a text with the one that is kept. ASSENT_WRITE_GOLDEN=1 keeps the new one: look at the difference."""
+
+    def compare(path: Path, text: str) -> None:
+        if os.environ.get("ASSENT_WRITE_GOLDEN"):
+            path.write_text(text)
+        assert text == path.read_text()
+
+    return compare

@@ -114,9 +114,7 @@ REQUIREMENTS = {
 # Promised, not yet built.
 # fmt: off
 OPEN: set[str] = {
-    "TOOL-3", "TOOL-4", "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-16", "TOOL-20", "TOOL-21",
-    "TOOL-23", "TOOL-32", "TOOL-34", "TOOL-50", "TOOL-51", "TOOL-53", "EDIT-7", "NUWA-51", "NUWA-52",
-    "NUWA-63", "NUWA-70", "NUWA-71", "API-2", "API-3", "API-31", "API-32", "API-40", "API-41",
-    "API-43", "API-52",
+    "TOOL-16", "EDIT-7", "NUWA-51", "NUWA-52", "NUWA-63", "NUWA-70", "NUWA-71", "API-2", "API-3",
+    "API-31", "API-32", "API-40", "API-41", "API-43", "API-52",
 }
 # fmt: on

@@ -33,6 +33,7 @@ from assent.approval import (
     who_decides,
 )
 from assent.cards import Undrawable
+from assent.changes import ChangeLog
 from assent.context import Reporting, ToolContext
 from assent.display import displayable
 from assent.editor import ScriptEditorProvider
@@ -257,8 +258,9 @@ class Door:
         missing = () if isinstance(decider, Auto) else decider.missing
         request = await self._draw(tool, call, author=author, problem=problem, missing=missing)
         if isinstance(request, Undrawable):
-            words = outcome.refused(tool.name, request.why)
-            return Outcome(kind="refused", message=words, call_id=call.id, tool=tool.name)
+            kind: Kind = "failed" if request.for_model else "refused"
+            words = outcome.cut(request.why) if request.for_model else outcome.refused(tool.name, request.why)
+            return Outcome(kind=kind, message=words, call_id=call.id, tool=tool.name)
         if earlier is not None and earlier.asked is not None:
             same = msgspec.structs.replace(request, nonce=earlier.asked.get("nonce", request.nonce))
             if same.digest == earlier.asked.get("digest"):
@@ -432,8 +434,8 @@ class Door:
         context = self._context(tool, call, open_reports=lambda: self._open_reports(call.id, loop))
         editor = None
         if self.editor is not None:
-            # A preview without a path is a text, and seals no file.
-            editor = SealedEditor(self.editor, [p for p in consent.request.preview if p.path] if consent else ())
+            kept = ChangeLog(self.journal, self.session_id, call.id, self.editor, durable=approval != "not_needed")
+            editor = SealedEditor(self.editor, consent.request.preview if consent else (), kept)
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = Execution(tool, context, self.limits.cancel_grace_seconds)
         self.running[call.id] = execution
@@ -445,8 +447,6 @@ class Door:
             if editor is not None:
                 editor.close()
         kind, message, value, gave_value = verdict(tool, call.id, ended)
-        if editor is not None and editor.changes:
-            self._remember_changes(call, editor)
         if editor is not None and editor.violations:
             kind, message = (
                 "failed",
@@ -465,6 +465,7 @@ class Door:
             gave_value=gave_value,
             approval=approval,
             arguments=arguments,
+            changed=() if editor is None else tuple(dict.fromkeys(change.path for change in editor.changes)),
         )
 
     def _context(
@@ -490,10 +491,6 @@ class Door:
     def _timeout(self, tool: Tool) -> float | None:
         own, limit = tool.manifest.timeout_seconds, self.limits.call_timeout_seconds
         return min(own, limit) if own is not None and limit is not None else own or limit
-
-    def _remember_changes(self, call: Call, editor: SealedEditor) -> None:
-        for change in editor.changes:
-            self.journal.note(self.session_id, "changed_file", call.id, msgspec.to_builtins(change))
 
     async def _finish(self, result: Outcome) -> Outcome:
         await self.journal.finished(self.session_id, result)

@@ -19,7 +19,7 @@ from assent.context import ToolContext, current
 from assent.display import displayable
 from assent.editor import ScriptEditorProvider
 from assent.editor.recording import Preview, RecordingEditor
-from assent.errors import AssentError, did_you_mean
+from assent.errors import AssentError, ToolError, did_you_mean
 from assent.guard import Guard
 from assent.journal import Call
 from assent.state import State
@@ -38,9 +38,11 @@ _FIELDS = ("message", "title", "preview_button", "primary_button_label", "second
 
 
 class Undrawable(msgspec.Struct, frozen=True):
-    """There is no card, and why: for the tool's author."""
+    """There is no card, and why: for the tool's author, unless the tool itself has words for the model."""
 
     why: str
+    for_model: bool = False
+    """Whether the tool said by a `ToolError` that there is nothing to ask: the file is not there, say."""
 
 
 async def draw(
@@ -68,6 +70,9 @@ async def draw(
             shown = None
             if said.get("preview_button"):
                 shown = await _watched(said["preview_button"]["action"], {}, guard, context, timeout_seconds)
+        except ToolError as problem:
+            tried = _tried(guard, recorder)
+            return Undrawable(tried or displayable(str(problem)), for_model=tried is None)
         except AssentError as problem:
             return Undrawable(displayable(_tried(guard, recorder) or problem.fact))
         except Exception as problem:

@@ -161,14 +161,31 @@ class Journal:
 
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
-        noted = self._entry(
-            session_id, "settled", outcome.call_id, {"why": why}, once=f"start:{outcome.call_id}:{life.starts}"
-        )
+        noted = self._settled(session_id, outcome.call_id, life, why)
         return await self.store.commit(noted, self._finished(session_id, outcome))
 
     async def finished(self, session_id: str, outcome: Outcome) -> None:
         """Make the end of an approved call durable before anybody hears of it."""
         await self.store.commit(self._finished(session_id, outcome))
+
+    async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
+        """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
+        await self._commit(session_id, "changing_file", call_id, facts)
+
+    async def undone(
+        self, session_id: str, call_id: str, life: Life, facts: dict[str, Any], outcome: Outcome | None = None
+    ) -> bool:
+        """Write down, once, that a call was taken back; one in doubt ends by that. False: somebody was faster."""
+        entries = [self._entry(session_id, "undone", call_id, facts, once=f"undo:{call_id}")]
+        if outcome is not None:
+            entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
+            entries.append(self._finished(session_id, outcome))
+        return await self.store.commit(*entries)
+
+    async def undone_already(self, call_id: str) -> dict[str, Any] | None:
+        """Who took a call back, if anybody did."""
+        record = await self.store.taken(f"undo:{call_id}")
+        return None if record is None else {"by": "somebody"} | data_of(record)
 
     # What needs no person is written without waiting: by definition it may run again.
 
@@ -263,6 +280,9 @@ class Journal:
         shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
         data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, tool.manifest.idempotent)
         return self._entry(session_id, "started", call.id, data)
+
+    def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
+        return self._entry(session_id, "settled", call_id, {"why": why}, once=f"start:{call_id}:{life.starts}")
 
     def _finished(self, session_id: str, outcome: Outcome) -> Entry:
         data = _Finished(

@@ -118,7 +118,7 @@ def import_tool(folder: Path, manifest: Manifest) -> Loading:
         exec(compile(here.code, str(file), "exec"), module.__dict__)
     except ToolLoadError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:  # One tool that exits must not end whoever loads a folder of them.
         line = next(
             (f.lineno for f in reversed(traceback.extract_tb(problem.__traceback__)) if f.filename == str(file)), None
         )

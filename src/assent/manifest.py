@@ -7,6 +7,7 @@ What does not live here: the tool's code (tools.py) and how names find tools (re
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -92,12 +93,18 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 def validator_for(schema: Mapping[str, Any]) -> Any:
     """A validator for a JSON Schema that is whole in itself; a ValueError says what is wrong with one that is not."""
-    return jsonschema_rs.validator_for(dict(schema), retriever=_nothing_from_outside)
+    outside: list[str] = []
 
+    def retrieve(uri: str) -> Any:
+        # A description must not make whoever reads it fetch addresses or open files.
+        outside.append(uri)
+        raise ValueError
 
-def _nothing_from_outside(uri: str) -> Any:
-    # A description must not make whoever reads it fetch addresses or open files.
-    raise ValueError(f"{uri} lies outside of the manifest")
+    try:
+        return jsonschema_rs.validator_for(dict(schema), retriever=retrieve)
+    except ValueError as problem:
+        fact = f"{outside[0]} lies outside of the manifest" if outside else str(problem).partition("\n")[0]
+        raise ValueError(fact) from None
 
 
 def parse_manifest(text: str | bytes, file: str = "assistant_tool.json") -> Manifest:
@@ -127,7 +134,7 @@ def parse_schema(schema: Mapping[str, Any], *, require_approval: bool = False) -
 _Field = tuple[str, bool, str]
 _MANIFEST_FIELDS: dict[str, _Field] = {
     "displayName": ("string", True, "a short name for people"),
-    "id": ("string", True, "letters, digits and underscores, not starting with a digit, at most 64"),
+    "id": ("string", True, "letters, digits and underscores, not starting with a digit, at most 64 of them"),
     "description": ("string", True, "what the tool does, for the model and the person"),
     "icon": ("string", False, "a symbol name"),
     "color": ("string", False, "a colour name"),
@@ -202,7 +209,8 @@ class _Reader:
             name = parameter.get("name")
             if isinstance(name, str):
                 if not NAME.match(name):
-                    self.wrong((*path, "name"), f"name is {_found(name)}, expected {_PARAMETER_FIELDS['name'][2]}")
+                    expected = _PARAMETER_FIELDS["name"][2]
+                    self.wrong((*path, "name"), f"{_at(path)}name is {_found(name)}, expected {expected}")
                 if name in seen:
                     self.wrong((*path, "name"), f"the parameter {name} is declared twice")
                 seen.add(name)
@@ -221,25 +229,25 @@ class _Reader:
         try:
             validator = validator_for(schema)
         except ValueError as problem:
-            self.wrong((*path, "schema"), f"schema is not a JSON Schema: {str(problem).splitlines()[0]}")
+            self.wrong((*path, "schema"), f"{_at(path)}schema is not a JSON Schema: {problem}")
             return
         own = schema.get("type")
         if isinstance(own, str) and kind in TYPES and kind not in ("any", "number" if own == "integer" else own):
-            self.wrong((*path, "schema", "type"), f"type is {kind}, but its schema says {own}")
+            self.wrong((*path, "schema", "type"), f"{_at(path)}type is {kind}, but its schema says {own}")
         elif "default" in schema and (
             not validator.is_valid(schema["default"])
             or (kind in TYPES and kind not in ("any", values.type_name[type(schema["default"])]))
         ):
             found = _found(schema["default"])
-            self.wrong((*path, "schema", "default"), f"default is {found}, which does not fit the parameter")
+            self.wrong((*path, "schema", "default"), f"{_at(path)}default is {found}, which does not fit the parameter")
 
     def fields(self, value: dict[str, Any], path: tuple[Any, ...], fields: Mapping[str, _Field]) -> None:
         for key, item in value.items():
             if key not in fields:
                 hint = did_you_mean(key, fields) or f"the fields are {', '.join(fields)}"
-                self.wrong((*path, key), f"unknown field {key}", hint=hint)
+                self.wrong((*path, key), f"unknown field {_at(path)}{key}", hint=hint)
             elif values.type_name.get(type(item)) != fields[key][0]:
-                self.wrong((*path, key), f"{key} is {_found(item)}, expected {fields[key][2]}")
+                self.wrong((*path, key), f"{_at(path)}{key} is {_found(item)}, expected {fields[key][2]}")
         for key, (_, required, expected) in fields.items():
             if required and key not in value:
                 self.wrong(path, f"{_at(path)}{key} is missing, expected {expected}")
@@ -249,7 +257,7 @@ class _Reader:
         if isinstance(item, str) and item not in allowed:
             self.wrong(
                 (*path, key),
-                f"{key} is {_found(item)}, expected one of {', '.join(allowed)}",
+                f"{_at(path)}{key} is {_found(item)}, expected one of {', '.join(allowed)}",
                 hint=did_you_mean(item, allowed),
             )
 
@@ -261,13 +269,15 @@ class _Reader:
 
 def _found(value: Any) -> str:
     if isinstance(value, str):
-        return f'the string "{value[:60]}"'
+        return f"the string {json.dumps(value[:60], ensure_ascii=False)}"
     name = values.type_name.get(type(value), type(value).__name__)
-    return name if name in ("null", "array", "object") else f"the {name} {values.scalar_text(value)}"
+    if name in ("array", "object"):
+        return f"an {name}"
+    return name if name == "null" else f"the {name} {values.scalar_text(value)}"
 
 
 def _at(path: tuple[Any, ...]) -> str:
-    return f"parameters[{path[1]}]: " if path else ""
+    return f"parameters[{path[1]}]." if path else ""
 
 
 def _snake(name: str) -> str:

@@ -6,6 +6,7 @@ may mistake a timeout for a refusal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -44,6 +45,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     approval: Approval = "none"
     arguments: Any = None
     """What really ran, when a person changed it."""
+    changed: tuple[str, ...] = ()
+    """The files it changed, which an undo of the call restores."""
 
     @property
     def success(self) -> bool:
@@ -143,3 +146,18 @@ def taken_as_done(tool: str, by: str) -> str:
 
 def given_up(tool: str, by: str) -> str:
     return f"The program stopped while {tool} ran. Whether it was carried out is not known, and {by} gave it up."
+
+
+def taken_back(tool: str, paths: Sequence[str]) -> str:
+    """What an undo did, for whoever asked for it."""
+    if not paths:
+        return f"{tool} had changed nothing yet, so there was nothing to restore."
+    if len(paths) == 1:
+        return f"Took back {tool}: {paths[0]} is as it was before."
+    return "\n".join([f"Took back {tool}: {len(paths)} files are as they were before.", *(f"  {p}" for p in paths)])
+
+
+def taken_back_in_doubt(tool: str, by: str, paths: Sequence[str]) -> str:
+    """The same for whoever asked for the call, and never heard how it ended."""
+    found = f"restored {', '.join(paths)}" if paths else "found that no file had been changed"
+    return f"The program stopped while {tool} ran. {by} took it back afterwards and {found}."

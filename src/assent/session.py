@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from assent import fresh, runs, values
+from assent import changes, fresh, runs, values
 from assent.approval import ApprovalRequest, Approver, Preset, UserAction
 from assent.calls import Decision, Door, Limits
-from assent.editor import ScriptEditorProvider
+from assent.changes import Undone
+from assent.editor import ScriptEditorProvider, folder_of
 from assent.errors import SessionError
 from assent.events import Event
 from assent.journal import Journal, Life, data_of
@@ -135,6 +137,26 @@ class Session(StateOwner):
         if not self._opened:
             await self.open()
         return await self._door.resolve(call_id, decision, by)
+
+    async def undo(self, call_id: str, by: str = "undo") -> Undone:
+        """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""
+        if not self._opened:
+            await self.open()
+        if call_id in self._door.running:
+            raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
+        return await changes.take_back(self._journal, self._editor_in, call_id, by=by)
+
+    def _editor_in(self, folder: Path | None) -> ScriptEditorProvider | None:
+        """This session's editor, unless the files to restore are another project's."""
+        editor = self._door.editor
+        here = folder_of(editor)
+        if folder is not None and here is not None and here != folder:
+            raise SessionError(
+                f"the call changed files in {folder}, and this session works in {here}",
+                place=self.id,
+                hint="undo it in a session with an editor on that folder, or with assent undo",
+            )
+        return editor
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""

@@ -37,8 +37,18 @@ from assent.registry import ToolRegistry
 from assent.session import Session, wait_for_answer
 from assent.store.memory import MemoryStore
 from assent.tools import Tool
+from assent.tooltests import run_tool_tests, tool_beside
 
-__all__ = ["ATTACKS", "Attack", "FixedApprover", "LoadedTool", "load_tool", "memory_journal"]
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "FixedApprover",
+    "LoadedTool",
+    "load_tool",
+    "memory_journal",
+    "run_tool_tests",
+    "tool_beside",
+]
 
 Answer = UserAction | Callable[[ApprovalRequest], UserAction | Awaitable[UserAction]]
 

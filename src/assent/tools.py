@@ -46,6 +46,7 @@ class Tool:
     is_async: bool = field(init=False)
     defaults: Mapping[str, bytes] = field(init=False)
     _wants: tuple[str, ...] = field(init=False)
+    _request_wants: tuple[str, ...] = field(init=False)
     _validator: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,7 +63,7 @@ class Tool:
         try:
             put(self, "_validator", validator_for(manifest.arguments_schema()))
         except ValueError as problem:
-            fact = f"a schema is not a JSON Schema: {str(problem).splitlines()[0]}"
+            fact = f"a schema is not a JSON Schema: {problem}"
             raise ManifestError("", [Problem(fact, place=self.folder or manifest.id)]) from None
         defaults = {
             p.name: values.canonical(p.schema["default"])
@@ -72,6 +73,7 @@ class Tool:
         put(self, "defaults", defaults)
         wants = () if self.execute is None or self.style == "registry" else _reserved(self.execute, self)
         put(self, "_wants", wants)
+        put(self, "_request_wants", () if self.request is None else _reserved(self.request, self))
         put(self, "takes_answer", "user_action" in wants)
         put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
 
@@ -112,10 +114,12 @@ class Tool:
             if name not in arguments and parameter.required:
                 about = f": {parameter.description}" if parameter.description else ""
                 yield Problem(f"the argument {name} ({parameter.type}) is missing{about}")
+        known: str | None = f"the arguments are: {', '.join(declared) or 'none'}"
         for name in arguments:
             if name not in declared and not self.manifest.additional_parameters:
-                known = ", ".join(declared) or "none"
-                hint = did_you_mean(name, declared) or f"the arguments are: {known}"
+                hint = did_you_mean(name, declared)
+                if hint is None:
+                    hint, known = known, None  # Told once is enough.
                 yield Problem(f"unknown argument {_cut(name)}", hint=hint)
         for problem in self._validator.iter_errors(arguments):
             path = list(problem.instance_path)
@@ -157,8 +161,7 @@ class Tool:
     def bind_request(self, arguments: bytes, given: Mapping[str, Any]) -> dict[str, Any]:
         """What to call the request function with."""
         assert self.request is not None
-        wants = _reserved(self.request, self)
-        return {name: values.decode(arguments) if name == "params" else given[name] for name in wants}
+        return {name: values.decode(arguments) if name == "params" else given[name] for name in self._request_wants}
 
 
 def _reserved(function: Function, tool: Tool) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 from typing import Any
 
 import msgspec
@@ -56,6 +57,10 @@ def encode(value: Any) -> bytes:
         raise NotJSON(
             f"a string holds the lone surrogate U+{ord(problem.object[problem.start]):04X}",
             hint="a surrogate is half a character; send the whole one",
+        ) from None
+    except ValueError:  # Python's own limit, which keeps a long number from costing a long time
+        raise NotJSON(
+            f"an integer has more than {sys.get_int_max_str_digits()} digits", hint="send it as a string"
         ) from None
 
 

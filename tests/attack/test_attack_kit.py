@@ -7,8 +7,8 @@ import pytest
 from assent import ToolRegistry
 from assent.editor.project import ProjectEditor
 from assent.testing import ATTACKS, Attack
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from assent import ApprovalRequest, AssentError, Limits, Session, ToolRegistry, UserAction, wait_for_answer
 from assent.approval import ALLOWED
 from assent.testing import FixedApprover, memory_journal
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 @requirement("TOOL-49")

@@ -7,8 +7,8 @@ import pytest
 
 from assent import ApprovalRequest, Session, ToolRegistry, UserAction
 from assent.testing import FixedApprover
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 @requirement("TOOL-31", "TOOL-45")

@@ -25,8 +25,8 @@ from assent.context import current
 from assent.editor.project import ProjectEditor
 from assent.errors import NotAllowedNow
 from assent.testing import FixedApprover, memory_journal
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 def _exists() -> Path:

@@ -11,8 +11,8 @@ from assent.editor.project import ProjectEditor
 from assent.errors import SessionError
 from assent.journal import Journal, data_of
 from assent.testing import FixedApprover, memory_journal
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 @requirement("TOOL-47")

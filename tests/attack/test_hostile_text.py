@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from assent import ApprovalRequest, Session, ToolError, ToolRegistry
 from assent.display import MAX_STACKED, displayable, visible
 from assent.testing import FixedApprover
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 HOSTILE = {
     "ANSI colour": ("\x1b[31mred\x1b[0m", "‹U+001B›[31mred‹U+001B›[0m"),

@@ -12,8 +12,8 @@ from assent import Limits, Session, ToolRegistry, UserAction
 from assent.approval import CLOSED, DENIED
 from assent.editor.project import ProjectEditor
 from assent.testing import FixedApprover
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 @requirement("TOOL-43", "TOOL-40")

@@ -16,8 +16,8 @@ from assent.approval import ALLOWED
 from assent.journal import Journal
 from assent.store.memory import MemoryStore
 from assent.testing import FixedApprover, memory_journal
-from conftest import CALL, until
 from requirements import requirement
+from sending import CALL, until
 
 LIMITS = Limits(cancel_grace_seconds=0.05, draw_timeout_seconds=5)
 

@@ -13,8 +13,8 @@ from assent.editor import Preview
 from assent.events import Asked
 from assent.journal import Journal, data_of
 from assent.testing import FixedApprover, memory_journal
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 async def a_waiting_card(session: Session) -> tuple[asyncio.Task[Any], ApprovalRequest]:

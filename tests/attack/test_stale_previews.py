@@ -10,8 +10,8 @@ from assent import ApprovalRequest, Session, ToolRegistry, UserAction
 from assent.approval import DENIED
 from assent.editor.project import ProjectEditor
 from assent.testing import FixedApprover, memory_journal
-from conftest import CALL
 from requirements import requirement
+from sending import CALL
 
 
 @pytest.fixture

@@ -62,6 +62,20 @@ async def test_only_the_owner_can_read_the_files(tmp_path, umask):
         os.umask(before)
 
 
+def test_holding_a_name_makes_no_folder_that_others_can_look_into(tmp_path):
+    """A name can be held before anything was written, and then this makes the folder of the journal."""
+    before = os.umask(0)
+    try:
+        release = SqliteStore(tmp_path / "data" / "assent" / "journal.db").hold("run")
+        assert release is not None
+        assert modes(tmp_path) == {"data": 0o700}
+        assert modes(tmp_path / "data") == {"assent": 0o700}
+        assert modes(tmp_path / "data" / "assent") == {"journal.db.holds": 0o700}
+        release()
+    finally:
+        os.umask(before)
+
+
 async def test_nothing_is_made_before_the_first_use(path, monkeypatch, tmp_path):
     """Asking for a journal is no reason to write one; and the file meant is the one meant when it was asked for."""
     monkeypatch.chdir(tmp_path)

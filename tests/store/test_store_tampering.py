@@ -154,6 +154,32 @@ async def test_a_value_of_the_wrong_kind_is_named_and_not_an_accident(store, pat
         await verify_store(store)
 
 
+async def test_a_key_that_was_hidden_from_the_index_is_found(store, path):
+    """The record stands, but nobody who asks for its key finds it: an approval could be spent again."""
+    edit(
+        path,
+        "CREATE TABLE empty (once TEXT)",
+        "CREATE UNIQUE INDEX hollow ON empty (once)",
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'hollow')"
+        " WHERE name = 'records_by_once'",
+        "DELETE FROM sqlite_schema WHERE name IN ('hollow', 'empty')",
+    )
+    await store.close()
+    assert await store.taken("key-3") is None
+    with pytest.raises(Tampered, match="contradicts itself"):
+        await verify_store(store)
+
+
+async def test_a_trigger_swallows_no_record_and_is_found(store, path):
+    """Left in the file by somebody, it would let a commit say yes and write nothing."""
+    edit(path, "CREATE TRIGGER silence BEFORE INSERT ON records BEGIN SELECT RAISE(IGNORE); END")
+    assert await store.commit(entry(COUNT + 1))
+    assert (await store.head()).seq == COUNT + 1
+    with pytest.raises(Tampered, match="tables, indexes or triggers"):
+        await verify_store(store)
+
+
 def test_no_byte_of_the_file_can_be_flipped_so_that_it_tells_another_story(path):
     """Free space may change and headers may break, but what is read is what was written, or an error in words."""
 

@@ -11,6 +11,7 @@ themselves (edits.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol, TypedDict, runtime_checkable
 
 import msgspec
@@ -85,6 +86,9 @@ class ProjectProvider(ScriptEditorProvider, Protocol):
     def missing_folders(self, path: str) -> list[str]:
         """The folders that writing this file would have to make, outermost first."""
 
+    def get_fixed_content(self, path: str) -> str | None:
+        """The text of a file as the safe fixes of its linter would leave it; None when nothing can fix it."""
+
     async def delete_file(self, path: str) -> bool:
         """Remove a file; False when there is none."""
 
@@ -99,6 +103,30 @@ class ProjectProvider(ScriptEditorProvider, Protocol):
 
     def show_rename(self, path: str, new_path: str) -> None:
         """Show that the file would move. Changes nothing."""
+
+
+@runtime_checkable
+class InFolder(Protocol):
+    """An editor whose project is a folder of this machine, so that an undo can find it again."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the project is."""
+
+
+def folder_of(editor: object) -> Path | None:
+    """Where an editor's project is; None when it is not a folder of this machine."""
+    return editor.folder if isinstance(editor, InFolder) else None
+
+
+class Remembering(Protocol):
+    """Who keeps what is needed to take changes back, also when the program dies in the middle of one."""
+
+    async def will_change(self, change: Change) -> None:
+        """Keep what is about to happen. Raises an `EditError` when it cannot be kept; then it must not happen."""
+
+    def has_changed(self, change: Change) -> None:
+        """Keep that it happened, and what it came to."""
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -126,6 +154,6 @@ class Change(msgspec.Struct, frozen=True):
     mode: int | None = None
     """The permission bits it had before; None when it was absent or the editor knows no modes."""
     left_mode: int | None = None
-    """The permission bits it was left with; None when it is gone or the editor knows no modes."""
+    """The permission bits it was left with; None when it is gone, or when nobody knows."""
     made_folders: tuple[str, ...] = ()
     """The folders that were made for it, outermost first."""

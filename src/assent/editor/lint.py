@@ -34,6 +34,9 @@ LINT_TIMEOUT_SECONDS = 30
 # What a person or a model can still make use of.
 MAX_FINDINGS = 2_000
 
+# The endings that ruff is for.
+PYTHON = (".py", ".pyi")
+
 Findings = dict[str, list[LintError]]
 
 
@@ -51,8 +54,7 @@ Linter = Callable[[Sources], Findings]
 def default_linters() -> dict[str, Linter]:
     """The table of file endings that need no configuration."""
     return {
-        ".py": lint_python,
-        ".pyi": lint_python,
+        **dict.fromkeys(PYTHON, lint_python),
         ".json": lint_json,
         ".toml": lint_toml,
         ".nuwa": script_linter(),

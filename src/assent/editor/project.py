@@ -20,7 +20,7 @@ from assent.editor import Change, LintError, Operation, Preview
 from assent.editor.edits import insert, replace
 from assent.editor.encoding import decode, encode
 from assent.editor.folder import Folder
-from assent.editor.lint import Linter, default_linters, lint
+from assent.editor.lint import PYTHON, Linter, default_linters, fixed_python, lint
 from assent.editor.listing import Listing, list_project
 from assent.editor.recording import RecordingEditor
 from assent.errors import Conflict, NotText
@@ -84,6 +84,13 @@ class ProjectEditor:
     def missing_folders(self, path: str) -> list[str]:
         return self._folder.missing_folders(path)
 
+    def get_fixed_content(self, path: str) -> str | None:
+        data = self.read_bytes(path)
+        text = None if data is None else decode(data)
+        if text is None or not path.endswith(PYTHON):
+            return None
+        return fixed_python(self._folder.root, path, text)
+
     async def update_file_content(self, path: str, content: str) -> bool:
         current = self._current(path)
         if current is None:
@@ -129,7 +136,7 @@ class ProjectEditor:
             )
         if change.before is not None:
             # A mode that somebody has set since is theirs.
-            ours = self.file_mode(change.path) == change.left_mode
+            ours = change.left_mode in (None, self.file_mode(change.path))
             self._folder.write(change.path, change.before, over=current, mode=change.mode if ours else None)
             self._seen[change.path] = digest(change.before)
             return

@@ -2,7 +2,7 @@
 
 `RecordingEditor` is for looking: it reads, notes what it read, turns every diff into a `Preview`, and refuses and notes
 every write. `SealedEditor` is for acting after an approval: it writes a previewed file only with the previewed
-content, and keeps what is needed to take every change back.
+content, and has what is needed to take a change back remembered before it happens.
 
 Both note what they refused, so a tool that swallows the exception is found out all the same.
 
@@ -11,13 +11,13 @@ What does not live here: asking anybody (approval.py), the audit hook that guard
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 
-from assent.editor import Change, LintError, Operation, Preview, ProjectProvider, ScriptEditorProvider
+from assent.editor import Change, LintError, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
 from assent.editor.edits import insert, replace
 from assent.editor.encoding import decode, encode, keep_newlines
+from assent.editor.undo import undo
 from assent.errors import Conflict, EditError, NotAllowedNow, NotText
 from assent.guard import refuse_if_watched
 from assent.values import digest
@@ -78,6 +78,10 @@ class RecordingEditor:
         # any, does not see them.
         return Context().run(self._editor.get_lint_errors)
 
+    def get_fixed_content(self, path: str) -> str | None:
+        self.read_bytes(path)
+        return Context().run(_project(self._editor).get_fixed_content, path)
+
     async def get_file_content(self, path: str) -> str | None:
         # The digest comes first: a file that changes between the two reads is then found stale, and never fresh.
         content = await _content(self._editor, path)
@@ -113,7 +117,7 @@ class RecordingEditor:
     def show_rename(self, path: str, new_path: str) -> None:
         data = self._present(path)
         if self.read_bytes(new_path) is not None:
-            raise EditError("there is a file of that name already", place=new_path, hint="choose a name that is free")
+            raise _taken(new_path)
         self._previews[path] = Preview(path, self.reads[path], decode(data), None, new_path)
 
     async def update_file_content(self, path: str, content: str) -> bool:
@@ -173,13 +177,19 @@ class SealedEditor:
     Without previews every path may be written: the tool showed no diff, and the person agreed to its arguments alone.
     """
 
-    def __init__(self, editor: ScriptEditorProvider, previews: Iterable[Preview] = ()) -> None:
+    def __init__(
+        self,
+        editor: ScriptEditorProvider,
+        previews: Iterable[Preview] = (),
+        remember: Remembering | None = None,
+    ) -> None:
         self._editor = editor
         # A preview without a path is words, and says nothing about files.
         self._previews = {preview.path: preview for preview in previews if preview.path}
+        self._remember = remember
         self._left: dict[str, str | None] = {}
         self.changes: list[Change] = []
-        """What was changed, in order, for undo."""
+        """What was changed, in order."""
         self._closed = False
         self.violations: list[str] = []
         """Every write that was refused because something else had been shown, in words."""
@@ -192,6 +202,11 @@ class SealedEditor:
     def script_name(self) -> str:
         return self._editor.script_name
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether files can be read as bytes, deleted and renamed; a foreign editor has only text."""
+        return isinstance(self._editor, ProjectProvider)
+
     def exists(self, path: str) -> bool:
         return self._editor.exists(path)
 
@@ -203,6 +218,9 @@ class SealedEditor:
 
     def get_lint_errors(self) -> dict[str, list[LintError]]:
         return self._editor.get_lint_errors()
+
+    def get_fixed_content(self, path: str) -> str | None:
+        return _project(self._editor).get_fixed_content(path)
 
     async def get_file_content(self, path: str) -> str | None:
         return await self._editor.get_file_content(path)
@@ -227,25 +245,21 @@ class SealedEditor:
 
     async def update_file_content(self, path: str, content: str) -> bool:
         content = await self._agreed_content("update_file_content", path, content)
-        async with self._noting(path):
-            return await self._editor.update_file_content(path, content)
+        before = await _content(self._editor, path)
+        if before is None:
+            return False
+        return await self._write(path, before, content, self._editor.update_file_content)
 
     async def write_to_file(self, path: str, content: str) -> bool:
         content = await self._agreed_content("write_to_file", path, content)
-        async with self._noting(path):
-            return await self._editor.write_to_file(path, content)
+        before = await _content(self._editor, path)
+        return await self._write(path, before, content, self._editor.write_to_file)
 
     async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
-        if self._previews:
-            return await self._edit("insert_content", path, lambda text: insert(text, operations, path=path))
-        async with self._noting(path):
-            return await self._editor.insert_content(path, operations)
+        return await self._edit("insert_content", path, lambda text: insert(text, operations, path=path))
 
     async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
-        if self._previews:
-            return await self._edit("replace_in_file", path, lambda text: replace(text, operations, path=path))
-        async with self._noting(path):
-            return await self._editor.replace_in_file(path, operations)
+        return await self._edit("replace_in_file", path, lambda text: replace(text, operations, path=path))
 
     async def delete_file(self, path: str) -> bool:
         preview = self._agreed("delete_file", path)
@@ -253,8 +267,12 @@ class SealedEditor:
             if preview.proposed is not None or preview.renamed_to is not None:
                 raise self._violated("delete_file", path, "something else than its deletion was shown")
             await self._check_base(preview)
-        async with self._noting(path):
-            return await _project(self._editor).delete_file(path)
+        project = _project(self._editor)
+        before = project.read_bytes(path)
+        if before is None:
+            return False
+        gone = Change(path, before, None, project.file_mode(path))
+        return await self._change([gone], lambda: project.delete_file(path))
 
     async def rename_file(self, path: str, new_path: str) -> bool:
         preview = self._agreed("rename_file", path)
@@ -262,21 +280,43 @@ class SealedEditor:
             if preview.renamed_to != new_path:
                 raise self._violated("rename_file", path, f"a rename to {new_path} was not shown")
             await self._check_base(preview)
-        async with self._noting(path), self._noting(new_path):
-            return await _project(self._editor).rename_file(path, new_path)
+        project = _project(self._editor)
+        before, mode = project.read_bytes(path), project.file_mode(path)
+        if before is None:
+            return False
+        if project.read_bytes(new_path) is not None:
+            raise _taken(new_path)
+        gone = Change(path, before, None, mode)
+        there = Change(new_path, None, before, None, mode, self._folders(new_path))
+        return await self._change([gone, there], lambda: project.rename_file(path, new_path))
 
     async def restore(self, change: Change) -> None:
         raise self._violated("restore", change.path, "a tool does not undo; a person does")
 
+    async def take_back(self) -> list[str]:
+        """Undo what this editor has changed so far, for a call that cannot do the rest; returns the paths."""
+        for change in self.changes:
+            self._refuse_when_over(change.path)
+        restored = await undo(_project(self._editor), self.changes)
+        for first in {change.path: change for change in reversed(self.changes)}.values():
+            self._left[first.path] = _digest_of(first.before)
+            if self._remember is not None:
+                self._remember.has_changed(Change(first.path, first.before, first.before, first.mode, first.mode))
+        self.changes = []
+        return restored
+
     async def _edit(self, method: str, path: str, edit: Callable[[str], str]) -> bool:
         """Work out what the operations make of the file first, and write that if it is what was shown."""
         self._agreed(method, path)
-        text = await self._editor.get_file_content(path)
-        if text is None:
+        before = await _content(self._editor, path)
+        if before is None:
             return False
+        # A project's file is not read as the tool reads it: that would make a file that changed since look familiar.
+        text = decode(before) if self.has_bytes else await self._editor.get_file_content(path)
+        if text is None:
+            raise NotText("the file is binary or not UTF-8, and has no lines to edit", place=path)
         content = await self._agreed_content(method, path, edit(text))
-        async with self._noting(path):
-            return await self._editor.update_file_content(path, content)
+        return await self._write(path, before, content, self._editor.update_file_content)
 
     async def _agreed_content(self, method: str, path: str, content: str) -> str:
         """The content that was shown, if this is it."""
@@ -307,27 +347,64 @@ class SealedEditor:
         """The file must be what was shown, or what this editor itself has made of it since."""
         expected = self._left.get(preview.path, preview.base_digest)
         if _digest_of(await _content(self._editor, preview.path)) != expected:
-            raise Conflict("the file changed after it was shown", place=preview.path, hint="ask again with a new diff")
+            raise _moved_on(preview.path)
 
-    @asynccontextmanager
-    async def _noting(self, path: str) -> AsyncIterator[None]:
-        """Note what becomes of a file, also when the write fails halfway through a foreign editor."""
+    async def _write(
+        self, path: str, before: bytes | None, content: str, write: Callable[[str, str], Awaitable[bool]]
+    ) -> bool:
+        """Write a text. `before` is what the file holds; what it will hold must be known before it does."""
+        if isinstance(self._editor, ProjectProvider):
+            mode = self._editor.file_mode(path)
+            # What mode a new file gets is the system's business, and known only afterwards.
+            change = Change(path, before, encode(content, before, path=path), mode, mode, self._folders(path))
+        else:
+            change = Change(path, before, content.encode("utf-8", "surrogatepass"))
+        return change.before == change.after or await self._change([change], lambda: write(path, content))
+
+    def _folders(self, path: str) -> tuple[str, ...]:
+        return tuple(_project(self._editor).missing_folders(path))
+
+    async def _change(self, changes: Sequence[Change], write: Callable[[], Awaitable[bool]]) -> bool:
+        """Have what is about to happen remembered, do it, and note what it came to, also when it failed halfway."""
+        for change in changes:
+            self._refuse_when_over(change.path)
+            if self._remember is not None:
+                await self._remember.will_change(change)
+        for change in changes:
+            # Remembering takes its time, and the file or the call may have moved on.
+            self._refuse_when_over(change.path)
+            if await _content(self._editor, change.path) != change.before:
+                raise _moved_on(change.path)
+        try:
+            return await write()
+        finally:
+            for change in changes:
+                await self._note(change)
+
+    def _refuse_when_over(self, path: str) -> None:
         refuse_if_watched(f"write {path} through an editor it kept")
         if self._closed:
             raise self._violated("a write", path, "its call is over")
-        project = self._editor if isinstance(self._editor, ProjectProvider) else None
-        before = await _content(self._editor, path)
-        mode = project.file_mode(path) if project else None
-        folders = tuple(project.missing_folders(path)) if project else ()
-        try:
-            yield
-        finally:
-            after = await _content(self._editor, path)
-            if after != before:
-                self._left[path] = _digest_of(after)
-                left_mode = project.file_mode(path) if project else None
-                made = folders if before is None else ()
-                self.changes.append(Change(path, before, after, mode, left_mode, made))
+
+    async def _note(self, planned: Change) -> None:
+        path, before = planned.path, planned.before
+        after = await _content(self._editor, path)
+        if after == before:
+            return
+        left_mode = self._editor.file_mode(path) if isinstance(self._editor, ProjectProvider) else None
+        change = Change(path, before, after, planned.mode, left_mode, planned.made_folders)
+        self._left[path] = _digest_of(after)
+        self.changes.append(change)
+        if self._remember is not None:
+            self._remember.has_changed(change)
+
+
+def _moved_on(path: str) -> Conflict:
+    return Conflict("the file changed after it was shown", place=path, hint="ask again with a new diff")
+
+
+def _taken(path: str) -> EditError:
+    return EditError("there is a file of that name already", place=path, hint="choose a name that is free")
 
 
 def _project(editor: ScriptEditorProvider) -> ProjectProvider:

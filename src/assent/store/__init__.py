@@ -124,6 +124,9 @@ class Store(Protocol):
     def hold(self, name: str) -> Callable[[], None] | None:
         """Hold a name until the returned function is called or this process ends; None when somebody else holds it."""
 
+    async def examine(self) -> None:
+        """Raise Tampered where what lies beside the records contradicts them: an index from which a key was removed."""
+
     async def close(self) -> None:
         """Make everything accepted durable, then let go. Using the store again opens it again.
 
@@ -189,11 +192,13 @@ def verify(records: Iterable[Record], *, start: Head | None = None, head: Head |
 
 
 async def verify_store(store: Store, *, head: Head | None = None) -> Head:
-    """Verify a whole store, one page of records in memory at a time."""
+    """Verify a whole store, one page of records in memory at a time, then what lies beside the records."""
     last = Head(0, GENESIS)
     while page := await store.read(after=last.seq, limit=PAGE_RECORDS):
         last = verify(page, start=last, head=head if head is not None and head.seq <= page[-1].seq else None)
-    return verify((), start=last, head=head)
+    last = verify((), start=last, head=head)
+    await store.examine()
+    return last
 
 
 def _follow(last: Head, record: Record) -> Head:

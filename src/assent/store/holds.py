@@ -12,12 +12,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from assent.store.folders import make_private
+
 Release = Callable[[], None]
 
 
 def hold(folder: Path, name: str) -> Release | None:
     """Hold a name until the returned function is called, or this process ends. None when somebody else holds it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     file = folder / hashlib.sha256(name.encode()).hexdigest()[:32]
     while True:
         descriptor = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -107,6 +107,9 @@ class MemoryStore:
             self._held.add(name)
         return lambda: self._held.discard(name)
 
+    async def examine(self) -> None:
+        """Nobody but this process can reach it."""
+
     async def close(self) -> None:
         """Nothing to flush. The records stay readable: a closed session may still be looked at."""
 

@@ -20,7 +20,7 @@ import apsw
 from assent.errors import StoreError, Tampered
 from assent.store import GENESIS, Entry, Head, Record, check, check_group
 from assent.store.holds import hold
-from assent.store.sqlite_file import connect_for_reading, explain
+from assent.store.sqlite_file import connect_for_reading, examine, explain
 from assent.store.sqlite_ledger import Change
 from assent.store.sqlite_writer import Job, Writer
 
@@ -102,6 +102,11 @@ class SqliteStore:
 
     def hold(self, name: str) -> Callable[[], None] | None:
         return hold(self.path.with_name(self.path.name + ".holds"), name)
+
+    async def examine(self) -> None:
+        await self._catch_up()
+        # It reads the whole file, and nobody else should wait for that.
+        await asyncio.to_thread(examine, self.path)
 
     async def close(self) -> None:
         ended = asyncio.get_running_loop().create_future()

@@ -12,7 +12,8 @@ from time import monotonic, sleep
 
 import apsw
 
-from assent.errors import NewerStore, StoreError
+from assent.errors import NewerStore, StoreError, Tampered
+from assent.store.folders import make_private, sync_names
 
 # "ASST": the mark by which the file is known for ours, here and to file(1).
 APPLICATION_ID = 0x41535354
@@ -22,12 +23,14 @@ BUSY_SECONDS = 10.0
 # After a burst the log is cut back to this, so that one large import does not occupy the disk for ever.
 MAX_LOG_BYTES = 64 * 2**20
 
+_RESTORE = "restore it from a copy, and keep both for whoever investigates"
+
 
 def connect(path: Path) -> apsw.Connection:
     """Open the file for writing; make it and bring it up to date if need be. Raises StoreError in words."""
     try:
         create(path)
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = _open(path)
         try:
             _prepare(connection, path)
         except BaseException:
@@ -41,12 +44,46 @@ def connect(path: Path) -> apsw.Connection:
 def connect_for_reading(path: Path) -> apsw.Connection:
     """A second connection to a file that `connect` has opened before."""
     try:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        connection = _open(path)
         connection.pragma("query_only", True)
         return connection
     except apsw.Error as problem:
         raise explain(problem, path) from problem
+
+
+def examine(path: Path) -> None:
+    """Raise Tampered where the file contradicts itself: an index that hides a record, a trigger that swallows one."""
+    connection = connect_for_reading(path)
+    pattern = apsw.Connection(":memory:")
+    try:
+        for step in MIGRATIONS:
+            pattern.execute(step).fetchall()
+        if _schema(connection) != _schema(pattern):
+            raise Tampered("its tables, indexes or triggers were changed", place=str(path), hint=_RESTORE)
+        found = connection.execute("PRAGMA integrity_check(1)").get
+        if found != "ok":
+            raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=_RESTORE)
+    except apsw.Error as problem:
+        raise explain(problem, path) from problem
+    finally:
+        pattern.close()
+        connection.close()
+
+
+def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
+    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+    return list(connection.execute(sql))
+
+
+def _open(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    # Whoever can write the file could leave a trigger or a view in it that says yes and does nothing. Ours has none.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    return connection
 
 
 def create(path: Path) -> None:
@@ -55,29 +92,16 @@ def create(path: Path) -> None:
     SQLite gives its log and its index the mode of the file. Only a new file is opened: closing a file drops every lock
     that this process holds on it, so an existing one is left to SQLite alone.
     """
-    missing = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        _sync(folder.parent)
+    make_private(path.parent)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     os.close(descriptor)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable: a file whose name is lost is lost."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_names(path.parent)
 
 
 def _prepare(connection: apsw.Connection, path: Path) -> None:
-    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
     # Looked at before anything is changed: somebody else's file stays as it is.
     _recognise(connection, path)
     _enter_log_mode(connection)
