@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assent.journal import Journal
     from assent.opening import open_journal
     from assent.outcome import Outcome
+    from assent.protocol import NotARequest, ToolRequest, parse_tool_request
     from assent.registry import ToolRegistry, tool
     from assent.runs import Run, check, plan, script_grammar, script_prompt
     from assent.session import Session, wait_for_answer
@@ -28,6 +29,7 @@ _ROOMS = {
     "AssistantTool": "authoring",
     "Journal": "journal",
     "Limits": "calls",
+    "NotARequest": "protocol",
     "Outcome": "outcome",
     "Preset": "approval",
     "Run": "runs",
@@ -35,9 +37,11 @@ _ROOMS = {
     "StateMetadata": "state",
     "ToolError": "errors",
     "ToolRegistry": "registry",
+    "ToolRequest": "protocol",
     "UserAction": "approval",
     "check": "runs",
     "open_journal": "opening",
+    "parse_tool_request": "protocol",
     "plan": "runs",
     "script_grammar": "runs",
     "script_prompt": "runs",
@@ -52,6 +56,7 @@ __all__ = [
     "AssistantTool",
     "Journal",
     "Limits",
+    "NotARequest",
     "Outcome",
     "Preset",
     "Run",
@@ -59,9 +64,11 @@ __all__ = [
     "StateMetadata",
     "ToolError",
     "ToolRegistry",
+    "ToolRequest",
     "UserAction",
     "check",
     "open_journal",
+    "parse_tool_request",
     "plan",
     "script_grammar",
     "script_prompt",

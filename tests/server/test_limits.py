@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from house import exchange, read_answer
 
 from assent.scripted import Fault, Gate
 from assent.server.app import Rates
 from assent.server.limits import Limits
 from assent.server.refusal import Refusal
 from assent.store.memory import MemoryStore
-from conftest import exchange, read_answer
 from requirements import requirement
 
 HI = {"messages": [{"role": "user", "content": "Hi"}]}

@@ -99,9 +99,8 @@ class Endpoint:
             scope["assent.caller"] = caller.id
             require(caller, operation.scopes)
             self._rates.spend(caller.id)
-        incoming = Incoming(
-            caller, scope["path_params"], dict(QueryParams(scope["query_string"])), headers, receive, send
-        )
+        query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
+        incoming = Incoming(caller, scope["path_params"], query, headers, receive, send)
         result = await operation.handle(self._parts, incoming)
         if result is not None:
             await send_body(send, 200, result if isinstance(result, Body) else Body(msgspec.json.encode(result)))

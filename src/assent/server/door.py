@@ -220,12 +220,15 @@ def access_log(write: Callable[[str], Any]) -> structlog.typing.FilteringBoundLo
         _Lines(write),
         processors=[
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
+            structlog.processors.JSONRenderer(serializer=_json),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(20),
-        cache_logger_on_first_use=True,
-    )
+    ).bind()
     return logger
+
+
+def _json(event: object, **_: object) -> str:
+    return msgspec.json.encode(event, enc_hook=str).decode()
 
 
 class _Lines:

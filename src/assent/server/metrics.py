@@ -39,14 +39,23 @@ class Metrics:
             "assent_ignored_tool_results", "Results that answered no pending request", ["reason"],
             registry=self.registry,
         )  # fmt: skip
+        self._at_hand: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._tokens = Counter(
             "assent_tokens", "Tokens as the model's server counts them", ["kind"], registry=self.registry
         )
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request has been answered."""
-        self._requests.labels(route, method, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        # Looking up a labelled counter costs more than counting, so the few that there are stay at hand.
+        key = (route, method, status)
+        counters = self._at_hand.get(key)
+        if counters is None:
+            counters = self._at_hand[key] = (
+                self._requests.labels(route, method, str(status)),
+                self._seconds.labels(route),
+            )
+        counters[0].inc()
+        counters[1].observe(seconds)
 
     @contextmanager
     def asking(self) -> Iterator[None]:

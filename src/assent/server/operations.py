@@ -19,7 +19,7 @@ from assent.server.conversations import Conversation, Conversations, not_found, 
 from assent.server.door import Body, EventStream, read_body, send_body
 from assent.server.limits import Limits
 from assent.server.metrics import CONTENT_TYPE, Metrics
-from assent.server.presence import Stopping, attended
+from assent.server.presence import Attended, Stopping
 from assent.server.refusal import Refusal
 from assent.server.stream import error_event, events
 from assent.server.upstream import Upstream
@@ -109,7 +109,7 @@ async def chat_completions(parts: Parts, incoming: Incoming) -> None:
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
     stream = EventStream(incoming.send)
     try:
-        async with attended(incoming.receive, parts.stopping), parts.chat.turn(body, incoming.caller) as turn:
+        async with Attended(incoming.receive, parts.stopping), parts.chat.turn(body, incoming.caller) as turn:
             answer = None if turn.request.stream else await turn.answer()
             if answer is None:
                 await _stream(parts, turn, stream)

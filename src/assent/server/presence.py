@@ -6,14 +6,16 @@ Either way the work for the answer is cancelled where it stands, and with it the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import Receive
 
 from assent.errors import AssentError
 from assent.server.refusal import Refusal
+
+# A client that leaves sooner than this after its request is noticed this late.
+WATCH_AFTER_SECONDS = 0.05
 
 
 class ClientGone(AssentError):
@@ -36,15 +38,13 @@ class Stopping:
         for end in list(self._told):
             end()
 
-    @property
-    def running(self) -> int:
-        """How many turns are under way."""
-        return len(self._told)
-
-    def register(self, end: Callable[[], None]) -> Callable[[], None]:
-        """Remember how to break off a turn; gives back how to forget it."""
+    def register(self, end: Callable[[], None]) -> None:
+        """Remember how to break off a turn."""
         self._told.add(end)
-        return lambda: self._told.discard(end)
+
+    def forget(self, end: Callable[[], None]) -> None:
+        """The turn is over."""
+        self._told.discard(end)
 
 
 def stopping() -> Refusal:
@@ -54,35 +54,52 @@ def stopping() -> Refusal:
     )
 
 
-@asynccontextmanager
-async def attended(receive: Receive, server: Stopping) -> AsyncIterator[None]:
-    """Do what is inside while the client is there and the server runs; else ClientGone, or a refusal."""
-    if server.begun:
-        raise stopping()
-    task = asyncio.current_task()
-    assert task is not None
-    ended: list[AssentError] = []
+class Attended:
+    """Does what is inside while the client is there and the server runs; else ClientGone, or a refusal."""
 
-    def end(why: AssentError) -> None:
-        if not ended:
-            ended.append(why)
-            task.cancel()
+    def __init__(self, receive: Receive, server: Stopping) -> None:
+        self._receive = receive
+        self._server = server
+        self._why: AssentError | None = None
+        self._watcher: asyncio.Task[None] | None = None
 
-    forget = server.register(lambda: end(stopping()))
-    watcher = asyncio.ensure_future(_until_gone(receive))
-    watcher.add_done_callback(lambda done: None if done.cancelled() else end(ClientGone("the client has gone")))
-    try:
-        yield
-    except asyncio.CancelledError:
-        if not ended:
-            raise
-        task.uncancel()
-        raise ended[0] from None
-    finally:
-        # Whatever happens from here on, this task is not to be cancelled by a watcher that was a moment late.
-        ended.append(ClientGone("the answer is complete"))
-        forget()
-        watcher.cancel()
+    async def __aenter__(self) -> None:
+        if self._server.begun:
+            raise stopping()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._server.register(self._stop)
+        # Most refusals, and the answers of a fast model, are over before it is worth a task to see whether anybody
+        # left.
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._watch)
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._server.forget(self._stop)
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._why is not None and isinstance(error, asyncio.CancelledError):
+            self._task.uncancel()
+            raise self._why from None
+        # A watcher that was a moment late must not cancel what comes after.
+        self._why = ClientGone("the answer is complete")
+
+    def _watch(self) -> None:
+        self._watcher = asyncio.ensure_future(_until_gone(self._receive))
+        self._watcher.add_done_callback(self._gone)
+
+    def _gone(self, watcher: asyncio.Task[None]) -> None:
+        if not watcher.cancelled():
+            self._end(ClientGone("the client has gone"))
+
+    def _stop(self) -> None:
+        self._end(stopping())
+
+    def _end(self, why: AssentError) -> None:
+        if self._why is None:
+            self._why = why
+            self._task.cancel()
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -50,14 +50,18 @@ def translate(said: Iterable[Said | dict[str, Any]]) -> list[dict[str, Any]]:
         if message["role"] == "tool":
             unanswered.pop(message["tool_call_id"], None)
         else:
-            messages += _abandoned(unanswered)
-            unanswered = {call["id"]: ours for call in message.get("tool_calls") or ()}
+            if unanswered:
+                messages += _abandoned(unanswered)
+            calls = message.get("tool_calls")
+            unanswered = {call["id"]: ours for call in calls} if calls else {}
         messages.append(message)
     return messages + _abandoned(unanswered)
 
 
 def window(lines: Sequence[Line], max_turns: int, max_tokens: int) -> list[Line]:
     """The newest part of a history that fits."""
+    if not lines or (lines[-1].turn <= max_turns and _tokens(lines) <= max_tokens):
+        return list(lines)
     chains = _chains(lines)
     kept: list[list[Line]] = []
     turns = tokens = 0

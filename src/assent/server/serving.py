@@ -70,6 +70,8 @@ class Serving(uvicorn.Server):
                 access_log=False,
                 log_config=None,
                 server_header=False,
+                # Who is calling is what the token says, never what a header claims.
+                proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 # The last resort, for turns that do not end when they are told to.
                 timeout_graceful_shutdown=int(limits.stop_seconds + TOLD_SECONDS + 3),

@@ -29,6 +29,8 @@ POOL = 512
 # Of an error text from the model's server, what a client gets to see.
 MAX_QUOTED = 300
 
+_JSON = {"Content-Type": "application/json"}
+
 # What keys look like, wherever they come from. The server's own key is removed by name besides.
 _KEYS = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|AIza|ghp|assent)[-_][\w\-*.…]{4,}|Bearer\s+\S+", re.IGNORECASE)
 
@@ -68,6 +70,7 @@ class HttpUpstream:
                 f"{url!r} is not the address of a model's server", hint="write it like http://127.0.0.1:11434/v1"
             )
         self.url = url.rstrip("/")
+        self._chat = f"{self.url}/chat/completions"
         self._key = key
         self._limits = limits or Limits()
         self._session: aiohttp.ClientSession | None = None
@@ -128,17 +131,17 @@ class HttpUpstream:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            headers = {"User-Agent": "assent"}
+            # Compression would hold back the pieces of a stream.
+            headers = {"User-Agent": "assent", "Accept-Encoding": "identity"}
             if self._key:
                 headers["Authorization"] = f"Bearer {self._key}"
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=POOL, ttl_dns_cache=60),
                 headers=headers,
-                # A redirect could carry the key to another host.
-                timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=self._limits.connect_seconds, sock_read=self._limits.idle_seconds
-                ),
-                auto_decompress=True,
+                # Nothing of one caller's turn may stick to another's.
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # The other phases have limits of their own, where they happen.
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_seconds),
             )
         return self._session
 
@@ -159,17 +162,8 @@ class HttpUpstream:
         """One attempt: a response, or why not and how long to wait at least before another (None: there is no use)."""
         try:
             async with asyncio.timeout(self._limits.first_byte_seconds):
-                response = await self._open().post(
-                    f"{self.url}/chat/completions",
-                    data=data,
-                    headers={"Content-Type": "application/json"},
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(
-                        total=None,
-                        sock_connect=self._limits.connect_seconds,
-                        sock_read=self._limits.first_byte_seconds,
-                    ),
-                )
+                # No redirects: one could carry the key to another host.
+                response = await self._open().post(self._chat, data=data, headers=_JSON, allow_redirects=False)
         except TimeoutError:
             return self._slow("did not begin to answer"), None
         except (aiohttp.ClientError, OSError) as problem:
@@ -186,6 +180,10 @@ class HttpUpstream:
         return refusal, None if wait > self._limits.retry_after_seconds else wait
 
     async def _read_all(self, response: aiohttp.ClientResponse) -> bytes:
+        content = response.content
+        if content.is_eof() and content.total_bytes <= self._limits.reply_bytes:
+            # The whole answer came with its headers, as short ones do.
+            return await content.read()
         parts: list[bytes] = []
         size = 0
         async with aclosing(self._pieces(response)) as pieces:

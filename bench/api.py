@@ -1,0 +1,289 @@
+"""What the assistant API costs above the bare model's server, in one run on one machine: `python bench/api.py`.
+
+A model's server that answers at once is asked directly and through `assent serve`, by the same client: requests per
+second at 1 and 64 connections, the median above the bare one, and 64 streams that come at a steady pace. With
+`conversation`, every turn is in a conversation in an SQLite file and on disk before it is answered. `bare proxy` is the
+least that the same parts can do: Starlette and aiohttp, passing bytes on.
+
+Everything listens on loopback, in processes of their own. Compare the ratios; the figures themselves are the machine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+SECONDS = 4.0
+WARM_UP_SECONDS = 1.0
+# A conversation grows with every turn; a satellite's has some twenty before a new one begins.
+TURNS = 20
+STREAMS = 64
+# Two and a half seconds, a short answer of a real model.
+CHUNKS = 125
+PACE_SECONDS = 0.02
+
+TARGETS = {"of raw at 64": 0.03, "added p50 at 1, ms": 1.0, "streams": 0.97}
+
+COMPLETION = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "bench",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+    }
+).encode()
+
+
+def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "bench", "choices": [choice]}
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+class Model(asyncio.Protocol):
+    """The fastest model's server that Python can be: no framework, a canned answer."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        self.received = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        while (end := self.received.find(b"\r\n\r\n")) >= 0:
+            head = self.received[:end].lower()
+            place = head.find(b"content-length:")
+            length = int(head[place + 15 :].split(b"\r\n")[0]) if place >= 0 else 0
+            if len(self.received) < end + 4 + length:
+                return
+            body = self.received[end + 4 : end + 4 + length]
+            self.received = self.received[end + 4 + length :]
+            if b'"stream":true' in body:
+                asyncio.get_running_loop().create_task(self.stream())
+            else:
+                head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+                self.transport.write(head % len(COMPLETION) + COMPLETION)
+
+    async def stream(self) -> None:
+        self.transport.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        start = time.perf_counter()
+        for number in range(CHUNKS):
+            self.write(chunk({"content": "word "}))
+            await asyncio.sleep(max(0.0, start + (number + 1) * PACE_SECONDS - time.perf_counter()))
+        self.write(chunk({}, "stop"))
+        self.write(b"data: [DONE]\n\n")
+        self.transport.write(b"0\r\n\r\n")
+
+    def write(self, data: bytes) -> None:
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+
+async def be_the_model() -> None:
+    server = await asyncio.get_running_loop().create_server(Model, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+
+async def be_a_bare_proxy(model: int) -> None:
+    session = aiohttp.ClientSession()
+
+    async def passed_on(request: Request) -> Response:
+        url = f"http://127.0.0.1:{model}/v1/chat/completions"
+        async with session.post(url, data=await request.body()) as answer:
+            return Response(await answer.read(), media_type="application/json")
+
+    app = Starlette(routes=[Route("/v1/chat/completions", passed_on, methods=["POST"])])
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    sock.listen()
+    print(sock.getsockname()[1], flush=True)
+    config = uvicorn.Config(app, access_log=False, log_config=None, http="httptools", loop="uvloop")
+    await uvicorn.Server(config).serve(sockets=[sock])
+
+
+class Client(asyncio.Protocol):
+    """One connection that waits for the end of each answer before it asks again."""
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[bytes] | None = None
+        self.received = b""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        head, blank, body = self.received.partition(b"\r\n\r\n")
+        if not blank or self.done is None:
+            return
+        lower = head.lower()
+        place = lower.find(b"content-length:")
+        if len(body) >= int(lower[place + 15 :].split(b"\r\n")[0]) if place >= 0 else body.endswith(b"0\r\n\r\n"):
+            done, self.done = self.done, None
+            done.set_result(self.received)
+
+    async def ask(self, request: bytes) -> bytes:
+        self.received = b""
+        self.done = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        answer = await self.done
+        assert answer.startswith(b"HTTP/1.1 200"), answer[:300]
+        return answer
+
+
+def request(port: int, fields: dict[str, Any]) -> bytes:
+    body = {"model": "bench", "messages": [{"role": "user", "content": "Say hello."}], **fields}
+    data = json.dumps(body, separators=(",", ":")).encode()
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(data)}\r\n\r\n"
+    )
+    return head.encode() + data
+
+
+async def load(port: int, connections: int, remembered: bool) -> tuple[float, float]:
+    """Requests per second, and the median in milliseconds."""
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    begin = time.perf_counter() + WARM_UP_SECONDS
+    end = begin + SECONDS
+    run = os.urandom(4).hex()
+
+    async def work(number: int) -> None:
+        transport, client = await loop.create_connection(Client, "127.0.0.1", port)
+        plain = request(port, {})
+        turn = 0
+        while (start := time.perf_counter()) < end:
+            if remembered:
+                await client.ask(request(port, {"conversation_id": f"{run}-{number}-{turn // TURNS}"}))
+                turn += 1
+            else:
+                await client.ask(plain)
+            if start >= begin:
+                times.append(time.perf_counter() - start)
+        transport.close()
+
+    await asyncio.gather(*(work(number) for number in range(connections)))
+    return len(times) / SECONDS, statistics.median(times) * 1000
+
+
+async def streams(port: int) -> float:
+    """Seconds until all paced streams are complete."""
+    loop = asyncio.get_running_loop()
+
+    async def one() -> None:
+        transport, client = await loop.create_connection(Client, "127.0.0.1", port)
+        answer = await client.ask(request(port, {"stream": True}))
+        assert answer.count(b"word ") == CHUNKS, answer.count(b"word ")
+        transport.close()
+
+    start = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(STREAMS)))
+    return time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def processes() -> Iterator[tuple[int, int, int]]:
+    """The ports of the model's server, and of a bare proxy and ours in front of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, "model"]
+        model = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert model.stdin is not None
+        assert model.stdout is not None
+        port = int(model.stdout.readline())
+        command = [sys.executable, __file__, "proxy", str(port)]
+        proxy = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert proxy.stdout is not None
+        bare = int(proxy.stdout.readline())
+        Path(folder, "assent.toml").write_text(
+            "[server.limits]\nrequests_per_minute = 1000000000\nstreams_per_token = 1000\n"
+        )
+        ours = subprocess.Popen(
+            [
+                *[str(Path(sys.executable).parent / "assent"), "serve", "--port", "0", "--model", "bench"],
+                *["--upstream", f"http://127.0.0.1:{port}/v1", "--store", f"sqlite:///{folder}/bench.db"],
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=folder,
+        )
+        assert ours.stdout is not None
+        try:
+            yield port, bare, int(ours.stdout.readline().split(":")[-1].split("/")[0])
+        finally:
+            for process in (proxy, ours):
+                process.terminate()
+                process.wait(30)
+            model.stdin.close()
+            model.wait(10)
+
+
+async def measure(raw: int, bare: int, ours: int) -> int:
+    """Print the figures; 1 when a target was missed."""
+    figures: dict[tuple[str, int], tuple[float, float]] = {}
+    for connections in (1, 64):
+        for name, port, remembered in (
+            ("raw", raw, False),
+            ("bare proxy", bare, False),
+            ("stateless", ours, False),
+            ("conversation", ours, True),
+            ("raw again", raw, False),
+        ):
+            figures[name, connections] = rate, median = await load(port, connections, remembered)
+            print(f"{name:>12} at {connections:>2}: {rate:9.0f} requests/s, p50 {median:7.3f} ms", flush=True)
+    alone, through = await streams(raw), await streams(ours)
+    print(f"{STREAMS} paced streams: raw {alone:.3f} s, ours {through:.3f} s")
+
+    def best(connections: int) -> tuple[float, float]:
+        both = [figures["raw", connections], figures["raw again", connections]]
+        return max(rate for rate, _ in both), min(median for _, median in both)
+
+    reached = {
+        "of raw at 64": figures["conversation", 64][0] / best(64)[0],
+        "added p50 at 1, ms": figures["conversation", 1][1] - best(1)[1],
+        "streams": alone / through,
+    }
+    print()
+    missed = 0
+    for name, value in reached.items():
+        better = value <= TARGETS[name] if "p50" in name else value >= TARGETS[name]
+        missed += not better
+        print(f"{name:>20}: {value:.3f}   target {TARGETS[name]}   {'reached' if better else 'MISSED'}")
+    for name in ("stateless", "bare proxy"):
+        ratio, added = figures[name, 64][0] / best(64)[0], figures[name, 1][1] - best(1)[1]
+        print(f"{name:>20}: {ratio:.3f} of raw at 64, {added:.3f} ms added at 1")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["model"]:
+        uvloop.run(be_the_model())
+    elif sys.argv[1:2] == ["proxy"]:
+        uvloop.run(be_a_bare_proxy(int(sys.argv[2])))
+    else:
+        with processes() as ports:
+            code = uvloop.run(measure(*ports))
+        sys.exit(code)
