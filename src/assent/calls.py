@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -28,6 +28,7 @@ from assent.approval import (
     UserAction,
     approver_name,
     flaw,
+    hide,
     keep_secrets,
     seal,
     who_decides,
@@ -36,7 +37,7 @@ from assent.cards import Undrawable
 from assent.changes import ChangeLog
 from assent.context import Reporting, ToolContext
 from assent.display import displayable
-from assent.editor import ScriptEditorProvider
+from assent.editor import Preview, ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, AssentError, SessionError, UnknownTool
 from assent.events import Answered, Asked, Audience, Finished, Started
@@ -162,6 +163,8 @@ class Door:
 
     async def resolve(self, call_id: str, decision: Decision, by: str) -> Outcome:
         """A person says what to do about a call in doubt. Their word is written down before anything happens."""
+        if decision not in get_args(Decision):
+            raise SessionError(f"{decision} is no decision", hint=f"one of {', '.join(get_args(Decision))}")
         life = await self.journal.life(call_id)
         if not life.in_doubt:
             raise SessionError("this call is not in doubt", place=call_id, hint="assent show says how it stands")
@@ -194,16 +197,22 @@ class Door:
         assert life.started is not None
         tool = self.registry.find(name)
         if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
-            tool, call = self._admit(life.call_id, name, arguments, origin)
-            return await self.start_again(tool, call, life, "it declares itself idempotent")
+            # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
+            agreed = life.started["arguments"]
+            tool, call = self._admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
+            if values.equal(hide(values.decode(call.arguments), tool.secrets), agreed):
+                return await self.start_again(tool, call, life, "it declares itself idempotent")
         return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
 
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
         """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
+        assert life.started is not None
+        if tool.digest != life.started["tool_digest"]:
+            raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
         if not await self.journal.start_again(self.session_id, call, tool, life, why):
             raise SessionError("somebody else has just decided about this call", place=call.id)
-        assert life.started is not None
-        return await self._finish(await self._execute(tool, call, life.started["approval"]))
+        shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
+        return await self._finish(await self._execute(tool, call, life.started["approval"], previews=shown))
 
     def cancel(self, call_id: str) -> bool:
         """Stop a running call, or close the question that waits for it."""
@@ -426,7 +435,14 @@ class Door:
         words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
         return Outcome(kind="denied", message=words, call_id=call.id, tool=tool.name, approval=consent.approval)
 
-    async def _execute(self, tool: Tool, call: Call, approval: Approval, consent: Consent | None = None) -> Outcome:
+    async def _execute(
+        self,
+        tool: Tool,
+        call: Call,
+        approval: Approval,
+        consent: Consent | None = None,
+        previews: tuple[Preview, ...] = (),
+    ) -> Outcome:
         """Run the implementation, now that it may."""
         if self.audience.listeners:
             self.audience.tell(Started(call.id, call.tool))
@@ -435,7 +451,7 @@ class Door:
         editor = None
         if self.editor is not None:
             kept = ChangeLog(self.journal, self.session_id, call.id, self.editor, durable=approval != "not_needed")
-            editor = SealedEditor(self.editor, consent.request.preview if consent else (), kept)
+            editor = SealedEditor(self.editor, consent.request.preview if consent else previews, kept)
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = Execution(tool, context, self.limits.cancel_grace_seconds)
         self.running[call.id] = execution
