@@ -236,11 +236,11 @@ class Satellite:
             return [{"role": "user", "content": repair(reply.near, self.protocol)}]
         messages = [_result(request, await self._carry_out(reply, request)) for request in reply.requests]
         if reply.script is not None:
-            content, failed = await self._run(reply, reply.script)
+            content, mistake = await self._run(reply, reply.script)
             messages.append(_result(reply.script, content))
-            if failed is not None:
+            if mistake is not None:
                 spent.repair()
-                self._hear(Repairing(failed))
+                self._hear(Repairing(mistake))
         if any(request.problem for request in reply.requests):
             spent.repair()
         return messages
@@ -252,7 +252,7 @@ class Satellite:
         return call_result(await self.session.call(request.name, request.arguments, origin=ORIGIN, call_id=call_id))
 
     async def _run(self, reply: Reply, request: Request) -> tuple[str, str | None]:
-        """Run a script; its result, and why it failed if it did."""
+        """Run a script; its result, and what the model did wrong, if it did."""
         run_id = await self._named(reply, request)
         if (known := await self._script_so_far(run_id)) is not None:
             return known
@@ -261,7 +261,7 @@ class Satellite:
         doubtful = calls[-1].tool if run.status == "waiting" and calls else None
         problems = run.errors or ((run.error,) if run.error is not None else ())
         error = "\n\n".join(map(str, problems)) or None
-        return script_result(run.status, run.output, error, calls, doubtful), error if run.status == "failed" else None
+        return script_result(run.status, run.output, error, calls, doubtful), _mistake(run.status, error, calls)
 
     async def _named(self, reply: Reply, request: Request) -> str:
         """The id of the call or run that this request means, written down before anything happens."""
@@ -311,8 +311,8 @@ class Satellite:
         if not ends:
             return None
         facts = data_of(ends[-1])
-        content = script_result(facts["status"], facts["output"], facts["error"], await self._calls_of(run_id))
-        return content, facts["error"] if facts["status"] == "failed" else None
+        status, error, calls = facts["status"], facts["error"], await self._calls_of(run_id)
+        return script_result(status, facts["output"], error, calls), _mistake(status, error, calls)
 
     async def _calls_of(self, run_id: str) -> list[Outcome]:
         """What became of the calls of a run, in order."""
@@ -368,6 +368,16 @@ def may_pass(problem: AssentError) -> bool:
     if isinstance(problem, ApiError):
         return problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
     return True
+
+
+def _mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | None:
+    """Why a script failed, when that is its own fault. A call that was denied or failed is an answer, not a fault."""
+    if status != "failed" or (calls and not calls[-1].success and calls[-1].kind not in _MISTAKES):
+        return None
+    return error
+
+
+_MISTAKES = ("unknown_tool", "invalid_arguments")
 
 
 def _result(request: Request, content: str) -> Message:
