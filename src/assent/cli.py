@@ -31,6 +31,8 @@ COMMANDS = {
     "fmt": "assent.commands.scripts:fmt",
     "prompt": "assent.commands.scripts:prompt",
     "grammar": "assent.commands.scripts:grammar",
+    "chat": "assent.commands.chat:chat",
+    "up": "assent.commands.chat:up",
     "serve": "assent.commands.serving:serve",
     "token": "assent.commands.serving:token",
     "doctor": "assent.commands.serving:doctor",
