@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assent.manifest import Manifest, Parameter
-from assent.tool import Tool
+from assent.tools import Tool
 from assent.tooltests import RESPECTS_A_DENIAL, Result, run_tool_tests, sample_arguments
 from requirements import requirement
 

@@ -40,6 +40,8 @@ COMMANDS = {
     "answer": "assent.commands.memory:answer",
     "resolve": "assent.commands.memory:resolve",
     "journal": "assent.commands.memory:journal",
+    "chat": "assent.commands.chat:chat",
+    "up": "assent.commands.chat:up",
     "serve": "assent.commands.serving:serve",
     "token": "assent.commands.serving:token",
     "doctor": "assent.commands.serving:doctor",

@@ -199,6 +199,10 @@ class Journal:
         """Reports, changes of state, and whatever else only has to stay in order."""
         self.store.append(self._entry(session_id, kind, subject, data))
 
+    async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
+        """Write something down that may happen only once, durably. False when it had happened before."""
+        return await self._commit(session_id, kind, subject, data, once)
+
     async def history(self, session_id: str, *, kind: str | None = None, after: int = 0) -> Sequence[Record]:
         return await self.store.read(stream=session_id, kind=kind, after=after)
 

@@ -211,9 +211,10 @@ async def start(
     checked: bool,
     name: str | None,
     limits: Limits | None,
+    run_id: str | None = None,
 ) -> Run:
     """Run a script from its beginning."""
-    run_id = fresh.name()
+    run_id = run_id or fresh.name()
     given = dict(variables or {})
     facts = {
         "text": text,

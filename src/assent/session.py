@@ -87,12 +87,20 @@ class Session(StateOwner):
     def editor(self) -> ScriptEditorProvider | None:
         return self._door.editor
 
-    async def call(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
-        """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes."""
+    async def call(
+        self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "", call_id: str | None = None
+    ) -> Outcome:
+        """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes.
+
+        Whoever gives the call an id of their own may ask again after a crash: what was done is told, not done again.
+        """
         if not self._opened:
             await self.open()
-        call_id = fresh.name()
+        life = None if call_id is None else await self._journal.life(call_id)
+        call_id = call_id or fresh.name()
         try:
+            if life is not None:
+                return await self._door.recover(life, tool, arguments, origin)
             return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
             self._door.abandon(call_id, tool)
@@ -110,11 +118,17 @@ class Session(StateOwner):
         *,
         name: str | None = None,
         limits: ScriptLimits | None = None,
+        run_id: str | None = None,
     ) -> Run:
-        """Carry out a NuwaScript. A script with definite errors does not start, unless `check` is off."""
+        """Carry out a NuwaScript. A script with definite errors does not start, unless `check` is off.
+
+        Whoever gives the run an id of their own may ask again after a crash: it goes on where it was.
+        """
         if not self._opened:
             await self.open()
-        return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits)
+        if run_id is not None and await self._journal.store.read(subject=run_id, kind="run_started", limit=1):
+            return await runs.resume(self._door, run_id, limits)
+        return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
 
     def run_script_sync(
         self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None

@@ -7,7 +7,7 @@ import pytest
 
 from assent import ToolRegistry
 from assent.manifest import Manifest, Parameter
-from assent.tool import Tool
+from assent.tools import Tool
 from requirements import requirement
 from surfaces.conftest import session_at
 from surfaces.screens import Terminal
