@@ -37,6 +37,7 @@ COMMANDS = {
     "approvals": "assent.commands.memory:approvals",
     "answer": "assent.commands.memory:answer",
     "resolve": "assent.commands.memory:resolve",
+    "undo": "assent.commands.editing:undo",
     "journal": "assent.commands.memory:journal",
     "serve": "assent.commands.serving:serve",
     "token": "assent.commands.serving:token",
