@@ -39,6 +39,7 @@ COMMANDS = {
     "approvals": "assent.commands.memory:approvals",
     "answer": "assent.commands.memory:answer",
     "resolve": "assent.commands.memory:resolve",
+    "undo": "assent.commands.editing:undo",
     "journal": "assent.commands.memory:journal",
     "chat": "assent.commands.chat:chat",
     "up": "assent.commands.chat:up",

@@ -28,6 +28,10 @@ wait_option = click.option(
     is_flag=True,
     help="Let a card wait until somebody answers it elsewhere: assent answer, from any terminal.",
 )
+project_option = click.option(
+    "--project", metavar="DIR", help="A project folder: with the editor's own tools, and for tools that need an editor."
+)
+editor_option = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 
 

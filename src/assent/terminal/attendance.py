@@ -9,7 +9,8 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from assent.events import Answered, Asked, Event, Finished, Started
+from assent.events import Answered, Asked, Event, Finished, Reported, Started
+from assent.outcome import Outcome
 from assent.session import Session
 from assent.terminal.approver import TerminalApprover
 from assent.terminal.keys import no_echo
@@ -73,7 +74,16 @@ class _Watcher:
             case Finished(outcome):
                 self._running.discard(outcome.call_id)
                 self._answered(outcome.call_id)
+                self._tell_undo(outcome)
         self.progress.show(event)
+
+    def _tell_undo(self, outcome: Outcome) -> None:
+        """Say how to take the changes back: nobody can type an id that they have not seen."""
+        if outcome.changed:
+            first, more = outcome.changed[0], len(outcome.changed) - 1
+            what = f"{first} and {more} more" if more else first
+            words = f"{what} changed. To take it back: assent undo {outcome.call_id}"
+            self.progress.show(Reported(outcome.call_id, words, None, None))
 
     def interrupt(self, task: asyncio.Task[Any]) -> None:
         if self._approver is not None and self._approver.close():

@@ -21,7 +21,7 @@ PROMPT = "╰▸ "
 # Below this the frame would leave no room for the text.
 MIN_WIDTH = 24
 
-_DIFF_STYLES = {"file": "bold", "note": "italic", "hunk": "cyan", "added": "green", "removed": "red"}
+_DIFF_STYLES = {"file": "bold", "note": "italic", "hunk": "cyan", "added": "green", "removed": "red", "fold": "italic"}
 _MARK = re.compile(r"‹[^‹›]*›")
 _WORDS = re.compile(r"\S+|\s+")
 _RICH_COLORS = {
