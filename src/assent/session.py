@@ -182,8 +182,8 @@ class Session(StateOwner):
             self._loop.call_soon_threadsafe(self._door.cancel, call_id)
 
     def pending(self) -> list[ApprovalRequest]:
-        """The cards that wait for an answer here, oldest first."""
-        return [waiting.request for waiting in self._door.pending.values()]
+        """The cards that wait for an answer here, oldest first. From any thread."""
+        return [waiting.request for waiting in list(self._door.pending.values())]
 
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
@@ -201,7 +201,7 @@ class Session(StateOwner):
     async def open(self) -> Self:
         """Bring back what this session knew. Happens by itself at the first call."""
         if self._closed:
-            raise SessionError("the session is closed", place=self.id, hint="open a new one with the same id")
+            raise _closed(self.id)
         async with self._opening:  # Two first calls at once must not bring old state back over each other's changes.
             if not self._opened:
                 self._loop = asyncio.get_running_loop()
@@ -277,6 +277,9 @@ class Session(StateOwner):
 
     def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._background is None:
+            if self._closed:
+                coroutine.close()
+                raise _closed(self.id)
             if self._loop is not None:
                 coroutine.close()
                 raise SessionError(
@@ -308,6 +311,10 @@ class _Background:
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
         await asyncio.sleep(0)
+
+
+def _closed(session_id: str) -> SessionError:
+    return SessionError("the session is closed", place=session_id, hint="open a new one with the same id")
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
