@@ -22,12 +22,14 @@ NAME_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 DIGITS = frozenset("0123456789")
 SYMBOLS = frozenset("+-*/%()[]{}:,.=<>") | {"==", "!=", "<=", ">="}
 
-_SKIPPED = r"(?:[ \t\r\n]+|//[^\n]*)*"
+# Possessive (++, *+): what was taken is never given back, so no text makes the pattern try twice.
+_SKIPPED = r"[ \t\r\n]*+(?://[^\n]*+[ \t\r\n]*+)*+"
 _TOKEN = (
-    r"[A-Za-z_][A-Za-z0-9_]*"
-    r"|[0-9]+(?:\.[0-9]+)?"
-    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
-    r"|[=<>!]=|[-+*/%()\[\]{}:,.=<>]"
+    r"[A-Za-z_][A-Za-z0-9_]*+"
+    r"|[-+*%()\[\]{}:,.]|/(?!/)"
+    r"|[0-9]++(?:\.[0-9]++)?"
+    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+    r"|[=<>!]=|[=<>]"
 )
 # The last alternative but one is any other character; the last is the end of the text, an empty token.
 _CUT = re.compile(rf"{_SKIPPED}({_TOKEN}|[\s\S]|\Z)")

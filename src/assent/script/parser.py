@@ -133,7 +133,7 @@ class _Block:
 
     __slots__ = ("at", "body_at", "else_at", "head", "kind", "name", "name_at", "outer", "suspends", "then")
 
-    def __init__(self, kind: str, at: int, head: Expression, suspends: bool, outer: list[Statement]) -> None:
+    def __init__(self, kind: str, at: int, head: Expression, suspends: int, outer: list[Statement]) -> None:
         self.kind = kind
         self.at = at
         self.head = head
@@ -158,7 +158,7 @@ class _Parser:
         self.deepest = 0
         self.sites = 0
         self.suspensions = 0
-        """CALLs and NOWs so far: a statement during which the number grew suspends."""
+        """CALLs and NOWs so far."""
 
     # Statements.
 
@@ -193,7 +193,7 @@ class _Parser:
                 at, before = self.i, self.suspensions
                 if blocks and token.upper() in ("ELSEIF", "ELIF", "ELSIF"):
                     raise self.unexpected(at, "a statement")
-                body.append(Do(at, self.expression("a statement"), self.suspensions != before))
+                body.append(Do(at, self.expression("a statement"), self.suspensions - before))
 
     def assignment(self, keyword: str) -> Let | Set:
         at = self.i + 1
@@ -204,7 +204,7 @@ class _Parser:
         self.expect("=", f"= after {keyword} {name}")
         before = self.suspensions
         value = self.expression("a value")
-        return (Let if keyword == "LET" else Set)(at, name, value, self.suspensions != before)
+        return (Let if keyword == "LET" else Set)(at, name, value, self.suspensions - before)
 
     def open_block(self, keyword: str, outer: list[Statement]) -> _Block:
         at = self.i
@@ -223,7 +223,7 @@ class _Parser:
         else:
             self.expect("DO", "DO after the list of FOR")
         self.go_deeper(at)
-        block = _Block(keyword, at, head, self.suspensions != before, outer)
+        block = _Block(keyword, at, head, self.suspensions - before, outer)
         block.name, block.name_at, block.body_at = name, name_at, self.i - 1
         return block
 

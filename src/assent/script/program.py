@@ -43,7 +43,6 @@ from assent.script.nodes import (
     Statement,
     Unary,
     children,
-    is_flat_call,
 )
 from assent.script.operators import negate, sign
 from assent.script.scopes import Scope, Scopes
@@ -139,11 +138,12 @@ class _Writer:
                 else:
                     self.add(self.finish(statement, value), height=0)
 
-    def value(self, node: Expression, suspends: bool) -> Closure | None:
+    def value(self, node: Expression, suspends: int) -> Closure | None:
         """A closure for an expression, or None where it must be spread over steps that leave its value on the stack."""
         if not suspends and not self.deep:
             return self.expressions.closure(node)
-        if is_flat_call(node):
+        if suspends == 1 and type(node) is Call and not self.deep:
+            # The common one: nothing inside it waits.
             self.hard = set()
             return None
         self.hard = _hard_parts(node)
