@@ -1,6 +1,7 @@
 """Conversations: history, pending requests, results, ownership, one turn at a time."""
 
 import asyncio
+import json
 import threading
 from contextlib import ExitStack
 
@@ -14,6 +15,7 @@ from assent.scripted import Gate
 from assent.server.conversations import Line, Said
 from assent.server.prompt import NO_RESULT, window
 from assent.store.memory import MemoryStore
+from assent.values import canonical
 from requirements import requirement
 
 LISBON = """{
@@ -226,6 +228,20 @@ def test_pending_is_a_record_and_a_new_user_message_abandons_it(house):
     assert [(record.subject, record.data) for record in settled] == [(request["id"], b'{"how":"abandoned"}')]
     late = server.chat(RESULT, "And?", conversation_id="c").json
     assert late["ignored_tool_results"][0]["reason"] == "nothing_pending"
+
+
+def test_every_record_is_canonical_json(house):
+    """The store's chain is over canonical bytes, also where plain text takes a shorter way to them."""
+    store = MemoryStore()
+    parts = [{"type": "text", "text": "é", "weight": 1.0}]
+    server = house.server([{"tool_calls": [call("call_a")]}, LISBON, "Done."], store=store)
+    server.chat({"role": "user", "content": parts}, conversation_id="c")
+    server.chat(result("t", "ü"), "So \u2028?", conversation_id="c")
+    server.chat(RESULT, conversation_id="c")
+    records = asyncio.run(store.read())
+    assert len(records) > 10
+    for record in records:
+        assert canonical(json.loads(record.data)) == record.data
 
 
 @requirement("API-23")
