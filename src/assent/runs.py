@@ -8,6 +8,7 @@ knows what belongs to the run.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -101,10 +102,19 @@ class DoorHost:
         return self._recover(tool, life, arguments, site)
 
     async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
-        return _value(tool, await self._door.carry_out(call_id, tool.name, arguments, self._origin(site)))
+        try:
+            return _value(tool, await self._door.carry_out(call_id, tool.name, arguments, self._origin(site)))
+        except asyncio.CancelledError:
+            self._door.abandon(call_id, tool.name)
+            raise
 
     async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
-        outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
+        try:
+            outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
+        except asyncio.CancelledError:
+            if not life.in_doubt:
+                self._door.abandon(life.call_id, tool.name)
+            raise
         if outcome.kind == "outcome_unknown":
             self.in_doubt = life.call_id
         return _value(tool, outcome)

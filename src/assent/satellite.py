@@ -114,10 +114,19 @@ class Satellite:
             return await self._converse(messages)
 
     async def resume(self) -> Ended | None:
-        """Go on with what an earlier process left behind; None when nothing waits."""
+        """Go on with what an earlier process left behind; None when nothing waits, or the person had stopped it."""
         async with self._one_at_a_time:
             await self._look()
-            return None if self._unanswered is None else await self._converse([])
+            if self._unanswered is None or await self._was_left_off(self._unanswered):
+                return None
+            return await self._converse([])
+
+    async def leave_off(self) -> None:
+        """The person stopped the turn. Its results go with their next message; no process goes on with it by itself."""
+        # A turn that was under way may be the server's by now; it is the one after the last that we know of.
+        facts = {"turn": self._turns + (not self._known)}
+        self.session.journal.note(self.session.id, "left_off", self.conversation_id, facts)
+        await self.session.journal.store.commit()
 
     def tell(self, words: str) -> None:
         """Let the model know, with the next message, of something that happened outside the conversation."""
@@ -350,6 +359,10 @@ class Satellite:
             reply = remembered(conversation, self.protocol)
             self._unanswered = reply if reply is not None and reply.waits else None
         self._known = True
+
+    async def _was_left_off(self, reply: Reply) -> bool:
+        records = await self.session.journal.history(self.session.id, kind="left_off")
+        return any(r.subject == self.conversation_id and data_of(r)["turn"] >= reply.turn for r in records)
 
     def _begin_anew(self, messages: list[Message]) -> None:
         """The server has forgotten the conversation. Results that nobody waits for any more become words."""

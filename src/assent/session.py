@@ -103,7 +103,8 @@ class Session(StateOwner):
                 return await self._door.recover(life, tool, arguments, origin)
             return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
-            self._door.abandon(call_id, tool)
+            if life is None or not life.in_doubt:  # What was in doubt stays so until somebody looks.
+                self._door.abandon(call_id, tool)
             raise
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:

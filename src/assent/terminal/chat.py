@@ -142,6 +142,7 @@ class Chat:
                 self.satellite.session, work, approver=self._approver, plain=self._plain, again="stops the turn"
             )
         except KeyboardInterrupt:
+            await self.satellite.leave_off()
             self.print("Stopped. What was done is kept, and the model hears of it with your next message.")
         except AssentError as problem:
             self.print(visible(str(problem)))
