@@ -119,6 +119,8 @@ class Door:
     """Starts listening for answers from other processes."""
     pending: dict[str, Pending] = field(default_factory=dict)
     running: dict[str, Execution] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    """Approved calls that may have started and have no end in the journal yet."""
 
     async def carry_out(
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
@@ -409,6 +411,7 @@ class Door:
 
     async def _burn_and_start(self, tool: Tool, call: Call, consent: Consent) -> str | None:
         """Spend the approval and mark the call as started, durably and together; why not, otherwise."""
+        self.begun.add(call.id)
         spent = await self.journal.burn_and_start(self.session_id, call, tool, consent.sealed, consent.approval)
         return None if spent else "the approval was already spent"
 
@@ -510,12 +513,14 @@ class Door:
 
     async def _finish(self, result: Outcome) -> Outcome:
         await self.journal.finished(self.session_id, result)
+        self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result
 
     def _end(self, result: Outcome) -> Outcome:
         self.journal.finished_freely(self.session_id, result)
+        self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result

@@ -102,22 +102,26 @@ class DoorHost:
         return self._recover(tool, life, arguments, site)
 
     async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
-        try:
+        with self._interruptible(call_id, tool):
             return _value(tool, await self._door.carry_out(call_id, tool.name, arguments, self._origin(site)))
-        except asyncio.CancelledError:
-            self._door.abandon(call_id, tool.name)
-            raise
 
     async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
-        try:
+        with self._interruptible(life.call_id, tool):
             outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
-        except asyncio.CancelledError:
-            if not life.in_doubt:
-                self._door.abandon(life.call_id, tool.name)
-            raise
         if outcome.kind == "outcome_unknown":
             self.in_doubt = life.call_id
         return _value(tool, outcome)
+
+    @contextmanager
+    def _interruptible(self, call_id: str, tool: Tool) -> Iterator[None]:
+        """Somebody stopped waiting for the run. A card that waits goes on waiting, for the run can be resumed; a call
+        that had begun was told to stop, and has come to its end."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            if call_id in self._door.begun:
+                self._door.abandon(call_id, tool.name)
+            raise
 
     def _origin(self, site: Site) -> str:
         return f"line {site.line} of {self._name or 'the script'}"

@@ -217,14 +217,14 @@ async def test_a_script_that_was_interrupted_goes_on_where_it_was(stage: MakeSta
 
     dead = asyncio.create_task(s.satellite(first_only, id="script", protocol="script").say("Both."))
     await asked.wait()
+    dead.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await dead
     ended = await s.satellite(ALLOWED, id="script", protocol="script").resume()
     assert ended is not None
     assert ended.text == "Both."
     assert s.did == [("send", "Ann", 1), ("send", "Ben", 1)]
     assert "Sent 1 to Ann." in results(s)[0]["content"]
-    dead.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await dead
 
 
 async def test_a_stopped_script_tells_the_model_how_far_it_came(stage: MakeStage):
