@@ -12,6 +12,7 @@ from assent.approval import ALLOWED, DENIED
 from assent.errors import Tampered
 from assent.journal import Journal, data_of
 from assent.store import verify
+from assent.store.memory import MemoryStore
 from assent.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until
@@ -79,7 +80,7 @@ async def test_an_approval_is_burned_in_the_same_step_that_starts_its_call(regis
     """There is no instant at which it is spent and the call not marked as started."""
     groups = []
 
-    class Watching(type(memory_journal().store)):  # type: ignore[misc]
+    class Watching(MemoryStore):
         async def commit(self, *entries):
             groups.append([entry.kind for entry in entries])
             return await super().commit(*entries)

@@ -337,7 +337,7 @@ async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
 
 
 def _hangs(params: Any) -> Any:
-    threading.Event().wait(5)
+    threading.Event().wait(30)
 
 
 async def _hangs_async(params: Any) -> Any:
@@ -364,7 +364,7 @@ async def test_a_request_function_that_hangs_is_refused(
     outcome = await Session(registry, approver=FixedApprover(), preset=preset, limits=limits).call("send", CALL)
     assert outcome.kind == "refused"
     assert "it did not finish within 0.05 seconds" in outcome.message
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
     assert effects == []
 
 

@@ -122,7 +122,7 @@ async def test_a_tool_words_its_own_cancellation(registry: ToolRegistry, send, e
 
 
 def _hangs(user_action: Any) -> Any:
-    threading.Event().wait(5)
+    threading.Event().wait(30)
 
 
 async def _hangs_async(user_action: Any) -> Any:

@@ -167,7 +167,7 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
         if trouble == "raises":
             raise RuntimeError("no")
         if trouble == "hangs" and how == "sync":
-            return stop.wait(5)
+            return stop.wait(30)
         if trouble in ("hangs", "hangs async"):
             return hang()
         if trouble == "exits" and how == "sync":
@@ -177,7 +177,7 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
     def work(args, context):
         context.on_cancel = on_cancel
         running.set()
-        stop.wait(5)
+        stop.wait(30)
 
     async def work_async(args, context):
         context.on_cancel(on_cancel)
@@ -191,7 +191,7 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
     stop.set()
     assert outcome.kind == "cancelled"
     assert "What it had done by then stays done" in outcome.message
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
 
 
 class Unprintable:
@@ -213,7 +213,7 @@ async def test_a_slow_on_cancel_does_not_block_the_loop(registry: ToolRegistry):
     def work(args, context):
         context.on_cancel = on_cancel
         running.set()
-        stop.wait(5)
+        stop.wait(30)
 
     async def turn() -> None:
         while len(turned) < 3:
