@@ -377,19 +377,23 @@ class Door:
             return Reask(why, values.decode(call.arguments), consent.request.author)
         if arguments == call.arguments:
             return call, consent
-        call = Call(call.id, call.tool, arguments, call.origin)
-        request = await self._draw(tool, call, author="person")
+        edited = Call(call.id, call.tool, arguments, call.origin)
+        request = await self._draw(tool, edited, author="person")
         if isinstance(request, Undrawable):
-            return Reask(f"the edited call could not be shown: {request.why}", given, "person")
+            why = f"the edited call could not be shown: {request.why}"
+            if request.for_model:  # The tool says what is wrong with the change, so they see the call without it.
+                return Reask(why, values.decode(call.arguments), consent.request.author)
+            return Reask(why, given, "person")
         content = tool.manifest.content_parameter
         wrote = request.arguments.get(content) if content else None
-        if any(preview.proposed != wrote for preview in request.preview):
+        seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
+        if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
         await self.journal.asked(request)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self.journal.answered(request, ALLOWED, sealed):
             return Reask("somebody else answered while you edited", given, "person")
-        return call, Consent(request, ALLOWED, sealed, consent.approval)
+        return edited, Consent(request, ALLOWED, sealed, consent.approval)
 
     async def _flaw(self, tool: Tool, consent: Consent) -> str | None:
         """Why this consent may not start the call now, or None."""

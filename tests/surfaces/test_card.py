@@ -391,7 +391,7 @@ async def test_the_preview_is_on_the_card_and_in_full_on_request(terminal: Termi
     await terminal.until("[p] Show the change")
     assert "│   -line 16" in terminal.lines
     assert "+Line 39" not in terminal.text
-    assert "│   … 62 more lines: p shows them" in terminal.lines
+    assert "│   … 61 more lines: p shows them" in terminal.lines
     terminal.press("p")
     await terminal.until("+Line 39")
     await terminal.until("[p] Show the change")
