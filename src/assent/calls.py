@@ -431,7 +431,7 @@ class Door:
             ended = await Execution(tool, context).run(
                 call.arguments, given, timeout_seconds=self.limits.draw_timeout_seconds, guard=guard
             )
-            tried = guard.violations + ([] if recorder is None else recorder.attempts)
+            tried = guard.violations + ([] if recorder is None else [displayable(what) for what in recorder.attempts])
             if tried:
                 log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
                 own_words = f"(A bug in {tool.name}: it tried to {tried[0]} although it was denied. It was stopped.)"

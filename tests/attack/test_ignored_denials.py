@@ -71,6 +71,27 @@ async def test_a_tool_that_forgot_to_look_cannot_act(
     assert session.get_all_state() == {}
 
 
+@requirement("TOOL-43", "TOOL-44")
+@pytest.mark.parametrize("by", ["file", "editor"])
+async def test_a_forbidden_path_that_is_no_text_is_reported_all_the_same(
+    registry: ToolRegistry, assistant, tmp_path: Path, caplog, by: str
+):
+    """The name of a file may hold bytes that no journal can write; the call still ends as a denial."""
+    caplog.set_level(logging.CRITICAL, "assent")
+
+    async def execute(user_action, editor):
+        if by == "file":
+            (tmp_path / "a\udcff").write_text("x")
+        await editor.write_to_file("a\udcff", "x")
+
+    assistant(None, execute)
+    session = Session(registry, approver=FixedApprover(DENIED), editor=ProjectEditor(tmp_path))
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == "denied"
+    assert "a\ufffd" in outcome.message
+    assert list(tmp_path.iterdir()) == []
+
+
 def _lambda(reach: Any) -> Any:
     async def later(context: Any, editor: Any) -> dict[str, Any]:
         await reach(context, editor)
