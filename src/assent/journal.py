@@ -240,7 +240,9 @@ class Journal:
         return found
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
-        """Answer a waiting question from anywhere, having seen these facts. False when somebody was faster."""
+        """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
+        if any(record.kind == "finished" for record in await self.store.read(subject=facts["call_id"])):
+            return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
         secrets = facts["secrets"]
         for name, value in (action.arguments or {}).items():
             if name in secrets and value not in (MASK, facts["arguments"].get(name)):
