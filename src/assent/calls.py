@@ -230,6 +230,8 @@ class Door:
         waiting = self.pending.get(call_id)
         if waiting is None or waiting.answer.done():
             return False
+        if action.primary_confirmed and action.answers is None and waiting.request.problem is not None:
+            return False  # The same call is asked again. A yes that names no card may be meant for the one before.
         waiting.answer.set_result((action, by))
         return True
 
