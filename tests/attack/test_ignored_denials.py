@@ -71,6 +71,30 @@ async def test_a_tool_that_forgot_to_look_cannot_act(
     assert session.get_all_state() == {}
 
 
+@requirement("TOOL-42", "TOOL-43")
+@pytest.mark.parametrize("phase", ["drawing", "denied"])
+async def test_state_is_read_only_from_a_thread_that_the_guard_does_not_see(registry: ToolRegistry, assistant, phase):
+    """An executor's thread that is there already has a context of its own; the tool's context still knows its phase."""
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, int)
+
+    async def request(context):
+        if phase == "drawing":
+            await loop.run_in_executor(None, lambda: context.set_state("a", 1))
+        return {"message": "?"}
+
+    async def execute(context, user_action):
+        await loop.run_in_executor(None, lambda: context.set_state("a", 1))
+        return {"success": True, "message": "Sent, of course."}
+
+    assistant(request, execute)
+    session = Session(registry, approver=FixedApprover(DENIED))
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == ("refused" if phase == "drawing" else "denied")
+    assert "tried to set the state 'a'" in outcome.message
+    assert session.get_all_state() == {}
+
+
 @requirement("TOOL-43", "TOOL-44")
 @pytest.mark.parametrize("by", ["file", "editor"])
 async def test_a_forbidden_path_that_is_no_text_is_reported_all_the_same(
