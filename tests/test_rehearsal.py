@@ -14,8 +14,6 @@ from assent.apiclient import Api
 from assent.approval import ALLOWED, DENIED
 from assent.config import Config, ServerConfig, load
 from assent.editor.project import ProjectEditor
-from assent.errors import EditError
-from assent.feedback import took_back
 from assent.inprocess import InProcessWire, alive
 from assent.model_choice import choose_model
 from assent.protocol import ToolRequest, parse_tool_request
@@ -26,7 +24,7 @@ from assent.server.app import build_app
 from assent.server.refusal import Refusal
 from assent.server.upstream import HttpUpstream
 from assent.store.memory import MemoryStore
-from assent.takeback import take_back
+from assent.terminal.slash import last_changed
 from assent.testing import FixedApprover
 from assent.toolprompt import native_tools, tool_prompt
 from assent.tour import NOTE, POSTCARD, add_tour
@@ -142,9 +140,11 @@ async def test_the_tour_ends_with_something_allowed_denied_and_undone(tmp_path: 
         assert (tmp_path / "note.md").read_text() == "Somebody read this before it was written.\n"
         assert "3 of 3" in await seat.say("next")
         assert "Type /undo first" in await seat.say("next")
-        taken = await take_back(seat.session)
-        assert (taken.tool, taken.paths) == (NOTE, ("note.md",))
-        seat.satellite.tell(took_back(taken.tool, taken.paths))
+        call_id = await last_changed(seat.session)
+        assert call_id is not None
+        undone = await seat.session.undo(call_id)
+        assert (undone.tool, undone.paths) == (NOTE, ("note.md",))
+        seat.satellite.tell(undone.message)
         assert not (tmp_path / "note.md").exists()
         assert "That was the tour" in await seat.say("next")
     assert [card.tool for card in seat.approver.requests] == [NOTE, POSTCARD]
@@ -162,23 +162,20 @@ async def test_the_tour_waits_for_each_of_its_steps(tmp_path: Path):
         assert "3 of 3" in await seat.say("next")
 
 
-async def test_undo_takes_back_the_last_call_once(tmp_path: Path):
-    """A second undo finds nothing, and one of a call that changed nothing says so."""
+async def test_undo_without_a_name_takes_back_one_call_after_the_other(tmp_path: Path):
+    """The last first, each once, until nothing is left."""
     seat = Seat(tmp_path, [ALLOWED, ALLOWED], "script")
     async with alive(seat.app), seat.session:
         await seat.say("/tour_note path=a.md text=one")
         await seat.say("/tour_note path=a.md text=two")
         assert (tmp_path / "a.md").read_text() == "one\ntwo\n"
-        await take_back(seat.session)
-        assert (tmp_path / "a.md").read_text() == "one\n"
-        first = await take_back(seat.session)
-        assert not (tmp_path / "a.md").exists()
-        with pytest.raises(EditError, match="all are undone"):
-            await take_back(seat.session)
-        with pytest.raises(EditError, match="undone already"):
-            await take_back(seat.session, first.call_id)
-        with pytest.raises(EditError, match="changed no file"):
-            await take_back(seat.session, "nonsense")
+        for left in ("one\n", None):
+            call_id = await last_changed(seat.session)
+            assert call_id is not None
+            await seat.session.undo(call_id)
+            assert (tmp_path / "a.md").exists() == (left is not None)
+            assert left is None or (tmp_path / "a.md").read_text() == left
+        assert await last_changed(seat.session) is None
 
 
 def configured(**server: Any) -> Config:

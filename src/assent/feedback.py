@@ -20,7 +20,6 @@ MAX_CALL_MESSAGE = 1_000
 MAX_CALLS = 50
 
 PROGRAM = "[From the program, not from the person]"
-TOOK_BACK = "took back what"
 
 _SHAPES: dict[Protocol, str] = {
     "json": 'To call a tool, the whole message must be {"tool_request": {"name": "…", "arguments": {…}}}.',
@@ -73,11 +72,6 @@ def repair(reason: str, protocol: Protocol) -> str:
 def from_program(words: str) -> str:
     """Something that happened outside the conversation, for the model to know."""
     return f"{PROGRAM} {words}"
-
-
-def took_back(tool: str, paths: Sequence[str]) -> str:
-    """For a model that would otherwise believe that its change stands."""
-    return f"The person {TOOK_BACK} {tool} changed: {', '.join(paths)}."
 
 
 def _cut(text: str, limit: int) -> str:
