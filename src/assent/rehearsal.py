@@ -21,7 +21,7 @@ import msgspec
 
 from assent import values
 from assent.errors import NotJSON
-from assent.feedback import PROGRAM, TOOK_BACK
+from assent.feedback import PROGRAM
 from assent.server.reply_shape import Completion, check_completion
 from assent.server.scripts import is_script
 from assent.tour import NOTE, NOTE_ARGUMENTS, POSTCARD, POSTCARD_ARGUMENTS
@@ -214,7 +214,7 @@ class _Stage:
 
     def _took_back(self) -> bool:
         since = self._since_tour() or ()
-        return any(_content(m).startswith(PROGRAM) and TOOK_BACK in _content(m) for m in since)
+        return any(_content(m).startswith(PROGRAM) and f"Took back {NOTE}" in _content(m) for m in since)
 
 
 def _results(messages: Sequence[Message], history: Sequence[Message]) -> Iterator[tuple[str, str]]:

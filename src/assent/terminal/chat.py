@@ -55,6 +55,7 @@ class Chat:
         chosen: str,
         *,
         words: str,
+        command: str,
         approver: TerminalApprover | None,
         screen: TextIO,
         plain: bool,
@@ -63,6 +64,7 @@ class Chat:
         self.ways = ways
         self.way = ways[chosen]
         self._opening_words = words
+        self._command = command
         self._approver = approver
         self._screen = screen
         self._plain = plain
@@ -83,7 +85,7 @@ class Chat:
             pass
         finally:
             stop()
-        self.print(f"Left. `assent chat --session {self.satellite.session.id}` comes back to it.")
+        self.print(f"Left. `{self._command} --session {self.satellite.session.id}` comes back to it.")
 
     def choose(self, name: str) -> None:
         """Work under this preset from now on."""
