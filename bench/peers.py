@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from workloads import Workload
@@ -33,10 +33,10 @@ class Peer:
             run = self.prepare(importlib.import_module(self.module), workload)
             times = []
             for _ in range(ROUNDS):
-                start = perf_counter()
+                start = process_time()
                 for _ in range(workload.repeats):
                     run()
-                times.append((perf_counter() - start) / workload.repeats)
+                times.append((process_time() - start) / workload.repeats)
         except Exception as problem:
             # A peer's refusal is a result of the comparison, whatever its class.
             return type(problem).__name__

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from assent.errors import NotJSON
 from assent.script.errors import LimitExceeded, NumberRange
 from assent.script.limits import Limits
-from assent.values import compare, measure, scalar_text, text
+from assent.values import compare, measure, number_text, scalar_text, text
 
 Frame = list[Any]
 RUN = 0
@@ -125,6 +125,8 @@ class Run:
         """A value as it prints, within the limits for strings and values."""
         if type(value) is str:
             return value
+        if type(value) is float:
+            return number_text(value)
         limits = self.limits
         try:
             if type(value) is not list and type(value) is not dict:
