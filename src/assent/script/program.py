@@ -213,11 +213,11 @@ class _Writer:
         body = self.steps[following + 1 :]
         if min(self.heights[following + 1 :], default=0) >= 0:
             del self.steps[following + 1 :], self.heights[following + 1 :]
-            self.steps[following] = steps.sweep(slot, sorted(scope.asked), body, cost, elastic, following)
+            self.steps[following] = steps.sweep(slot, sorted(scope.asked), body, cost, elastic, following, node.at)
         else:
             self.add(steps.jump(following))
             end = len(self.steps)
-            self.steps[following] = steps.take_next(slot, sorted(scope.asked), cost, following, end)
+            self.steps[following] = steps.take_next(slot, sorted(scope.asked), cost, following, end, node.at)
 
     def add(self, step: Step | None, height: int = -1) -> int:
         """Put a step at the end, or leave a place for one; gives its number."""
