@@ -184,6 +184,8 @@ async def test_a_mistake_is_refused_there(text: str, error: str, place: str) -> 
     ("text", "error", "place"),
     [
         ("LET a = 1\n  LET b = ]", "ParseError", "2:11"),
+        ("LET a =\n\n", "ParseError", "1:8"),
+        ("PRINT((1) // why\n", "ParseError", "1:17"),
         ('PRINT("open)', "LexError", "1:7"),
         ('PRINT("a\nb")', "LexError", "1:7"),
         ('PRINT("a\tb")', "LexError", "1:7"),

@@ -101,7 +101,7 @@ class Machine:
                     number = outcome
                 else:
                     number = ~outcome
-                    run.check_clock(0)
+                    run.check_clock()
                     await self._breathe()
                 continue
             before = perf_counter()

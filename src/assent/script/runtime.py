@@ -93,7 +93,7 @@ class Run:
         self.deadline = 0.0
         """When the computing time is over; moved on by every wait."""
         self.at = 0
-        """The CALL or NOW being answered."""
+        """The CALL or NOW being answered, or the loop that last took a breath."""
 
     def start(self) -> None:
         """Begin to count the computing time."""
@@ -117,9 +117,9 @@ class Run:
         self.fuel -= steps
         self.charge(steps, words, at)
 
-    def check_clock(self, at: int) -> None:
+    def check_clock(self) -> None:
         if perf_counter() > self.deadline:
-            raise LimitExceeded(f"more than {self.limits.seconds:g} seconds of computing", at)
+            raise LimitExceeded(f"more than {self.limits.seconds:g} seconds of computing", self.at)
 
     def show(self, value: Any, at: int) -> str:
         """A value as it prints, within the limits for strings and values."""
