@@ -325,6 +325,14 @@ def test_no_secret_reaches_log_error_metrics_or_store(house):
 
 
 @requirement("API-54")
+def test_a_key_that_looks_like_no_key_is_removed_too(house):
+    """Our own is known by heart, whatever it looks like."""
+    model = house.model([Fault("status", status=400, body=b"bad key: swordfish")], key="swordfish")
+    answer = house.server(model, key="swordfish").chat("Hi")
+    assert answer.json["error"]["message"] == "the model's server refused the request: bad key: [removed]"
+
+
+@requirement("API-54")
 def test_an_unforeseen_error_tells_nobody_what_it_held(house):
     """Its text could hold anything. Where it happened is enough to find it."""
 
