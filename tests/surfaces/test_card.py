@@ -120,6 +120,23 @@ async def test_a_card_without_colour_says_the_same(terminal: Terminal, monkeypat
     await asking
 
 
+@requirement("TOOL-44")
+async def test_only_the_frame_has_the_colour_of_the_tool(terminal: Terminal) -> None:
+    """A tool may choose the colour of its frame, and not that of our words."""
+    bench = Bench(terminal)
+    bench.tool(color="systemGreen")
+    asking = await bench.asked()
+    colours = {
+        line: [terminal.screen.buffer[line][column].fg for column in (0, 2)]
+        for line, text in enumerate(terminal.screen.display)
+        if text.startswith("│ ") and text[2] != " "
+    }
+    assert len(colours) >= 6
+    assert all(frame == "green" and words == "default" for frame, words in colours.values())
+    terminal.press("d")
+    await asking
+
+
 @requirement("TOOL-49")
 async def test_enter_alone_never_approves(bench: Bench, terminal: Terminal) -> None:
     """Enter is what people press to get rid of something. It says so, in place, and nothing else happens."""
