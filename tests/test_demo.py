@@ -3,9 +3,11 @@
 import io
 from pathlib import Path
 
+import pytest
+
 from assent.demo import play
 from requirements import requirement
-from surfaces.screens import Program, assent_command, piped
+from surfaces.screens import Terminal, piped
 
 
 @requirement("TOOL-41", "TOOL-45", "TOOL-47", "TOOL-52")
@@ -43,10 +45,12 @@ def test_the_demo_needs_no_terminal_and_leaves_nothing_behind(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_demo_on_a_terminal_is_over_within_seconds(tmp_path: Path) -> None:
-    """With colour, and with pauses long enough to follow."""
-    program = Program(*assent_command(), "demo", cwd=tmp_path, lines=300)
-    assert program.finish() == 0
-    assert program.lines[-1].startswith("Your turn:")
-    assert "██████████░░░░░░░░░░" in program.text
-    assert sum("letters of" in line for line in program.lines) == 1
+async def test_the_demo_on_a_terminal_draws_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With colour, and twenty reports of the search on one line."""
+    monkeypatch.setattr("assent.demo.PAUSE_SECONDS", 0.01)
+    with Terminal(lines=250).attached() as terminal:
+        await play(terminal.screen_file)
+        await terminal.until("Your turn:")
+        assert "██████████░░░░░░░░░░" in terminal.text
+        assert sum("letters of" in line for line in terminal.lines) == 1
+        assert b"\x1b[32m" in terminal.raw
