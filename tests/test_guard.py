@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import io
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -122,7 +123,9 @@ def test_only_the_import_systems_own_steps_may_touch_a_cache(tmp_path: Path):
             lambda: (tmp_path / "my__pycache__.txt").write_text("x"),
             lambda: (cache / "m.pyc").rename(tmp_path / "stolen"),
             lambda: os.system("true # /__pycache__/"),
+            lambda: (cache / "m.pyc").chmod(0o777),
+            lambda: subprocess.run([str(cache / "tool")], check=False),
         ):
             with pytest.raises(NotAllowedNow):
                 attempt()
-    assert len(guard.violations) == 3
+    assert len(guard.violations) == 5
