@@ -17,6 +17,7 @@ from assent.outcome import Kind, Outcome
 from assent.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
 from assent.terminal.approver import TerminalApprover
 from assent.terminal.attendance import attend
+from assent.terminal.card import MIN_WIDTH, wrap
 from assent.terminal.composer import Composer, Left
 from assent.terminal.face import one_line
 from assent.terminal.progress import fit
@@ -107,8 +108,10 @@ class Chat:
     def print(self, *lines: str) -> None:
         """Lines of our own, between the model's words."""
         self._speech.finish()
+        width = max(MIN_WIDTH, size_of(self._screen)[0] - 1)
         for line in lines:
-            self._screen.write(f"{line}\n")
+            for piece in [line] if self._plain else wrap(line, width):
+                self._screen.write(f"{piece}\n")
         self._screen.flush()
 
     def words(self) -> dict[str, Iterable[str]]:
@@ -121,7 +124,7 @@ class Chat:
         return known
 
     async def _next(self, composer: Composer) -> bool:
-        typed = (await composer.read(self.way.mark(), self.way.status())).strip()
+        typed = (await composer.read(self.way.mark())).strip()
         if not typed:
             return True
         name, _, rest = typed.removeprefix("/").partition(" ")
@@ -175,4 +178,8 @@ class Chat:
     def _greet(self) -> None:
         session = self.satellite.session
         tools = len(session.registry.all(with_editor=session.editor is not None))
-        self.print(self._opening_words, f"{tools} tools; session {session.id}. /help says what else can be typed.")
+        self.print(
+            self._opening_words,
+            f"This is {self.way.status()}.",
+            f"{tools} tools; session {session.id}. /help says what else can be typed.",
+        )
