@@ -264,6 +264,8 @@ def test_a_long_or_odd_line_is_shown_around_the_caret_without_control_characters
             "LET x = 1 FOR i IN [1, 2] DO IF i == 1 THEN LET x = 9 END SET x = x + 1 PRINT(x) END PRINT(x)",
             ["10", "2", "2"],
         ),
+        ("LET x = 1 FOR i IN [1, 2] DO IF i == 1 THEN LET x = 9 END CALL nothing {} PRINT(x) END", ["9", "1"]),
+        ("FOR i IN [1, 2] DO IF i == 1 THEN LET t = 7 END CALL nothing {} PRINT(t) END", ["7"]),
         ("FOR i IN [1, 2] DO SET i = i * 10 PRINT(i) END", ["10", "20"]),
         ("LET i = 7 FOR i IN [1] DO PRINT(i) END PRINT(i)", ["1", "7"]),
         ("LET l = [1, 2] FOR x IN l DO SET l = [] PRINT(x) END PRINT(l)", ["1", "2", "[]"]),
