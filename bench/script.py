@@ -3,7 +3,8 @@
     python bench/script.py [WORKLOAD…]
 
 The figures are multiples of the time that CPython takes to compile and run the same thing as plain Python: what
-a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less.
+a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less;
+what is counted is the processor's time, so that a busy machine changes little.
 For CALLs the microseconds of one are given too. Peers come with `pip install 'assent[bench]'`; the last lines name
 those that are absent.
 """
@@ -17,7 +18,7 @@ import sys
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from peers import PEERS
@@ -107,13 +108,13 @@ async def seconds(workload: Workload, run: Runner, text: str) -> float:
     # A text that was never seen: nobody may have kept anything of it.
     texts = [text.replace("@", str(number)) for number in range(workload.at_once)]
     gc.collect()
-    start = perf_counter()
+    start = process_time()
     if workload.at_once:
         await asyncio.gather(*(run(one, tool, variables) for one in texts))
     else:
         for _ in range(workload.repeats):
             await run(text, tool, variables)
-    return (perf_counter() - start) / workload.repeats
+    return (process_time() - start) / workload.repeats
 
 
 async def measure(workload: Workload) -> tuple[float, float]:

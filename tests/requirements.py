@@ -114,7 +114,6 @@ REQUIREMENTS = {
 # Promised, not yet built.
 # fmt: off
 OPEN: set[str] = {
-    "TOOL-16", "EDIT-7", "NUWA-51", "NUWA-52", "NUWA-63", "NUWA-70", "NUWA-71", "API-2", "API-3",
-    "API-31", "API-32", "API-40", "API-41", "API-42", "API-43", "API-52",
+    "API-32", "API-52",
 }
 # fmt: on

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -28,6 +28,7 @@ from assent.approval import (
     UserAction,
     approver_name,
     flaw,
+    hide,
     keep_secrets,
     seal,
     who_decides,
@@ -36,7 +37,7 @@ from assent.cards import Undrawable
 from assent.changes import ChangeLog
 from assent.context import Reporting, ToolContext
 from assent.display import displayable
-from assent.editor import ScriptEditorProvider
+from assent.editor import Preview, ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, AssentError, SessionError, UnknownTool
 from assent.events import Answered, Asked, Audience, Finished, Started
@@ -118,6 +119,8 @@ class Door:
     """Starts listening for answers from other processes."""
     pending: dict[str, Pending] = field(default_factory=dict)
     running: dict[str, Execution] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    """Approved calls that may have started and have no end in the journal yet."""
 
     async def carry_out(
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
@@ -162,6 +165,8 @@ class Door:
 
     async def resolve(self, call_id: str, decision: Decision, by: str) -> Outcome:
         """A person says what to do about a call in doubt. Their word is written down before anything happens."""
+        if decision not in get_args(Decision):
+            raise SessionError(f"{decision} is no decision", hint=f"one of {', '.join(get_args(Decision))}")
         life = await self.journal.life(call_id)
         if not life.in_doubt:
             raise SessionError("this call is not in doubt", place=call_id, hint="assent show says how it stands")
@@ -194,16 +199,22 @@ class Door:
         assert life.started is not None
         tool = self.registry.find(name)
         if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
-            tool, call = self._admit(life.call_id, name, arguments, origin)
-            return await self.start_again(tool, call, life, "it declares itself idempotent")
+            # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
+            agreed = life.started["arguments"]
+            tool, call = self._admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
+            if values.equal(hide(values.decode(call.arguments), tool.secrets), agreed):
+                return await self.start_again(tool, call, life, "it declares itself idempotent")
         return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
 
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
         """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
+        assert life.started is not None
+        if tool.digest != life.started["tool_digest"]:
+            raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
         if not await self.journal.start_again(self.session_id, call, tool, life, why):
             raise SessionError("somebody else has just decided about this call", place=call.id)
-        assert life.started is not None
-        return await self._finish(await self._execute(tool, call, life.started["approval"]))
+        shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
+        return await self._finish(await self._execute(tool, call, life.started["approval"], previews=shown))
 
     def cancel(self, call_id: str) -> bool:
         """Stop a running call, or close the question that waits for it."""
@@ -219,6 +230,8 @@ class Door:
         waiting = self.pending.get(call_id)
         if waiting is None or waiting.answer.done():
             return False
+        if action.primary_confirmed and action.answers is None and waiting.request.problem is not None:
+            return False  # The same call is asked again. A yes that names no card may be meant for the one before.
         waiting.answer.set_result((action, by))
         return True
 
@@ -366,19 +379,23 @@ class Door:
             return Reask(why, values.decode(call.arguments), consent.request.author)
         if arguments == call.arguments:
             return call, consent
-        call = Call(call.id, call.tool, arguments, call.origin)
-        request = await self._draw(tool, call, author="person")
+        edited = Call(call.id, call.tool, arguments, call.origin)
+        request = await self._draw(tool, edited, author="person")
         if isinstance(request, Undrawable):
-            return Reask(f"the edited call could not be shown: {request.why}", given, "person")
+            why = f"the edited call could not be shown: {request.why}"
+            if request.for_model:  # The tool says what is wrong with the change, so they see the call without it.
+                return Reask(why, values.decode(call.arguments), consent.request.author)
+            return Reask(why, given, "person")
         content = tool.manifest.content_parameter
         wrote = request.arguments.get(content) if content else None
-        if any(preview.proposed != wrote for preview in request.preview):
+        seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
+        if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
         await self.journal.asked(request)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self.journal.answered(request, ALLOWED, sealed):
             return Reask("somebody else answered while you edited", given, "person")
-        return call, Consent(request, ALLOWED, sealed, consent.approval)
+        return edited, Consent(request, ALLOWED, sealed, consent.approval)
 
     async def _flaw(self, tool: Tool, consent: Consent) -> str | None:
         """Why this consent may not start the call now, or None."""
@@ -400,6 +417,7 @@ class Door:
 
     async def _burn_and_start(self, tool: Tool, call: Call, consent: Consent) -> str | None:
         """Spend the approval and mark the call as started, durably and together; why not, otherwise."""
+        self.begun.add(call.id)
         spent = await self.journal.burn_and_start(self.session_id, call, tool, consent.sealed, consent.approval)
         return None if spent else "the approval was already spent"
 
@@ -415,7 +433,7 @@ class Door:
             ended = await Execution(tool, context).run(
                 call.arguments, given, timeout_seconds=self.limits.draw_timeout_seconds, guard=guard
             )
-            tried = guard.violations + ([] if recorder is None else recorder.attempts)
+            tried = guard.violations + ([] if recorder is None else [displayable(what) for what in recorder.attempts])
             if tried:
                 log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
                 own_words = f"(A bug in {tool.name}: it tried to {tried[0]} although it was denied. It was stopped.)"
@@ -426,7 +444,14 @@ class Door:
         words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
         return Outcome(kind="denied", message=words, call_id=call.id, tool=tool.name, approval=consent.approval)
 
-    async def _execute(self, tool: Tool, call: Call, approval: Approval, consent: Consent | None = None) -> Outcome:
+    async def _execute(
+        self,
+        tool: Tool,
+        call: Call,
+        approval: Approval,
+        consent: Consent | None = None,
+        previews: tuple[Preview, ...] = (),
+    ) -> Outcome:
         """Run the implementation, now that it may."""
         if self.audience.listeners:
             self.audience.tell(Started(call.id, call.tool))
@@ -435,7 +460,7 @@ class Door:
         editor = None
         if self.editor is not None:
             kept = ChangeLog(self.journal, self.session_id, call.id, self.editor, durable=approval != "not_needed")
-            editor = SealedEditor(self.editor, consent.request.preview if consent else (), kept)
+            editor = SealedEditor(self.editor, consent.request.preview if consent else previews, kept)
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = Execution(tool, context, self.limits.cancel_grace_seconds)
         self.running[call.id] = execution
@@ -494,12 +519,14 @@ class Door:
 
     async def _finish(self, result: Outcome) -> Outcome:
         await self.journal.finished(self.session_id, result)
+        self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result
 
     def _end(self, result: Outcome) -> Outcome:
         self.journal.finished_freely(self.session_id, result)
+        self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,7 +15,8 @@ from typing import NoReturn
 import click
 
 from assent import __version__
-from assent.errors import AssentError, ToolLoadError, did_you_mean
+from assent.display import visible
+from assent.errors import AssentError, did_you_mean
 
 DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -37,7 +39,11 @@ COMMANDS = {
     "approvals": "assent.commands.memory:approvals",
     "answer": "assent.commands.memory:answer",
     "resolve": "assent.commands.memory:resolve",
+    "undo": "assent.commands.editing:undo",
     "journal": "assent.commands.memory:journal",
+    "chat": "assent.commands.chat:chat",
+    "edit": "assent.commands.chat:edit",
+    "up": "assent.commands.chat:up",
     "serve": "assent.commands.serving:serve",
     "token": "assent.commands.serving:token",
     "doctor": "assent.commands.serving:doctor",
@@ -94,10 +100,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, click.Abort):
-        _complain("Interrupted.")
+        complain("Interrupted.")
         return INTERRUPTED
     except click.ClickException as problem:
-        _complain(str(_in_our_words(problem)))
+        complain(str(_in_our_words(problem)))
         return WRONG_USAGE
     except BrokenPipeError:
         # Whoever read our output has seen enough. Python would complain once more while it exits.
@@ -106,13 +112,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except AssentError as problem:
         if _debugging():
             raise
-        _complain(str(problem))
-        return FAILED if isinstance(problem, ToolLoadError) and problem.__cause__ is not None else WRONG_USAGE
+        complain(str(problem))
+        return WRONG_USAGE
     except Exception as problem:
         if _debugging():
             raise
-        _complain(f"assent itself failed: {type(problem).__name__}: {problem}")
-        _complain("hint: this is a bug; ASSENT_DEBUG=1 shows where")
+        complain(f"assent itself failed: {type(problem).__name__}: {problem}")
+        complain("hint: this is a bug; ASSENT_DEBUG=1 shows where")
         return FAILED
     return code if isinstance(code, int) else DONE
 
@@ -129,12 +135,16 @@ def _in_our_words(problem: click.ClickException) -> AssentError:
         fact = f"there is no option {problem.option_name}"
         if problem.possibilities:
             hint = f"did you mean {problem.possibilities[0]}?"
+    elif guess := re.match(r"(.*)\. Did you mean '(.*)'\?", fact):
+        fact, hint = guess.group(1), f"did you mean {guess.group(2)}?"
     return Misused(fact[:1].lower() + fact[1:], place=place, hint=hint)
 
 
-def _complain(words: str) -> None:
+def complain(words: str) -> None:
+    """Say what is wrong on stderr. The words may quote a file or a tool, so they are marked like a card's."""
     sys.stdout.flush()
-    sys.stderr.write(words + "\n")
+    # A tab is what lines up the caret below a quoted line.
+    sys.stderr.write(visible(words).replace("‹U+0009›", "\t") + "\n")
 
 
 def _debugging() -> bool:

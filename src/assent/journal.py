@@ -199,6 +199,10 @@ class Journal:
         """Reports, changes of state, and whatever else only has to stay in order."""
         self.store.append(self._entry(session_id, kind, subject, data))
 
+    async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
+        """Write something down that may happen only once, durably. False when it had happened before."""
+        return await self._commit(session_id, kind, subject, data, once)
+
     async def history(self, session_id: str, *, kind: str | None = None, after: int = 0) -> Sequence[Record]:
         return await self.store.read(stream=session_id, kind=kind, after=after)
 
@@ -236,7 +240,9 @@ class Journal:
         return found
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
-        """Answer a waiting question from anywhere, having seen these facts. False when somebody was faster."""
+        """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
+        if any(record.kind == "finished" for record in await self.store.read(subject=facts["call_id"])):
+            return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
         secrets = facts["secrets"]
         for name, value in (action.arguments or {}).items():
             if name in secrets and value not in (MASK, facts["arguments"].get(name)):

@@ -8,6 +8,7 @@ knows what belongs to the run.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -101,13 +102,26 @@ class DoorHost:
         return self._recover(tool, life, arguments, site)
 
     async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
-        return _value(tool, await self._door.carry_out(call_id, tool.name, arguments, self._origin(site)))
+        with self._interruptible(call_id, tool):
+            return _value(tool, await self._door.carry_out(call_id, tool.name, arguments, self._origin(site)))
 
     async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
-        outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
+        with self._interruptible(life.call_id, tool):
+            outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
         if outcome.kind == "outcome_unknown":
             self.in_doubt = life.call_id
         return _value(tool, outcome)
+
+    @contextmanager
+    def _interruptible(self, call_id: str, tool: Tool) -> Iterator[None]:
+        """Somebody stopped waiting for the run. A card that waits goes on waiting, for the run can be resumed; a call
+        that had begun was told to stop, and has come to its end."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            if call_id in self._door.begun:
+                self._door.abandon(call_id, tool.name)
+            raise
 
     def _origin(self, site: Site) -> str:
         return f"line {site.line} of {self._name or 'the script'}"
@@ -211,9 +225,10 @@ async def start(
     checked: bool,
     name: str | None,
     limits: Limits | None,
+    run_id: str | None = None,
 ) -> Run:
     """Run a script from its beginning."""
-    run_id = fresh.name()
+    run_id = run_id or fresh.name()
     given = dict(variables or {})
     facts = {
         "text": text,

@@ -33,10 +33,8 @@ class Plan:
 
 def write_tool(plan: Plan, parent: Path) -> list[Path]:
     """Write the three files of a new tool. Refuses to touch anything that is there."""
+    check_name(plan.name, parent)
     folder = parent / plan.name
-    check_name(plan.name)
-    if folder.exists():
-        raise ToolLoadError("there is something of that name already", place=str(folder), hint="choose another name")
     files = {
         folder / MANIFEST_FILE: json.dumps(_manifest(plan), indent=2, ensure_ascii=False) + "\n",
         folder / CODE_FILE: _code(plan),
@@ -48,9 +46,13 @@ def write_tool(plan: Plan, parent: Path) -> list[Path]:
     return list(files)
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that cannot be a tool's id, and suggest one that can."""
+def check_name(name: str, parent: Path) -> None:
+    """Refuse a name that is taken, or that cannot be a tool's id, and suggest one that can."""
     if NAME.match(name) and len(name) <= MAX_ID_LENGTH:
+        if (parent / name).exists():
+            raise ToolLoadError(
+                "there is something of that name already", place=str(parent / name), hint="choose another name"
+            )
         return
     better = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_").lower()[:MAX_ID_LENGTH]
     better = f"tool_{better}" if better[:1].isdigit() else better
@@ -132,7 +134,7 @@ test_execute = AssistantTool.register_execute_tool(execute)
 
 _FREE_TEST = '''"""Run by `assent test`, and by pytest."""
 
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 
@@ -177,7 +179,7 @@ test_execute = AssistantTool.register_execute_tool_with_approval(execute)
 
 _APPROVAL_TEST = '''"""Run by `assent test`, and by pytest."""
 
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 
@@ -242,7 +244,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assent.editor.project import ProjectEditor
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 PARAMS = {{"path": "a.txt", "text": "two"}}

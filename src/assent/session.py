@@ -87,15 +87,24 @@ class Session(StateOwner):
     def editor(self) -> ScriptEditorProvider | None:
         return self._door.editor
 
-    async def call(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
-        """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes."""
+    async def call(
+        self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "", call_id: str | None = None
+    ) -> Outcome:
+        """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes.
+
+        Whoever gives the call an id of their own may ask again after a crash: what was done is told, not done again.
+        """
         if not self._opened:
             await self.open()
-        call_id = fresh.name()
+        life = None if call_id is None else await self._journal.life(call_id)
+        call_id = call_id or fresh.name()
         try:
+            if life is not None:
+                return await self._door.recover(life, tool, arguments, origin)
             return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
-            self._door.abandon(call_id, tool)
+            if life is None or not life.in_doubt:  # What was in doubt stays so until somebody looks.
+                self._door.abandon(call_id, tool)
             raise
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
@@ -110,11 +119,17 @@ class Session(StateOwner):
         *,
         name: str | None = None,
         limits: ScriptLimits | None = None,
+        run_id: str | None = None,
     ) -> Run:
-        """Carry out a NuwaScript. A script with definite errors does not start, unless `check` is off."""
+        """Carry out a NuwaScript. A script with definite errors does not start, unless `check` is off.
+
+        Whoever gives the run an id of their own may ask again after a crash: it goes on where it was.
+        """
         if not self._opened:
             await self.open()
-        return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits)
+        if run_id is not None and await self._journal.store.read(subject=run_id, kind="run_started", limit=1):
+            return await runs.resume(self._door, run_id, limits)
+        return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
 
     def run_script_sync(
         self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None
@@ -168,8 +183,8 @@ class Session(StateOwner):
             self._loop.call_soon_threadsafe(self._door.cancel, call_id)
 
     def pending(self) -> list[ApprovalRequest]:
-        """The cards that wait for an answer here, oldest first."""
-        return [waiting.request for waiting in self._door.pending.values()]
+        """The cards that wait for an answer here, oldest first. From any thread."""
+        return [waiting.request for waiting in list(self._door.pending.values())]
 
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
@@ -187,7 +202,7 @@ class Session(StateOwner):
     async def open(self) -> Self:
         """Bring back what this session knew. Happens by itself at the first call."""
         if self._closed:
-            raise SessionError("the session is closed", place=self.id, hint="open a new one with the same id")
+            raise _closed(self.id)
         async with self._opening:  # Two first calls at once must not bring old state back over each other's changes.
             if not self._opened:
                 self._loop = asyncio.get_running_loop()
@@ -263,6 +278,9 @@ class Session(StateOwner):
 
     def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._background is None:
+            if self._closed:
+                coroutine.close()
+                raise _closed(self.id)
             if self._loop is not None:
                 coroutine.close()
                 raise SessionError(
@@ -294,6 +312,10 @@ class _Background:
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
         await asyncio.sleep(0)
+
+
+def _closed(session_id: str) -> SessionError:
+    return SessionError("the session is closed", place=session_id, hint="open a new one with the same id")
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -78,10 +78,12 @@ def _words(record: Record) -> str | None:
             return None
         case "run_finished":
             return f"run {data['status']}" + (f": {_cut(data['error'])}" if data["error"] else "")
+        case "changing_file":
+            return f"about to change {data['change']['path']}"
         case "changed_file":
             return f"changed {data.get('path')}"
         case "undone":
-            return "its changes to files were undone"
+            return f"its changes to files were taken back by {data['by']}"
     return f"{record.kind} {_short(data)}"
 
 

@@ -190,6 +190,7 @@ def _told(problem: BaseException, file: Path) -> str:
     frames = [(f, line) for f, line in traceback.walk_tb(problem.__traceback__)]
     own = [(f, line) for f, line in frames if Path(f.f_code.co_filename).parent == file.parent] or frames[-1:]
     frame, line = own[-1]
+    linecache.checkcache(frame.f_code.co_filename)  # the file may have been edited since it was last shown
     source = linecache.getline(frame.f_code.co_filename, line).strip()
     kind = type(problem).__name__
     told = [f"{frame.f_code.co_filename}:{line}: {kind}{f': {problem}' if str(problem) else ''}", f"  {source}"]

@@ -84,8 +84,10 @@ async def test_an_approver_that_hangs_expires_when_a_limit_is_set(registry: Tool
     assert outcome.kind == "expired"
     assert "nobody answered within 0.02 seconds" in outcome.message
     assert session.pending() == []
-    assert [kind for kind, _ in await history(journal, session.id)] == ["asked", "finished"]
+    records = await history(journal, session.id)
+    assert [kind for kind, _ in records] == ["asked", "finished"]
     assert await journal.waiting() == []
+    assert not await journal.answer(records[0][1], ALLOWED, "a phone that was in a pocket")
     assert effects == []
 
 

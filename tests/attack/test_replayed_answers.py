@@ -14,7 +14,7 @@ from assent.events import Asked
 from assent.journal import Journal, data_of
 from assent.testing import FixedApprover, memory_journal
 from requirements import requirement
-from sending import CALL
+from sending import CALL, until
 
 
 async def a_waiting_card(session: Session) -> tuple[asyncio.Task[Any], ApprovalRequest]:
@@ -92,6 +92,23 @@ async def test_two_windows_answer_at_once_and_one_wins(registry: ToolRegistry, s
     assert "window 1" in outcome.message
     assert session.answer(request.call_id, request.allow()) == []
     assert effects == []
+
+
+@requirement("TOOL-45")
+async def test_a_yes_that_names_no_card_does_not_answer_the_one_that_took_its_place(
+    registry: ToolRegistry, send, effects
+):
+    """The person clicks on the card they see, and in that moment the call is asked again under the same id."""
+    session = Session(registry, approver=wait_for_answer)
+    call, request = await a_waiting_card(session)
+    session.answer(request.call_id, UserAction(True, False, answers="0" * 64))
+    await until(lambda: session.pending() and session.pending()[0].nonce != request.nonce)
+    [again] = session.pending()
+    assert again.call_id == request.call_id
+    assert session.answer(request.call_id, ALLOWED) == []
+    assert session.answer(request.call_id, again.allow()) == [request.call_id]
+    assert (await call).kind == "succeeded"
+    assert effects == [CALL]
 
 
 @requirement("TOOL-45", "TOOL-47")

@@ -117,6 +117,6 @@ async def judge(text: str) -> str:
     if result.error is None:
         return "done"
     assert result.error.line > 0
-    assert "0x" not in result.error.fact
+    assert " at 0x" not in result.error.fact
     gc.collect(0)
     return type(result.error).__name__

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ import pexpect
 import pyte
 
 # A machine with two busy cores needs seconds to start Python; a screen that is not right by then will never be.
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 20.0
 
 
 class Emulator:
@@ -90,13 +90,26 @@ class Terminal(Emulator):
 
     async def until(self, words: str, times: int = 1) -> None:
         """Wait until the words are on the screen."""
+        await self._until(lambda: self.text.count(words) >= times, repr(words))
+
+    async def until_menu(self, times: int = 1) -> None:
+        """Wait until a card takes keys, for the so-manieth time."""
+        await self._until(
+            lambda: self.text.count("[Esc] close") >= times and self.lines[-1].startswith("╰▸"), f"{times} menus"
+        )
+
+    async def until_sent(self, data: bytes, times: int) -> None:
+        """Wait until these bytes have come so many times, whether or not they are still on the screen."""
+        await self._until(lambda: self.raw.count(data) >= times, repr(data))
+
+    async def _until(self, is_there: Callable[[], bool], what: str) -> None:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                while self.text.count(words) < times:
+                while not is_there():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise AssertionError(f"{words!r} did not appear. On the screen:\n{self.text}") from None
+            raise AssertionError(f"{what} did not appear. On the screen:\n{self.text}") from None
 
     def _read(self) -> None:
         self.feed(os.read(self._near, 65536))

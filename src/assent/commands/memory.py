@@ -13,10 +13,20 @@ import click
 from assent.approval import ApprovalRequest, UserAction
 from assent.calls import Decision
 from assent.cli import DONE, FAILED, NOT_ALLOWED
-from assent.commands.options import ask_trust, json_option, plain_option, print_json, store_option, tools_option
+from assent.commands.options import (
+    ask_trust,
+    json_option,
+    plain_option,
+    print_json,
+    project_option,
+    store_option,
+    tools_option,
+)
 from assent.commands.scripts import finish_run
 from assent.commands.tools import EXIT_CODES, print_outcome
 from assent.display import visible
+from assent.editor.project import ProjectEditor
+from assent.editor.tools import editor_tools
 from assent.errors import AssentError, SessionError
 from assent.journal import Journal, data_of
 from assent.opening import open_default_journal
@@ -45,7 +55,7 @@ def runs(store: str | None, as_json: bool) -> int:
         begun = await journal.store.read(kind="run_started")
         return [_run_facts(record, ended.get(record.subject)) for record in reversed(begun)]
 
-    found = _with_journal(store, read)
+    found = with_journal(store, read)
     if as_json:
         print_json(found)
     for facts in [] if as_json else found:
@@ -66,7 +76,7 @@ def show(id: str, store: str | None, as_json: bool) -> int:
         of_subject = [r for r in await journal.store.read() if r.subject == id or r.subject.startswith(f"{id}.")]
         return of_subject or await journal.store.read(stream=id)
 
-    records = _with_journal(store, read)
+    records = with_journal(store, read)
     if not records:
         raise AssentError(
             f"nothing is remembered of {id}", place="assent show", hint="assent runs and approvals list ids"
@@ -82,20 +92,24 @@ def show(id: str, store: str | None, as_json: bool) -> int:
 @click.command()
 @click.argument("run_id")
 @tools_option
+@project_option
 @store_option
 @plain_option
 @json_option
-def resume(run_id: str, folders: tuple[str, ...], store: str | None, plain: bool, as_json: bool) -> int:
+def resume(
+    run_id: str, folders: tuple[str, ...], project: str | None, store: str | None, plain: bool, as_json: bool
+) -> int:
     """Go on with a run that was interrupted. What was done is not done again."""
     approver = terminal_approver(plain=plain)
-    registry = _registry(folders, asking=approver is not None)
+    registry = _registry(folders, project, asking=approver is not None)
 
     async def go_on(journal: Journal) -> Run:
         session_id = await _session_of(journal, run_id)
-        async with Session(registry, id=session_id, approver=approver, journal=journal) as session:
+        editor = None if project is None else ProjectEditor(project)
+        async with Session(registry, id=session_id, approver=approver, journal=journal, editor=editor) as session:
             return await attend(session, session.resume(run_id), approver=approver, plain=plain)
 
-    return finish_run(_with_journal(store, go_on), as_json=as_json, show_output=True)
+    return finish_run(with_journal(store, go_on), as_json=as_json, show_output=True)
 
 
 @click.command()
@@ -103,7 +117,7 @@ def resume(run_id: str, folders: tuple[str, ...], store: str | None, plain: bool
 @json_option
 def approvals(store: str | None, as_json: bool) -> int:
     """List the questions that wait for an answer, of all programs that share this memory."""
-    waiting = _with_journal(store, Journal.waiting)
+    waiting = with_journal(store, Journal.waiting)
     if as_json:
         print_json(waiting)
         return DONE
@@ -137,7 +151,7 @@ def answer(
         action = await _action(request, said, reason, edits, plain)
         return action, await journal.answer(facts, action, "assent answer")
 
-    action, first = _with_journal(store, reply)
+    action, first = with_journal(store, reply)
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
@@ -152,8 +166,11 @@ def answer(
 @click.option("--done", "decision", flag_value="done", help="Take it as done.")
 @click.option("--abandon", "decision", flag_value="abandon", help="Give it up; what it did is not known.")
 @tools_option
+@project_option
 @store_option
-def resolve(call_id: str, decision: Decision | None, folders: tuple[str, ...], store: str | None) -> int:
+def resolve(
+    call_id: str, decision: Decision | None, folders: tuple[str, ...], project: str | None, store: str | None
+) -> int:
     """Decide about a call that was running when its program died. Without a decision: show what is known."""
     if decision is None:
 
@@ -163,18 +180,20 @@ def resolve(call_id: str, decision: Decision | None, folders: tuple[str, ...], s
                 raise SessionError("this call is not in doubt", place=call_id, hint="assent show says how it stands")
             return timeline(await journal.store.read(subject=call_id))
 
-        for line in _with_journal(store, look):
+        for line in with_journal(store, look):
             click.echo(line)
-        click.echo("Nobody knows how it ended. Look at what it changes, then say --again, --done or --abandon.")
+        click.echo("Nobody knows how it ended. Look at what it changes, then say --again, --done or --abandon;")
+        click.echo("assent undo takes back what it may have changed in files.")
         return NOT_ALLOWED
-    registry = _registry(folders, asking=False) if decision == "again" else ToolRegistry()
+    registry = _registry(folders, project, asking=False) if decision == "again" else ToolRegistry()
 
     async def decide(journal: Journal) -> Any:
         session_id = await _session_of(journal, call_id)
-        async with Session(registry, id=session_id, journal=journal) as session:
+        editor = None if project is None else ProjectEditor(project)
+        async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
             return await session.resolve(call_id, decision, by="a person at the command line")
 
-    outcome = _with_journal(store, decide)
+    outcome = with_journal(store, decide)
     print_outcome(outcome)
     return DONE if decision != "again" else EXIT_CODES[outcome.kind]
 
@@ -195,7 +214,7 @@ def verify(head: str | None, file: str | None, store: str | None) -> int:
         with Path(file).open("rb") as lines:
             end = verify_export(lines, name=file, head=pin)
     else:
-        end = _with_journal(store, lambda journal: verify_store(journal.store, head=pin))
+        end = with_journal(store, lambda journal: verify_store(journal.store, head=pin))
     click.echo(f"{end.seq} records, each as it was written.")
     click.echo(f"head {end}")
     if pin is None:
@@ -214,7 +233,7 @@ def export_command(file: str, store: str | None) -> int:
             async for line in export(journal.store):
                 out.write(line)
 
-    _with_journal(store, write)
+    with_journal(store, write)
     return DONE
 
 
@@ -232,12 +251,12 @@ def prune(before: str, store: str | None) -> int:
         raise AssentError(
             f"found {before!r}, expected a date", place="--before", hint="for instance 2026-01-31"
         ) from None
-    forgotten = _with_journal(store, lambda journal: journal.prune(day.timestamp()))
+    forgotten = with_journal(store, lambda journal: journal.prune(day.timestamp()))
     click.echo(f"The contents of {forgotten} records were forgotten.")
     return DONE
 
 
-def _with_journal(store: str | None, work: Any) -> Any:
+def with_journal(store: str | None, work: Any) -> Any:
     """Open the memory, do something with it, and close it again."""
 
     async def do() -> Any:
@@ -250,10 +269,12 @@ def _with_journal(store: str | None, work: Any) -> Any:
     return asyncio.run(do())
 
 
-def _registry(folders: Sequence[str], *, asking: bool) -> ToolRegistry:
+def _registry(folders: Sequence[str], project: str | None, *, asking: bool) -> ToolRegistry:
     registry = ToolRegistry()
     if folders or HERE.is_dir():
         find_tools(folders).load(registry, ask=ask_trust if asking else None)
+    if project is not None:
+        editor_tools(registry)
     return registry
 
 

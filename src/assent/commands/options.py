@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from assent.display import visible
 from assent.terminal.keys import forget_typed
 from assent.toolbox import Answer, Found
 from assent.trust import code_files
@@ -28,6 +29,10 @@ wait_option = click.option(
     is_flag=True,
     help="Let a card wait until somebody answers it elsewhere: assent answer, from any terminal.",
 )
+project_option = click.option(
+    "--project", metavar="DIR", help="A project folder: with the editor's own tools, and for tools that need an editor."
+)
+editor_option = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 
 
@@ -37,12 +42,13 @@ def print_json(value: Any) -> None:
 
 def ask_trust(found: Found, changed: bool) -> Answer:
     """Ask whether code that was found here may run. Only a whole word agrees."""
+    folder = visible(str(found.folder))  # whoever chose the names may not be a friend
     if changed:
-        click.echo(f"The code in {found.folder} has changed since you agreed to run it.", err=True)
+        click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
     else:
-        click.echo(f"The code in {found.folder} was found here. You have not agreed to run it yet.", err=True)
+        click.echo(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
     for file in code_files(found.folder):
-        click.echo(f"  {file}", err=True)
+        click.echo(f"  {visible(str(file))}", err=True)
     click.echo(
         "It would run with all the rights of your account. Type yes to run this code, always to trust this", err=True
     )

@@ -15,20 +15,23 @@ from assent.approval import Preset
 from assent.cli import DONE, FAILED, INTERRUPTED, UNKNOWN, WRONG_USAGE
 from assent.commands.options import (
     ask_trust,
+    editor_option,
     json_option,
     plain_option,
     print_json,
+    project_option,
     store_option,
     tools_option,
     wait_option,
 )
 from assent.display import visible
 from assent.editor.project import ProjectEditor
+from assent.editor.tools import editor_tools
 from assent.errors import AssentError, NotJSON
 from assent.events import Event, Printed
 from assent.opening import open_default_journal
 from assent.registry import ToolRegistry
-from assent.runs import Run, signature_of
+from assent.runs import Run, signature_of, signatures
 from assent.script import PlacedError, Signatures
 from assent.session import Session, wait_for_answer
 from assent.terminal.approver import terminal_approver
@@ -42,7 +45,7 @@ files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 @click.argument("file", metavar="FILE.nuwa")
 @click.option("--var", "variables", multiple=True, metavar="NAME=JSON", help="A variable the script begins with.")
 @tools_option
-@click.option("--project", metavar="DIR", help="A project folder, for tools that work in an editor.")
+@project_option
 @click.option("--auto-approve", is_flag=True, help="Approve without asking, for tools that allow that too.")
 @click.option("--no-check", is_flag=True, help="Start even if the script is known to fail.")
 @wait_option
@@ -71,6 +74,8 @@ def run(
     approver = terminal_approver(plain=plain) if file != "-" else None
     if toolbox := _toolbox(folders):
         toolbox.load(registry, ask=ask_trust if approver else None)
+    if project is not None:
+        editor_tools(registry)
 
     async def converse() -> Run:
         journal = open_default_journal(store)
@@ -96,14 +101,15 @@ def run(
 @click.command()
 @files_argument
 @tools_option
+@editor_option
 @json_option
-def plan(files: tuple[str, ...], folders: tuple[str, ...], as_json: bool) -> int:
+def plan(files: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
     """Say what a script may do before it does anything: every call, how often, and who will be asked."""
-    signatures = _signatures(folders)
+    known = _signatures(folders, editor=editor)
     steps = {}
     for file in files:
         text, name = _read(file)
-        steps[file] = script.plan(script.parse(text, name=name), signatures)
+        steps[file] = script.plan(script.parse(text, name=name), known)
     if as_json:
         print_json({file: [step.as_dict() for step in found] for file, found in steps.items()})
         return DONE
@@ -118,16 +124,19 @@ def plan(files: tuple[str, ...], folders: tuple[str, ...], as_json: bool) -> int
 @files_argument
 @click.option("--var", "variables", multiple=True, metavar="NAME", help="A variable the script will be given.")
 @tools_option
+@editor_option
 @json_option
-def check(files: tuple[str, ...], variables: tuple[str, ...], folders: tuple[str, ...], as_json: bool) -> int:
+def check(
+    files: tuple[str, ...], variables: tuple[str, ...], folders: tuple[str, ...], editor: bool, as_json: bool
+) -> int:
     """Find what is wrong with scripts, without running them."""
-    signatures = _signatures(folders)
+    known = _signatures(folders, editor=editor)
     names = [variable.partition("=")[0] for variable in variables]
     found: list[PlacedError] = []
     for file in files:
         text, name = _read(file)
         try:
-            found += script.check(script.parse(text, name=name), signatures, names)
+            found += script.check(script.parse(text, name=name), known, names)
         except PlacedError as problem:
             found.append(problem)
     errors = sum(problem.severity == "error" for problem in found)
@@ -167,17 +176,19 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 @click.command()
 @click.option("--guidance", metavar="TEXT", help="Words of your own for the model, put at the end.")
 @tools_option
-def prompt(guidance: str | None, folders: tuple[str, ...]) -> int:
+@editor_option
+def prompt(guidance: str | None, folders: tuple[str, ...], editor: bool) -> int:
     """Print the instructions that a model needs to write scripts for these tools."""
-    click.echo(script.script_prompt(_signatures(folders) or {}, None, guidance), nl=False)
+    click.echo(script.script_prompt(_signatures(folders, editor=editor) or {}, None, guidance), nl=False)
     return DONE
 
 
 @click.command()
 @tools_option
-def grammar(folders: tuple[str, ...]) -> int:
+@editor_option
+def grammar(folders: tuple[str, ...], editor: bool) -> int:
     """Print a GBNF grammar that admits only scripts for these tools."""
-    click.echo(script.script_grammar(_signatures(folders) or {}), nl=False)
+    click.echo(script.script_grammar(_signatures(folders, editor=editor) or {}), nl=False)
     return DONE
 
 
@@ -224,14 +235,21 @@ def _toolbox(folders: Sequence[str]) -> Toolbox | None:
     return find_tools(folders) if folders or HERE.is_dir() else None
 
 
-def _signatures(folders: Sequence[str]) -> Signatures | None:
+def _signatures(folders: Sequence[str], *, editor: bool) -> Signatures | None:
     """What the manifests say. Runs no code."""
     toolbox = _toolbox(folders)
+    builtin = signatures(_editor_registry(), Preset()) if editor else {}
     if toolbox is None:
-        return None
+        return builtin or None
     for problem in toolbox.problems:
         click.echo(str(problem), err=True)
-    return {found.manifest.id: signature_of(found.manifest, Preset(), "object") for found in toolbox.tools}
+    return builtin | {found.manifest.id: signature_of(found.manifest, Preset(), "object") for found in toolbox.tools}
+
+
+def _editor_registry() -> ToolRegistry:
+    registry = ToolRegistry()
+    editor_tools(registry)
+    return registry
 
 
 def _print_line(event: Event) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,22 @@ import msgspec
 
 from assent import values
 from assent.approval import Preset
-from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE
+from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from assent.commands.options import (
     ask_trust,
+    editor_option,
     json_option,
     plain_option,
     print_json,
+    project_option,
     store_option,
     tools_option,
     wait_option,
 )
 from assent.display import glyph, visible
 from assent.editor.project import ProjectEditor
-from assent.errors import AssentError, NotJSON, ToolLoadError
+from assent.editor.tools import EDITOR_TOOLS, editor_tools
+from assent.errors import AssentError, NotJSON, ToolLoadError, UnknownTool
 from assent.loader import tool_folders
 from assent.manifest import EFFECTS, Effect, Manifest
 from assent.opening import open_default_journal
@@ -38,7 +41,7 @@ from assent.terminal.approver import terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
 from assent.terminal.screen import somebody_is_there
-from assent.toolbox import HERE, agree, find_tools
+from assent.toolbox import HERE, Toolbox, agree, find_tools
 from assent.tools import Tool
 from assent.tooltests import Result, check_tool
 from assent.trust import Trust
@@ -65,7 +68,7 @@ EXIT_CODES: dict[Kind, int] = {
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--json-args", metavar="JSON", help="The arguments as one JSON object.")
 @tools_option
-@click.option("--project", metavar="DIR", help="A project folder, for tools that work in an editor.")
+@project_option
 @click.option("--auto-approve", is_flag=True, help="Approve without asking, if the tool allows that too.")
 @wait_option
 @store_option
@@ -87,13 +90,19 @@ def call(
 
     A string argument is taken as it stands; every other value is JSON: count=3 tags='["a"]'.
     """
-    toolbox = find_tools(folders)
-    found = toolbox.lookup(tool)
-    arguments = read_arguments(found.manifest, pairs, _json_object(json_args))
-    Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
     registry = ToolRegistry()
     approver = terminal_approver(plain=plain)
-    toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
+    toolbox = _toolbox_with(tool, folders, project)
+    if toolbox is None:
+        editor_tools(registry)
+        arguments = read_arguments(registry.lookup(tool).manifest, pairs, _json_object(json_args))
+    else:
+        found = toolbox.lookup(tool)
+        if found.manifest.script_editor_only and project is None:
+            raise ToolLoadError(f"{tool} works on the files of a project", hint="name its folder: --project DIR")
+        arguments = read_arguments(found.manifest, pairs, _json_object(json_args))
+        Tool(found.manifest, "assistant", None).validate(arguments)  # before any code is imported
+        toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
 
     async def converse() -> Outcome:
         journal = open_default_journal(store)
@@ -121,20 +130,26 @@ def call(
 
 @click.command()
 @tools_option
+@editor_option
 @json_option
-def tools(folders: tuple[str, ...], as_json: bool) -> int:
+def tools(folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
     """List the tools at hand. Reads their manifests and runs nothing."""
-    toolbox = find_tools(folders)
+    toolbox = find_tools(folders) if folders or HERE.is_dir() or not editor else Toolbox((), ())
+    found = [(t.manifest, str(t.folder)) for t in toolbox.tools]
+    own = {manifest.id for manifest, _ in found}
+    listed: list[tuple[Manifest, str | None]] = list(found)
+    if editor:
+        listed += [(t.manifest, None) for t in EDITOR_TOOLS if t.name not in own]
     if as_json:
-        print_json([{"folder": str(t.folder)} | json.loads(t.manifest.canonical()) for t in toolbox.tools])
+        print_json([{"folder": folder} | json.loads(manifest.canonical()) for manifest, folder in listed])
     else:
-        for found in toolbox.tools:
-            for line in _listed(found.manifest):
+        for manifest, _ in listed:
+            for line in _listed(manifest):
                 click.echo(line)
-        if not toolbox.tools and not toolbox.problems:
+        if not listed and not toolbox.problems:
             click.echo(f"There are no tools in {HERE}/ yet. assent new tool NAME makes one.")
     for problem in toolbox.problems:
-        click.echo(str(problem), err=True)
+        complain(str(problem))
     return WRONG_USAGE if toolbox.problems else DONE
 
 
@@ -154,9 +169,7 @@ def new_tool(
     name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool, yes: bool
 ) -> int:
     """Write a tool in tools/NAME: manifest, code and test, runnable at once."""
-    check_name(name)
-    if (HERE / name).exists():
-        raise ToolLoadError("there is something of that name already", place=f"{HERE / name}", hint="choose another")
+    check_name(name, HERE)
     if editor and approval is False:
         raise ToolLoadError(
             "a tool that changes files needs approval", place=f"{HERE / name}", hint="leave out --no-approval"
@@ -216,21 +229,31 @@ def test(folder: str | None, as_json: bool) -> int:
     return FAILED if failed else DONE
 
 
+def _toolbox_with(tool: str, folders: Sequence[str], project: str | None) -> Toolbox | None:
+    """Where to look for a tool; None when it is the editor's own. A tool of that name in a folder comes first."""
+    if all(tool != known.name for known in EDITOR_TOOLS):
+        return find_tools(folders)
+    toolbox = find_tools(folders) if folders or HERE.is_dir() else None
+    if toolbox is not None and any(found.manifest.id == tool for found in toolbox.tools):
+        return toolbox
+    if project is None:
+        raise UnknownTool(
+            f"{tool} works only on a project in an editor, and there is none here", hint="name one: --project DIR"
+        )
+    return None
+
+
 def _json_object(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
+    place, hint = "--json-args", 'for instance --json-args \'{"name": "you"}\''
     try:
         value = values.parse(text)
     except NotJSON as problem:
-        raise AssentError(
-            problem.fact, place=f"--json-args:{problem.place}" if problem.place else "--json-args"
-        ) from None
+        place = f"{place}:{problem.place}" if problem.place else place
+        raise AssentError(problem.fact, place=place, hint=problem.hint or hint) from None
     if not isinstance(value, dict):
-        raise AssentError(
-            f"found {values.type_name[type(value)]}, expected an object",
-            place="--json-args",
-            hint='for instance --json-args \'{"name": "you"}\'',
-        )
+        raise AssentError(f"found {values.type_name[type(value)]}, expected an object", place=place, hint=hint)
     return value
 
 

@@ -174,7 +174,7 @@ def _join(run: Run, arguments: list[Any], at: int) -> str:
     separator: str = _want("JOIN", "a separator that is a string", arguments[1], (str,), at)
     run.work(len(items), len(items), at)
     pieces = [run.show(item, at) for item in items]
-    run.string(len(separator) * len(items) + sum(map(len, pieces)), at)
+    run.string(len(separator) * max(0, len(items) - 1) + sum(map(len, pieces)), at)
     return separator.join(pieces)
 
 

@@ -16,7 +16,7 @@ import msgspec
 from assent.script.lexer import KEYWORDS, tokens_and_comments
 from assent.script.nodes import Do, For, If, Let, Set, Statement
 from assent.script.parser import parse
-from assent.script.printer import INDENT, laid_out
+from assent.script.printer import laid_out, margin
 from assent.script.work import Work, carry_out
 
 # Wide enough for a CALL with a few arguments, narrow enough to stand beside its plan.
@@ -58,7 +58,7 @@ class _Writer:
     def block(self, statements: tuple[Statement, ...], indent: int) -> Work:
         for statement in statements:
             if isinstance(statement, If):
-                text = laid_out(statement.condition, indent, len(INDENT) * indent + 3, WIDTH)
+                text = laid_out(statement.condition, indent, len(margin(indent)) + 3, WIDTH)
                 self.add(statement.at, indent, "IF ", f"{text} THEN", opens=True)
                 yield self.block(statement.then, indent + 1)
                 if statement.otherwise is not None:
@@ -67,7 +67,7 @@ class _Writer:
                 self.add(statement.end_at, indent, "END", closes=True)
             elif isinstance(statement, For):
                 start = f"FOR {statement.name} IN "
-                text = laid_out(statement.items, indent, len(INDENT) * indent + len(start), WIDTH)
+                text = laid_out(statement.items, indent, len(margin(indent)) + len(start), WIDTH)
                 self.add(statement.at, indent, start, f"{text} DO", opens=True)
                 yield self.block(statement.body, indent + 1)
                 self.add(statement.end_at, indent, "END", closes=True)
@@ -78,7 +78,7 @@ class _Writer:
         first, start = node.at, ""
         if not isinstance(node, Do):
             first, start = node.at - 1, f"{type(node).__name__.upper()} {node.name} = "
-        self.add(first, indent, start, laid_out(node.value, indent, len(INDENT) * indent + len(start), WIDTH))
+        self.add(first, indent, start, laid_out(node.value, indent, len(margin(indent)) + len(start), WIDTH))
 
     def add(
         self, first: int, indent: int, start: str, text: str = "", *, opens: bool = False, closes: bool = False
@@ -87,11 +87,17 @@ class _Writer:
 
 
 def _keep_apart(lines: list[_Line]) -> None:
-    """A statement that ends in a name, before one that begins with a parenthesis, would read as a function's call."""
+    """Keep two statements from reading as one, where only parentheses that the tree does not show kept them apart.
+
+    After an expression, a bracket would be an index and a sign an operator; after a name, a parenthesis would make it
+    a function.
+    """
     for line, following in pairwise(lines):
-        if following.start == "" and following.text.startswith("(") and not line.opens and line.text:
+        if line.text and not line.opens and following.start == "":
+            if following.text.startswith(("[", "-", "+")):
+                following.text = f"({following.text})"
             name = _LAST_NAME.search(line.text)
-            if name is not None and name[1] not in KEYWORDS:
+            if following.text.startswith("(") and name is not None and name[1] not in KEYWORDS:
                 line.text = f"({line.text})"
 
 
@@ -124,7 +130,7 @@ def _joined(lines: list[_Line]) -> str:
     # No blank line at the top, nor directly inside a block.
     may_break = False
     for line in lines:
-        body = INDENT * (line.indent + line.closes)
+        body = margin(line.indent + line.closes)
         for comment, apart in line.above:
             if apart and may_break:
                 printed.append("")
@@ -134,7 +140,7 @@ def _joined(lines: list[_Line]) -> str:
             break
         if line.apart and may_break and not line.closes:
             printed.append("")
-        text = INDENT * line.indent + line.start + line.text
+        text = margin(line.indent) + line.start + line.text
         printed.append(f"{text}  {line.comment}" if line.comment else text)
         may_break = not line.opens
     return "".join(f"{line}\n" for line in printed)

@@ -19,7 +19,7 @@ from assent.script.signatures import Signature, Signatures
 _BLANKS = '[ \\t] | "\\n" [ ]{0,40}'
 
 _FRAME = r"""
-root ::= gap? (statement (gap statement)*)? gap?
+root ::= ws notes (statement (gap statement)*)? gap?
 block ::= (statement gap)*
 statement ::= let | set | if | for | function{or_call}
 let ::= "LET" sp name ws "=" ws expr
@@ -50,7 +50,8 @@ string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" unicode))* "\""
 unicode ::= [0-9a-cA-CefEF] hex hex hex | [dD] [0-7] hex hex
 hex ::= [0-9a-fA-F]
 word ::= [A-Za-z_] [A-Za-z0-9_]*
-gap ::= sp ("//" [^\n]* "\n" ws)*
+gap ::= sp notes
+notes ::= ("//" [^\n]* "\n" ws)*
 sp ::= blank ws
 ws ::= blank*
 blank ::= {blanks}

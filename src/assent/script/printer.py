@@ -29,6 +29,8 @@ from assent.script.work import Work, carry_out
 
 # Two spaces a level, as in the examples of the language.
 INDENT = "  "
+# Deeper text stays at this margin: five hundred levels would be mostly blanks.
+MAX_INDENT = 30
 
 _ATOM_LEVEL = UNARY_LEVEL + 1
 
@@ -46,6 +48,11 @@ def laid_out(node: Expression, indent: int, used: int, width: int) -> str:
     writer.column = used
     carry_out(writer.write(node, indent))
     return "".join(writer.pieces)
+
+
+def margin(indent: int) -> str:
+    """The blanks at the beginning of a line."""
+    return INDENT * min(indent, MAX_INDENT)
 
 
 class _TooLong(Exception):
@@ -66,8 +73,8 @@ class _Writer:
             raise _TooLong
 
     def break_line(self, indent: int) -> None:
-        self.pieces.append("\n" + INDENT * indent)
-        self.column = len(INDENT) * indent
+        self.pieces.append("\n" + margin(indent))
+        self.column = len(margin(indent))
 
     def write(self, node: Expression, indent: int) -> Work:
         match node:

@@ -53,9 +53,9 @@ def read_value(manifest: Manifest, name: str, text: str) -> Any:
     except NotJSON as problem:
         if kind == "any":
             return text  # what is not JSON can only be meant as text
-        example = _EXAMPLES[kind]
+        example, article = _EXAMPLES[kind], "an" if kind[0] in "ao" else "a"
         raise Problem(
-            f"the argument {name} must be a {kind}, found {text[:60]} ({problem.fact})",
+            f"the argument {name} must be {article} {kind}, found {text[:60]} ({problem.fact})",
             hint=f"write it as JSON, for instance {name}={example if kind == 'number' else repr(example)}",
         ) from None
 

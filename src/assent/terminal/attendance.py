@@ -9,7 +9,8 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from assent.events import Answered, Asked, Event, Finished, Started
+from assent.events import Answered, Asked, Event, Finished, Reported, Started
+from assent.outcome import Outcome
 from assent.session import Session
 from assent.terminal.approver import TerminalApprover
 from assent.terminal.keys import no_echo
@@ -20,10 +21,18 @@ T = TypeVar("T")
 
 
 async def attend(
-    session: Session, work: Coroutine[Any, Any, T], *, approver: TerminalApprover | None, plain: bool = False
+    session: Session,
+    work: Coroutine[Any, Any, T],
+    *,
+    approver: TerminalApprover | None,
+    plain: bool = False,
+    again: str = "leaves at once",
 ) -> T:
-    """Do the work while its progress is shown. Ctrl+C closes the card, or cancels what runs; twice, it leaves."""
-    watcher = _Watcher(session, approver, in_place=sys.stderr.isatty() and not plain and not is_dumb())
+    """Do the work while its progress is shown. Ctrl+C closes the card, or cancels what runs; twice, it leaves.
+
+    `again` is what the person is told that a second Ctrl+C does.
+    """
+    watcher = _Watcher(session, approver, again, in_place=sys.stderr.isatty() and not plain and not is_dumb())
     loop = asyncio.get_running_loop()
     with ExitStack() as after:
         after.callback(session.listen(watcher.hear))
@@ -43,10 +52,11 @@ async def attend(
 class _Watcher:
     """What runs and what is asked, as far as the events tell."""
 
-    def __init__(self, session: Session, approver: TerminalApprover | None, *, in_place: bool) -> None:
+    def __init__(self, session: Session, approver: TerminalApprover | None, again: str, *, in_place: bool) -> None:
         self.progress = Progress(sys.stderr, in_place=in_place)
         self._session = session
         self._approver = approver
+        self._again = again
         self._asked: set[str] = set()
         self._running: set[str] = set()
         self._stopping = False
@@ -64,14 +74,23 @@ class _Watcher:
             case Finished(outcome):
                 self._running.discard(outcome.call_id)
                 self._answered(outcome.call_id)
+                self._tell_undo(outcome)
         self.progress.show(event)
+
+    def _tell_undo(self, outcome: Outcome) -> None:
+        """Say how to take the changes back: nobody can type an id that they have not seen."""
+        if outcome.changed:
+            first, more = outcome.changed[0], len(outcome.changed) - 1
+            what = f"{first} and {more} more" if more else first
+            words = f"{what} changed. To take it back: assent undo {outcome.call_id}"
+            self.progress.show(Reported(outcome.call_id, words, None, None))
 
     def interrupt(self, task: asyncio.Task[Any]) -> None:
         if self._approver is not None and self._approver.close():
             return
         if self._running and not self._stopping:
             self._stopping = True
-            self.progress.say("Stopping; what is done so far is kept. Ctrl+C again leaves at once.")
+            self.progress.say(f"Stopping; what is done so far is kept. Ctrl+C again {self._again}.")
             for call_id in self._running:
                 self._session.cancel(call_id)
         else:

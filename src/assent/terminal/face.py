@@ -7,6 +7,7 @@ surface can quote it and nobody mistakes it for ours.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ FOLD_LINES = 10
 FOLD_CHARACTERS = 600
 FOLD_ARGUMENTS = 20
 FOLD_DIFF_LINES = 20
+# The names of all files come first: which ones would change matters more than how. Beyond this nobody reads them.
+FOLD_FILES = 100
 # A label is a button, not a text.
 MAX_LABEL = 40
 
@@ -84,8 +87,7 @@ def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
     declared = [p.name for p in manifest.parameters if p.name in given]
     rows = [(name, given[name]) for name in [*declared, *(name for name in given if name not in declared)]]
     shown = rows[:FOLD_ARGUMENTS] if fold else rows
-    changed = [row for preview in request.preview for row in diff_rows(preview)]
-    diff = changed[:FOLD_DIFF_LINES] if fold else changed
+    diff, diff_hidden = diff_rows(request.preview, fold=fold)
     message = Passage("") if request.message == manifest.description else passage(request.message, fold=fold)
     title = "" if request.title == manifest.display_name else one_line(request.title)
     return Face(
@@ -106,7 +108,7 @@ def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
         why_asked=_why_asked(request.missing),
         preview_label=one_line(request.preview_label or "", MAX_LABEL) or ("Preview" if request.preview else ""),
         diff=tuple(diff),
-        diff_hidden=len(changed) - len(diff),
+        diff_hidden=diff_hidden,
         primary=_primary(request.primary_button_label),
         secondary=one_line(request.secondary_button_label, MAX_LABEL) or CANCEL,
         editable=bool(manifest.parameters) or manifest.additional_parameters,
@@ -135,14 +137,43 @@ def one_line(text: str, limit: int = 120) -> str:
     return kept if len(text) <= limit else f"{kept}… ({len(text) - limit} more characters)"
 
 
-def diff_rows(preview: Preview) -> list[Row]:
-    """A preview as the rows of a unified diff, marked; a text of the tool's own, which is no file, as it is."""
-    if not preview.path:
-        return [Row("same", line) for line in visible(preview.proposed or "").split("\n")]
+def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[Row], int]:
+    """What would change, as marked rows of a diff, and how many rows are not among them.
+
+    Folded, every file is still named with what would happen to it; the files share the room for their lines.
+    """
+    rows: list[Row] = []
+    hidden = 0
+    room = FOLD_DIFF_LINES
+    shown = previews[:FOLD_FILES] if fold else previews
+    for number, preview in enumerate(shown):
+        head, body = _head_and_body(preview)
+        kept = min(len(body), room // (len(shown) - number)) if fold else len(body)
+        room -= kept
+        hidden += len(body) - kept
+        rows += [*head, *body[:kept]]
+        if 0 < kept < len(body) and len(shown) > 1:
+            rows.append(_fold_row(body[kept:]))
+    if len(previews) > len(shown):
+        rest = [sum(map(len, _head_and_body(preview))) for preview in previews[len(shown) :]]
+        rows.append(Row("fold", f"… and {len(rest)} more files"))
+        hidden += sum(rest)
     # A tab in source code is no trick; it is shown, and does not shout.
-    return [
-        Row(r.kind, visible(r.text).replace("‹U+0009›", "⇥   ")) for r in unified(diff_of(preview), fold_lines=None)
-    ]
+    return [Row(row.kind, visible(row.text).replace("‹U+0009›", "⇥   ")) for row in rows], hidden
+
+
+def _head_and_body(preview: Preview) -> tuple[list[Row], list[Row]]:
+    """What would happen to a file, in words, and its lines. A text of the tool's own is no file, and all lines."""
+    if not preview.path:
+        return [], [Row("same", line) for line in (preview.proposed or "").split("\n")]
+    rows = unified(diff_of(preview), fold_lines=None)
+    head = 2 if len(rows) > 1 and rows[1].kind == "note" else 1
+    return rows[:head], rows[head:]
+
+
+def _fold_row(hidden: Sequence[Row]) -> Row:
+    added, removed = (sum(row.kind == kind for row in hidden) for kind in ("added", "removed"))
+    return Row("fold", f"… {len(hidden)} more rows of this file, with {added} lines added and {removed} removed")
 
 
 def _primary(label: str) -> str:

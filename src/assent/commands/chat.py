@@ -1,0 +1,297 @@
+"""`assent chat`, `edit` and `up`: a satellite at this terminal, with the server elsewhere or in the same process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+from starlette.types import ASGIApp
+
+from assent.apiclient import Api, HttpWire, Wire
+from assent.cli import DONE
+from assent.commands.options import ask_trust, plain_option, store_option, tools_option
+from assent.commands.serving import config_option
+from assent.config import Config, load
+from assent.editor.project import ProjectEditor
+from assent.editor.tools import editor_tools
+from assent.errors import AssentError
+from assent.inprocess import InProcessWire, alive
+from assent.journal import Journal
+from assent.model_choice import Choice, choose_model, usual_protocol
+from assent.registry import ToolRegistry
+from assent.rehearsal import NAME as REHEARSAL
+from assent.satellite import Satellite
+from assent.server.app import build_app
+from assent.server.presence import Stopping
+from assent.server.serving import Serving, bind
+from assent.session import Session
+from assent.store import Store
+from assent.store.address import default_path, open_store
+from assent.terminal.approver import TerminalApprover, terminal_approver
+from assent.terminal.chat import Chat
+from assent.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
+from assent.terminal.screen import is_dumb, somebody_is_there
+from assent.toolbox import HERE, find_tools
+from assent.tour import NOTE, add_tour
+from assent.ways import find_way, ways_of
+
+# A session's id is also a conversation's, and a part of a path.
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
+LOOPBACK = "127.0.0.1"
+
+preset_option = click.option("--preset", metavar="NAME", help="A preset of assent.toml to begin with.")
+session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
+
+
+@click.command()
+@click.option("--server", metavar="URL", help="An assent server. Without it: one in this process.")
+@tools_option
+@preset_option
+@session_option
+@plain_option
+@store_option
+@config_option
+def chat(
+    server: str | None,
+    folders: tuple[str, ...],
+    preset: str | None,
+    session_id: str | None,
+    plain: bool,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Talk with the assistant in this terminal. It asks before it does anything that needs your yes."""
+    loaded = load(config, environ=os.environ, flags={"store": store})
+    check_session_id(session_id)
+    desk = Desk(loaded, folders, preset, session_id, plain=plain)
+    asyncio.run(_chat_elsewhere(desk, server) if server else _chat_here(desk))
+    return DONE
+
+
+@click.command()
+@click.argument("project", metavar="DIR")
+@click.option("--server", metavar="URL", help="An assent server. Without it: one in this process.")
+@tools_option
+@preset_option
+@session_option
+@plain_option
+@store_option
+@config_option
+def edit(
+    project: str,
+    server: str | None,
+    folders: tuple[str, ...],
+    preset: str | None,
+    session_id: str | None,
+    plain: bool,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
+    loaded = load(config, environ=os.environ, flags={"store": store})
+    check_session_id(session_id)
+    desk = Desk(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
+    asyncio.run(_chat_elsewhere(desk, server) if server else _chat_here(desk))
+    return DONE
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="0 takes any free one.")
+@tools_option
+@preset_option
+@session_option
+@plain_option
+@store_option
+@config_option
+def up(
+    port: int | None,
+    folders: tuple[str, ...],
+    preset: str | None,
+    session_id: str | None,
+    plain: bool,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Start everything for one person: the API on this machine only, and a chat in this terminal."""
+    loaded = load(config, environ=os.environ, flags={"store": store, "port": port})
+    check_session_id(session_id)
+    asyncio.run(_up(Desk(loaded, folders, preset, session_id, plain=plain)))
+    return DONE
+
+
+def check_session_id(session_id: str | None) -> None:
+    """Refuse an id that could not name a conversation."""
+    if session_id is not None and not SESSION_ID.fullmatch(session_id):
+        raise AssentError(
+            "an id has letters, digits, `_`, `:` and `-`, at most 100, and begins with a letter or digit",
+            place="--session",
+        )
+
+
+class Desk:
+    """What the person brings: configuration, tools, a preset, a terminal."""
+
+    def __init__(
+        self,
+        config: Config,
+        folders: tuple[str, ...],
+        preset: str | None,
+        session_id: str | None,
+        *,
+        plain: bool,
+        project: ProjectEditor | None = None,
+    ) -> None:
+        self.config = config
+        self.preset = preset
+        self.session_id = session_id
+        self.approver: TerminalApprover | None = terminal_approver(plain=plain)
+        self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
+        self.registry = ToolRegistry()
+        if folders or HERE.is_dir():
+            find_tools(folders).load(self.registry, ask=ask_trust if self.approver else None)
+        self._project = project
+        self._command = "assent chat" if project is None else f"assent edit {project.folder}"
+        if project is not None:
+            editor_tools(self.registry)
+
+    def open_store(self) -> Store:
+        """The configured store, or the one in the user's data folder."""
+        return open_store(self.config.server.store or f"sqlite:///{self.data_file()}")
+
+    def composer(self, chat: Chat) -> Composer:
+        if not sys.stdin.isatty():
+            return PipeComposer(sys.stdin)
+        if self.plain:
+            return FlatComposer(sys.stdin, sys.stdout)
+        return LineComposer(chat.words, self.data_file().with_name("chat_history"))
+
+    @contextmanager
+    def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:
+        """The project to work on. For the tour: a folder that is thrown away, and tools that work in it."""
+        if self._project is not None or not is_rehearsal:
+            yield self._project
+            return
+        add_tour(self.registry)
+        with TemporaryDirectory(prefix="assent-tour-") as folder:
+            yield ProjectEditor(folder, "tour")
+
+    async def talk(self, wire: Wire, store: Store, choice: Choice | None, words: str) -> None:
+        """Chat over this wire until the person leaves."""
+        api = Api(wire)
+        is_rehearsal = choice.is_rehearsal if choice else REHEARSAL in await api.models()
+        ways = ways_of(self.config.preset, usual_protocol(is_rehearsal=is_rehearsal))
+        chosen = find_way(ways, self.preset)
+        with self.project(is_rehearsal=is_rehearsal) as editor:
+            session = Session(
+                self.registry,
+                id=self.session_id,
+                approver=self.approver,
+                journal=Journal(store),
+                preset=ways[chosen].preset,
+                editor=editor,
+            )
+            async with session:
+                satellite = Satellite(session, api, hear=lambda heard: talk.hear(heard))
+                talk = Chat(
+                    satellite,
+                    ways,
+                    chosen,
+                    words=f"{words} Type tour to see how." if self.registry.is_registered(NOTE) else words,
+                    command=self._command,
+                    approver=self.approver,
+                    screen=sys.stdout,
+                    plain=self.plain,
+                )
+                await talk.talk(self.composer(talk))
+
+    def data_file(self) -> Path:
+        """The store of somebody who configured none."""
+        return default_path(sys.platform, os.environ, Path.home())
+
+
+async def _chat_elsewhere(desk: Desk, url: str) -> None:
+    wire = HttpWire(url, os.environ.get("ASSENT_TOKEN"))
+    store = desk.open_store()
+    try:
+        await desk.talk(wire, store, None, f"Server: {wire.url}.")
+    finally:
+        await wire.close()
+        await store.close()
+
+
+async def _chat_here(desk: Desk) -> None:
+    async with _server(desk, log=None) as (app, store, choice, _), alive(app):
+        await desk.talk(InProcessWire(app), store, choice, choice.words)
+
+
+async def _up(desk: Desk) -> None:
+    port = desk.config.server.port
+    somebody = somebody_is_there()
+    # Under a chat the access log would tear the screen.
+    async with _server(desk, log=None if somebody else sys.stderr.write) as (app, store, choice, stopping):
+        sock = bind(LOOPBACK, port)
+        serving = Beside(app, stopping, desk.config.server.limits, sock)
+        click.echo(f"Listening on http://{LOOPBACK}:{sock.getsockname()[1]}/v1, for this machine only.")
+        click.echo(f"Remembering in {desk.config.server.store or desk.data_file()}.")
+        sys.stdout.flush()
+        running = asyncio.ensure_future(serving.serve_here())
+        try:
+            if somebody:
+                await desk.talk(InProcessWire(app), store, choice, choice.words)
+            else:
+                click.echo(f"{choice.words} Ctrl-C stops.")
+                sys.stdout.flush()
+                await _until_told(running)
+        finally:
+            serving.should_exit = True
+            await running
+
+
+class Beside(Serving):
+    """A server that leaves signals to the chat beside it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _until_told(running: asyncio.Future[None]) -> None:
+    """Wait for a signal, or for the server to end by itself."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    running.add_done_callback(lambda done: told.set())
+    await told.wait()
+
+
+@asynccontextmanager
+async def _server(desk: Desk, *, log: Any) -> AsyncIterator[tuple[ASGIApp, Store, Choice, Stopping]]:
+    """The assistant API in this process, over the person's own store."""
+    config = desk.config
+    async with AsyncExitStack() as after:
+        choice = await choose_model(config)
+        store = desk.open_store()
+        after.push_async_callback(store.close)
+        stopping = Stopping()
+        app = build_app(
+            store,
+            choice.upstream,
+            model=config.server.model,
+            persona=config.persona_text(),
+            limits=config.server.limits,
+            hosts=config.server.hosts,
+            origins=config.server.origins,
+            log=log or (lambda line: None),
+            stopping=stopping,
+        )
+        yield app, store, choice, stopping

@@ -1,0 +1,103 @@
+"""The model's words on a screen, as they come.
+
+Every line of them begins with a bar of ours, so that nothing the model writes can pass for a card, a prompt or a word
+of the program. A word is written when it is complete: only then can be said whether it is what it looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TextIO
+
+from rich.cells import cell_len, chop_cells
+
+from assent.display import visible
+from assent.terminal.screen import size_of
+
+BAR = "┃ "
+FLAT_BAR = "  "
+FLAT_NAME = "The assistant says:"
+# No word is as long as this; what is, is written in pieces.
+MAX_HELD = 2_000
+# Below this the bar would leave no room for the text.
+MIN_WIDTH = 20
+
+_PARTS = re.compile(r"\n| +|[^ \n]+")
+
+
+class Speech:
+    """Where the model's words are written."""
+
+    def __init__(self, screen: TextIO, *, plain: bool) -> None:
+        self._screen = screen
+        self._plain = plain
+        self._bar = FLAT_BAR if plain else BAR
+        self._held = ""
+        self._column = 0
+        self._spaces = ""
+        self._speaking = False
+
+    def say(self, piece: str) -> None:
+        """Write what is complete; the last word waits for its end."""
+        text = self._held + piece
+        end = _complete(text)
+        self._held = text[end:]
+        self._write(text[:end])
+
+    def finish(self) -> None:
+        """The words are over for now: write what was held back, and end the line."""
+        rest, self._held = self._held.rstrip(), ""
+        self._write(rest)
+        if self._column:
+            self._screen.write("\n")
+        self._screen.flush()
+        self._column, self._spaces, self._speaking = 0, "", False
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        if not self._speaking:
+            self._speaking = True
+            if self._plain:
+                self._screen.write(f"{FLAT_NAME}\n")
+        room = max(MIN_WIDTH, size_of(self._screen)[0] - 1) - len(self._bar)
+        for part in _PARTS.findall(visible(text)):
+            if part == "\n":
+                self._begin_line()
+                self._screen.write("\n")
+                self._column, self._spaces = 0, ""
+            elif part[0] == " ":
+                self._spaces += part
+            else:
+                self._word(part, room)
+        self._screen.flush()
+
+    def _word(self, word: str, room: int) -> None:
+        used = self._column - len(self._bar) if self._column else 0
+        if not self._plain and used and used + len(self._spaces) + cell_len(word) > room:
+            self._screen.write("\n")
+            self._column, self._spaces = 0, ""
+        self._begin_line()
+        # A screen reader wraps by itself; elsewhere a wrapped line needs its bar too.
+        for number, chunk in enumerate([word] if self._plain else chop_cells(word, room)):
+            if number:
+                self._screen.write("\n")
+                self._column = 0
+                self._begin_line()
+            self._screen.write(self._spaces + chunk)
+            self._column += len(self._spaces) + cell_len(chunk)
+            self._spaces = ""
+
+    def _begin_line(self) -> None:
+        if not self._column:
+            self._screen.write(self._bar)
+            self._column = len(self._bar)
+
+
+def _complete(text: str) -> int:
+    """Where the last word, or the white space at the end, begins."""
+    kept = text.rstrip()
+    if len(kept) == len(text):
+        before = text.rsplit(None, 1)
+        kept = before[0] if len(before) == 2 else ""
+    return len(text) if len(text) - len(kept) > MAX_HELD else len(kept)

@@ -1,0 +1,120 @@
+"""`assent new tool`: what it writes runs at once, whoever runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assent import ToolRegistry
+from assent.cli import run
+from assent.loader import read_manifest
+from assent.manifest import Effect
+from assent.scaffold import WHEN_APPROVAL, Plan, write_tool
+from assent.tooltests import run_tool_tests
+from requirements import requirement
+from surfaces.screens import clean_environment, piped
+
+VARIANTS = {
+    "free": Plan("hello", "Greets.", False, "none"),
+    "approval": Plan("hello", "Greets.", True, None),
+    "editor": Plan("hello", "Adds a line.", True, "reversible", editor=True),
+}
+
+
+@requirement("TOOL-10")
+def test_three_commands_from_nothing_to_a_running_tool(tmp_path: Path) -> None:
+    """The newcomer's first minute, as it also happens in a pipe: new, test, call."""
+    made = piped("new", "tool", "hello", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert "assent call hello" in made.stdout
+    tested = piped("test", cwd=tmp_path)
+    assert (tested.returncode, tested.stderr) == (0, "")
+    called = piped("call", "hello", cwd=tmp_path)
+    assert (called.returncode, called.stdout, called.stderr) == (0, "Hello, world!\n", "")
+
+
+@requirement("TOOL-10")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_passes_its_own_tests(variant: str, tmp_path: Path) -> None:
+    """A tool that begins broken teaches nothing."""
+    files = write_tool(VARIANTS[variant], tmp_path)
+    assert [file.name for file in files] == ["assistant_tool.json", "assistant_tool.py", "test_hello.py"]
+    results = run_tool_tests(tmp_path)
+    assert [result for result in results if not result.passed] == []
+    assert sum(result.name.startswith("test_") for result in results) >= 2
+    [tool] = ToolRegistry().load(tmp_path)
+    assert tool.manifest.require_approval == VARIANTS[variant].approval
+    assert tool.manifest.script_editor_only == VARIANTS[variant].editor
+
+
+@requirement("TOOL-10", "TOOL-50")
+def test_the_tests_of_two_tools_also_pass_in_one_run_of_pytest(tmp_path: Path) -> None:
+    """Two files called assistant_tool.py must not be taken for one."""
+    write_tool(VARIANTS["free"], tmp_path)
+    write_tool(Plan("second", "Greets.", True, None), tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "5 passed" in done.stdout, done.stdout
+
+
+@requirement("TOOL-10")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_code_explains_when_approval_is_required(variant: str, tmp_path: Path) -> None:
+    """The rule belongs where the author is when the tool begins to do more."""
+    write_tool(VARIANTS[variant], tmp_path)
+    assert WHEN_APPROVAL in (tmp_path / "hello" / "assistant_tool.py").read_text()
+    for reason in ("private data", "permission", "deletes files", "cannot be undone", "understand first"):
+        assert reason in WHEN_APPROVAL
+
+
+@pytest.mark.parametrize(
+    ("flags", "approval", "effect"),
+    [
+        ([], False, "none"),
+        (["--approval"], True, None),
+        (["--approval", "--effect", "irreversible"], True, "irreversible"),
+        (["--no-approval"], False, "none"),
+        (["--editor"], True, "reversible"),
+    ],
+)
+def test_flags_answer_the_questions(
+    flags: list[str], approval: bool, effect: Effect | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a script says with flags a person is asked."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert run(["new", "tool", "hello", "--yes", "--description", "Does it.", *flags]) == 0
+    manifest = read_manifest(tmp_path / "tools" / "hello")
+    assert (manifest.require_approval, manifest.effect, manifest.description) == (approval, effect, "Does it.")
+
+
+def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is taken is refused, and what is there stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tools" / "hello").mkdir(parents=True)
+    (tmp_path / "tools" / "hello" / "mine.txt").write_text("mine")
+    assert run(["new", "tool", "hello", "--yes"]) == 2
+    assert [path.name for path in (tmp_path / "tools" / "hello").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "2x", "tidy-notes", "x" * 65, "naïve", "a b"])
+def test_a_name_that_cannot_be_an_id_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it would leave the folder."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["new", "tool", name, "--yes"]) == 2
+    assert list(tmp_path.rglob("*.json")) == []
+
+
+def test_a_description_with_quotation_marks_is_still_a_manifest(tmp_path: Path) -> None:
+    """What a person types goes into JSON, not into text around it."""
+    write_tool(Plan("hello", 'Says "hi" {braces}\nand more', False, "none"), tmp_path)
+    assert json.loads((tmp_path / "hello" / "assistant_tool.json").read_text())["description"].startswith('Says "hi"')
+    assert all(result.passed for result in run_tool_tests(tmp_path))
