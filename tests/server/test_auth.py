@@ -259,10 +259,12 @@ def test_a_request_under_another_name_is_refused(plain, path, host):
 
 
 @requirement("API-53")
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80", "Assistant.Home:80"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80", "Assistant.Home:80", "[FD00::1]:80", "[fd00::2]"]
+)
 def test_our_own_names_are_answered_to(house, host):
     """Loopback always, and the names that the operator adds."""
-    server = house.server(lambda _: "Hello.", hosts=["assistant.home"])
+    server = house.server(lambda _: "Hello.", hosts=["assistant.home", "fd00::1", "[fd00::2]"])
     assert server.send("GET", "/healthz", headers={"Host": host}).status == 200
 
 

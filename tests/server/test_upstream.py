@@ -212,6 +212,15 @@ def test_health_metrics_and_unknown_paths(house):
 HI = {"messages": [{"role": "user", "content": "Hi"}]}
 
 
+def until(happened):
+    """Whether it happens soon: another thread is about to do it."""
+    for _ in range(1000):
+        if happened():
+            return True
+        threading.Event().wait(0.01)
+    return False
+
+
 @requirement("API-20")
 def test_the_server_stops_gracefully(house):
     """stop_seconds: what can finish finishes; what cannot is told, and nothing of it is stored."""
@@ -228,8 +237,7 @@ def test_the_server_stops_gracefully(house):
         thread.start()
     for gate in gates.values():
         assert gate.reached.wait(10)
-    while len(model.requests) < 4:
-        threading.Event().wait(0.01)
+    assert until(lambda: len(model.requests) == 4)
     stopping = threading.Thread(target=server.stop)
     stopping.start()
     gates["quick"].open()
@@ -255,8 +263,7 @@ def test_a_stopping_server_takes_no_new_turn(house):
         sock.sendall(head.encode() + body[:5])
         assert server.send("GET", "/readyz").status == 200
         server.serving.should_exit = True
-        while not server.stopping.begun:
-            threading.Event().wait(0.01)
+        assert until(lambda: server.stopping.begun)
         sock.sendall(body[5:])
         answer = read_answer(sock)
     assert (answer.status, answer.code) == (503, "server_stopping")

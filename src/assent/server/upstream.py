@@ -139,8 +139,10 @@ class HttpUpstream:
                 headers=headers,
                 # Nothing of one caller's turn may stick to another's.
                 cookie_jar=aiohttp.DummyCookieJar(),
-                # The other phases have limits of their own, where they happen.
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_seconds),
+                # `sock_read` is the wait for the first byte; between later ones, `_piece` is stricter.
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self._limits.connect_seconds, sock_read=self._limits.first_byte_seconds
+                ),
             )
         return self._session
 
@@ -160,9 +162,8 @@ class HttpUpstream:
     async def _attempt(self, data: bytes) -> tuple[aiohttp.ClientResponse | Refusal, float | None]:
         """One attempt: a response, or why not and how long to wait at least before another (None: there is no use)."""
         try:
-            async with asyncio.timeout(self._limits.first_byte_seconds):
-                # No redirects: one could carry the key to another host.
-                response = await self._open().post(self._chat, data=data, headers=_JSON, allow_redirects=False)
+            # No redirects: one could carry the key to another host.
+            response = await self._open().post(self._chat, data=data, headers=_JSON, allow_redirects=False)
         except TimeoutError:
             return self._slow("did not begin to answer"), None
         except (aiohttp.ClientError, OSError) as problem:
