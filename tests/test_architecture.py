@@ -31,7 +31,7 @@ LAYERS = [
     ["calls", "model_choice"],
     ["runs"],
     ["session"],
-    ["authoring", "takeback", "toolprompt"],
+    ["authoring", "toolprompt"],
     ["satellite", "tooltests"],
     ["testing", "ways"],
     ["terminal"],

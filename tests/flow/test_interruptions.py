@@ -14,10 +14,12 @@ from assent.approval import ALLOWED
 from assent.bounds import Bounds
 from assent.errors import SessionError
 from assent.inprocess import InProcessWire, alive
+from assent.journal import Journal
 from assent.satellite import Forgotten, Retrying
-from assent.scripted import Fault
+from assent.scripted import Fault, Gate
 from assent.server.app import build_app
 from assent.server.upstream import HttpUpstream
+from assent.store import Entry
 from assent.store.address import open_store
 from assent.store.memory import MemoryStore
 from flow.conftest import QUICK, Cut, MakeStage, Stage, native, request, served
@@ -283,3 +285,56 @@ async def test_what_a_person_stopped_does_not_go_on_by_itself(stage: MakeStage):
     told = {m["tool_call_id"]: m["content"] for m in s.sent() if m["role"] == "tool"}
     assert "search was cancelled" in told["a"]
     assert "abandoned" in told["b"]
+
+
+async def test_a_result_is_durable_before_it_is_sent(stage: MakeStage):
+    """What needs no approval is written without waiting. Before the model hears of it, it is on disk all the same."""
+
+    class Counting(MemoryStore):
+        waiting = 0
+
+        def append(self, entry: Entry) -> None:
+            self.waiting += 1
+            super().append(entry)
+
+        async def commit(self, *entries: Entry) -> bool:
+            self.waiting = 0
+            return await super().commit(*entries)
+
+    store = Counting()
+    seen: list[int] = []
+
+    class Watching(InProcessWire):
+        def exchange(self, method: str, path: str, body: bytes | None) -> Any:
+            if b"tool_result" in (body or b""):
+                seen.append(store.waiting)
+            return super().exchange(method, path, body)
+
+    s = await stage([request("lookup_weather", city="Lisbon"), "Clear."], journal=Journal(store))
+    await s.satellite(wire=Watching(s.app)).say("Weather?")
+    assert seen == [0]
+
+
+async def test_a_satellite_that_lost_an_answer_looks_before_it_speaks_again(stage: MakeStage):
+    """The server has the turn whose answer was lost. The next call is named by the turn that it really is in."""
+    s = await stage([native(("0", "send", '{"to": "Ann"}')), native(("0", "send", '{"to": "Ben"}')), "Done."])
+    wire = Cut(InProcessWire(s.app), {0: "after"})
+    satellite = s.satellite(ALLOWED, protocol="native", wire=wire, bounds=Bounds(reconnects=0))
+    with pytest.raises(ConnectionLost):
+        await satellite.say("Send Ann one.")
+    await satellite.say("No, Ben.")
+    assert s.did == [("send", "Ben", 1)]
+    assert [facts["turn"] for facts in await s.records(satellite, "requested")] == [2]
+
+
+async def test_a_turn_that_nobody_waits_for_is_taken_from_the_model(stage: MakeStage):
+    """Stopping has to reach the model's server: it would go on thinking, and cost, for nobody."""
+    gate = Gate()
+    s = await stage([["Let me ", gate, "think"]])
+    satellite = s.satellite()
+    saying = asyncio.create_task(satellite.say("Go."))
+    await asyncio.to_thread(gate.reached.wait, 10)
+    saying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saying
+    assert await asyncio.to_thread(s.model.cancelled.wait, 10)
