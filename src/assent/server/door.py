@@ -6,6 +6,7 @@ from (Origin), nor about the name under which it found this machine (Host), so b
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import time
 import traceback
@@ -25,6 +26,10 @@ from assent.server.refusal import Refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+
+# Request ids: unlike those of any other process, and in order within this one.
+_PROCESS = secrets.token_hex(6)
+_NUMBERS = itertools.count(1)
 
 UNMATCHED = "unmatched"
 """The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
@@ -125,7 +130,7 @@ class Answer:
         self._send = send
         self.status = 499
         """Of a request whose client left before there was one."""
-        self.id = secrets.token_hex(8)
+        self.id = f"{_PROCESS}-{next(_NUMBERS):x}"
         self._started = False
 
     async def send(self, message: Message) -> None:
