@@ -311,6 +311,8 @@ async def test_keys_typed_before_the_card_can_be_read_are_thrown_away(bench: Ben
     await terminal.until("You are asked because")
     terminal.press("a")  # the card is there, and nobody can have read it yet
     await terminal.until_menu()
+    await asyncio.wait({asking}, timeout=0.2)
+    assert not asking.done()
     terminal.press("d")
     assert (await asking).kind == "denied"
     assert bench.ran == []
