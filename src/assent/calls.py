@@ -323,10 +323,12 @@ class Door:
         if self.approver is None:
             return self._nobody(request, outcome.no_approver(name, "there is nobody to ask"))
         loop = asyncio.get_running_loop()
-        waiting = Pending(request, loop.create_future())
+        # Whoever looks gets a copy: "frozen" is a word that later versions of Python let others talk their way around.
+        shown = msgspec.structs.replace(request, preview=tuple(map(msgspec.structs.replace, request.preview)))
+        waiting = Pending(shown, loop.create_future())
         self.pending[request.call_id] = waiting
         if self.audience.listeners:
-            self.audience.tell(Asked(request))
+            self.audience.tell(Asked(shown))
         asking = start(loop, self._ask_approver(self.approver, waiting))
         watching = loop.call_later(self.limits.watch_after_seconds, self.watch) if self.watch else None
         try:
@@ -352,12 +354,14 @@ class Door:
             action = await approver(waiting.request)
             if not isinstance(action, UserAction):
                 raise AssentError(f"it answered with a {type(action).__name__} instead of a UserAction")
-        except (Exception, asyncio.CancelledError) as problem:
-            # An approver that raises is nobody. Its trouble is for the log, not for the model.
-            if answer.done():
-                return
-            log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
-            answer.set_exception(AssentError(f"the one who should have been asked failed ({type(problem).__name__})"))
+        except BaseException as problem:
+            # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
+            if not answer.done():
+                log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
+                fact = f"the one who should have been asked failed ({type(problem).__name__})"
+                answer.set_exception(AssentError(fact))
+            if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+                raise
         else:
             if not answer.done():
                 answer.set_result((action, approver_name(approver)))

@@ -31,6 +31,14 @@ async def raising(request: ApprovalRequest) -> UserAction:
     raise RuntimeError("the password is hunter2")
 
 
+class Outcast(BaseException):
+    """What a test framework or another loop raises, and no `except Exception` catches."""
+
+
+async def raising_more(request: ApprovalRequest) -> UserAction:
+    raise Outcast
+
+
 def not_async(request: ApprovalRequest) -> UserAction:
     return ALLOWED
 
@@ -62,7 +70,7 @@ async def not_a_reason(request: ApprovalRequest) -> UserAction:
 @requirement("TOOL-40", "TOOL-49")
 @pytest.mark.parametrize(
     "approver",
-    [raising, Cancelled(), not_async, nodding, a_dict, both, not_quite_true, not_json, not_a_reason, 5],
+    [raising, raising_more, Cancelled(), not_async, nodding, a_dict, both, not_quite_true, not_json, not_a_reason, 5],
     ids=lambda approver: getattr(approver, "__name__", type(approver).__name__),
 )
 async def test_an_approver_that_fails_is_nobody(registry: ToolRegistry, send, effects, caplog, approver):
