@@ -25,7 +25,7 @@ from assent.store import Entry, Record, Store
 from assent.store.memory import MemoryStore
 from assent.tools import Tool
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 Clock = Callable[[], float]
