@@ -162,15 +162,9 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Limit
         raise Refusal(
             415, "not_json", "the body has to be JSON", hint="send the header `Content-Type: application/json`"
         )
-    too_large = Refusal(
-        413,
-        "body_too_large",
-        f"the body is larger than {limits.body_bytes} bytes",
-        hint="send a conversation_id, and only what is new",
-    )
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > limits.body_bytes:
-        raise too_large
+        raise _too_large(limits)
     parts: list[bytes] = []
     size = 0
     while True:
@@ -180,9 +174,18 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Limit
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > limits.body_bytes:
-            raise too_large
+            raise _too_large(limits)
         if not message.get("more_body", False):
             return b"".join(parts)
+
+
+def _too_large(limits: Limits) -> Refusal:
+    return Refusal(
+        413,
+        "body_too_large",
+        f"the body is larger than {limits.body_bytes} bytes",
+        hint="send a conversation_id, and only what is new",
+    )
 
 
 async def send_body(send: Send, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
