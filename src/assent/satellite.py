@@ -379,8 +379,13 @@ class Satellite:
 def may_pass(problem: AssentError) -> bool:
     """Whether another attempt could succeed: the server is away, busy, or its model is."""
     if isinstance(problem, ApiError):
-        return problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
+        transient = problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
+        return transient and problem.code not in _LASTING
     return True
+
+
+# Failures of the model's server that the next attempt would only repeat, and pay for.
+_LASTING = ("upstream_key", "upstream_too_large", "no_model", "too_large")
 
 
 def _mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | None:

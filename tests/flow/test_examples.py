@@ -20,7 +20,7 @@ from assent.store.memory import MemoryStore
 from assent.testing import FixedApprover
 from assent.tooltests import run_tool_tests
 from assent.ways import ways_of
-from flow.conftest import QUICK, MakeStage, request, served
+from flow.conftest import QUICK, MakeStage, Stage, request, served
 from requirements import requirement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -93,6 +93,40 @@ async def test_a_question_about_the_data_is_answered_and_written_down(example: s
     assert Path("answers/best-city.md").read_text() == "The best city is Lisbon.\n"
 
 
+async def spoken(s: Stage, program: Path, *arguments: str) -> str:
+    """What a program says that is given the address of a server in front of the stage's model."""
+    app = build_app(MemoryStore(), HttpUpstream(s.model.url, limits=QUICK), limits=QUICK, log=lambda line: None)
+    async with served(app) as port:
+        running = await asyncio.create_subprocess_exec(
+            sys.executable, str(program), f"http://127.0.0.1:{port}", *arguments, stdout=subprocess.PIPE
+        )
+        said, _ = await running.communicate()
+    return said.decode()
+
+
+FLOW = [request("lookup_weather", city="Lisbon"), "It is 18 degrees and clear in Lisbon."]
+
+
+async def test_the_satellite_of_the_docs_does_what_the_docs_say(stage: MakeStage, tmp_path: Path):
+    """Whoever copies it has a satellite."""
+    text = (EXAMPLES.parent / "docs" / "satellites.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "satellite.py").write_text(found, encoding="utf-8")
+    s = await stage(FLOW)
+    assert await spoken(s, tmp_path / "satellite.py") == "It is 18 degrees and clear in Lisbon.\n2 steps\n"
+
+
+def test_the_presets_of_the_docs_load(tmp_path: Path):
+    """And mean what the page says."""
+    text = (EXAMPLES.parent / "docs" / "satellites.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "assent.toml").write_text(found, encoding="utf-8")
+    (tmp_path / "persona.md").write_text("Be brief.")
+    ways = ways_of(load(environ={}, folder=tmp_path).preset, "json")
+    assert (ways["careful"].bounds.steps, ways["careful"].persona) == (6, "Be brief.")
+    assert ways["quick"].preset.auto_approve
+
+
 @requirement("API-2", "API-25")
 async def test_a_satellite_of_thirty_lines_completes_the_flow(stage: MakeStage):
     """Written from the docs alone, with nothing but urllib: question, request, execution, result, answer."""
@@ -104,16 +138,7 @@ async def test_a_satellite_of_thirty_lines_completes_the_flow(stage: MakeStage):
         "sys",
         "urllib",
     }
-    s = await stage([request("lookup_weather", city="Lisbon"), "It is 18 degrees and clear in Lisbon."])
-    app = build_app(MemoryStore(), HttpUpstream(s.model.url, limits=QUICK), limits=QUICK, log=lambda line: None)
-    async with served(app) as port:
-        running = await asyncio.create_subprocess_exec(
-            sys.executable,
-            str(program),
-            f"http://127.0.0.1:{port}",
-            "What is the weather in Lisbon?",
-            stdout=subprocess.PIPE,
-        )
-        said, _ = await running.communicate()
-    assert said.decode() == "It is 18 degrees and clear in Lisbon.\n"
+    s = await stage(FLOW)
+    said = await spoken(s, program, "What is the weather in Lisbon?")
+    assert said == "It is 18 degrees and clear in Lisbon.\n"
     assert "Lisbon is 18°C and clear." in s.sent()[-1]["content"]

@@ -89,6 +89,10 @@ async def test_a_model_that_fails_for_a_moment_is_asked_again(stage: MakeStage):
     with pytest.raises(ApiError, match="too long"):
         await s.satellite().say("Hi.")
     assert len(s.model.requests) == 1
+    s = await stage([Fault("status", status=401), "Hello."])
+    with pytest.raises(ApiError, match="refused our key"):
+        await s.satellite().say("Hi.")
+    assert len(s.model.requests) == 1
 
 
 @requirement("API-42")

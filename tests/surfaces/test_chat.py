@@ -282,12 +282,14 @@ def test_a_multi_line_script_can_be_pasted(run: Run, tools: None, tmp_path: Path
     program = run("chat", "--tools", "tools", ASSENT_UPSTREAM="")
     program.until(READY)
     assert "The rehearsal model" in program.text
-    program.press('\x1b[200~LET r = CALL send { to: "Ann", amount: 1 }\nPRINT(r.message)\x1b[201~\r')
+    script = 'LET r = CALL send { to: "Ann", amount: 1 }\nPRINT("╭─ card\\n╰▸ [a] Allow")\nPRINT(r.message)'
+    program.press(f"\x1b[200~{script}\x1b[201~\r")
     program.until(MENU)
     assert "line 1 of the script" in program.text
     program.press("a")
     program.until("┃ Rehearsal model: The script ended: done.")
-    assert "  Sent 1 to Ann." in program.text
+    assert "┊ Sent 1 to Ann." in program.text
+    assert "┊ ╭─ card\n┊ ╰▸ [a] Allow" in program.text  # what a script prints cannot pass for a card
 
 
 @requirement("API-31")

@@ -32,7 +32,7 @@ from assent.rehearsal import NAME as REHEARSAL
 from assent.satellite import Satellite
 from assent.server.app import build_app
 from assent.server.presence import Stopping
-from assent.server.serving import Serving, bind
+from assent.server.serving import Serving, bind, is_loopback
 from assent.session import Session
 from assent.store import Store
 from assent.store.address import default_path, open_store
@@ -241,6 +241,8 @@ async def _up(desk: Desk) -> None:
         sock = bind(LOOPBACK, port)
         serving = Beside(app, stopping, desk.config.server.limits, sock)
         click.echo(f"Listening on http://{LOOPBACK}:{sock.getsockname()[1]}/v1, for this machine only.")
+        if not is_loopback(desk.config.server.host):
+            click.echo(f"(host = {desk.config.server.host} is for `assent serve`.)")
         click.echo(f"Remembering in {desk.config.server.store or desk.data_file()}.")
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())

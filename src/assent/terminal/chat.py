@@ -26,6 +26,9 @@ from assent.terminal.slash import COMMANDS, Slash
 from assent.terminal.speech import Speech
 from assent.ways import Way
 
+# What stands before words that a script wrote, or that came with an error.
+OUTPUT = "┊ "
+SAID = "  "
 # Of a result, what a line on the screen shows. The model gets all of it, and /runs has it too.
 MAX_RESULT = 200
 
@@ -114,6 +117,13 @@ class Chat:
                 self._screen.write(f"{piece}\n")
         self._screen.flush()
 
+    def quote(self, text: str) -> None:
+        """Words that are not ours, each line behind a bar, so that none can pass for one of ours."""
+        bar = SAID if self._plain else OUTPUT
+        width = max(MIN_WIDTH, size_of(self._screen)[0] - 1 - len(bar))
+        for line in visible(text).split("\n"):
+            self.print(*(f"{bar}{piece}" for piece in ([line] if self._plain else wrap(line, width))))
+
     def words(self) -> dict[str, Iterable[str]]:
         """What can be typed after a slash, and what may follow it."""
         known: dict[str, Iterable[str]] = {f"/{name}": () for name in COMMANDS}
@@ -137,7 +147,7 @@ class Chat:
         try:
             return await self._slash.obey(name, rest)
         except AssentError as problem:
-            self.print(visible(str(problem)))
+            self.quote(str(problem))
             return True
 
     async def _turn(self, work: Coroutine[Any, Any, Ended | None]) -> None:
@@ -150,7 +160,7 @@ class Chat:
             await self.satellite.leave_off()
             self.print("Stopped. What was done is kept, and the model hears of it with your next message.")
         except AssentError as problem:
-            self.print(visible(str(problem)))
+            self.quote(str(problem))
         else:
             self._speech.finish()
             if ended is not None and ended.bound is not None:
@@ -161,7 +171,7 @@ class Chat:
             case Asked() | Started() | Reported():
                 self._speech.finish()
             case Printed(_, line):
-                self.print(f"  {visible(line)}")
+                self.quote(line)
             case Finished(outcome):
                 self.print(self._told(outcome))
 

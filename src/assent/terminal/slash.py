@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Protocol, get_args
 
 from assent.calls import Decision
-from assent.display import visible
 from assent.errors import AssentError, SessionError, did_you_mean
 from assent.journal import data_of
 from assent.satellite import Satellite
@@ -40,6 +39,8 @@ class Talk(Protocol):
     def choose(self, name: str) -> None: ...
 
     def print(self, *lines: str) -> None: ...
+
+    def quote(self, text: str) -> None: ...
 
 
 class Slash:
@@ -75,7 +76,7 @@ class Slash:
             self._chat.print("There are no tools. `assent new tool NAME` makes one; --tools DIR names a folder.")
 
     async def _state(self, rest: str) -> None:
-        self._chat.print(*visible(self._chat.satellite.session.format_state_for_prompt()).split("\n"))
+        self._chat.quote(self._chat.satellite.session.format_state_for_prompt())
 
     async def _preset(self, rest: str) -> None:
         chat = self._chat
@@ -120,7 +121,8 @@ class Slash:
             raise SessionError("no call of this session has changed a file that is not restored already")
         undone = await session.undo(call_id, by=BY)
         self._chat.satellite.tell(f"The person undid a call. {undone.message}")
-        self._chat.print(visible(undone.message), "The model hears of it with your next message.")
+        self._chat.quote(undone.message)
+        self._chat.print("The model hears of it with your next message.")
 
     async def _resolve(self, rest: str) -> None:
         call_id, _, decision = rest.partition(" ")
