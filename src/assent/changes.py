@@ -113,6 +113,8 @@ async def take_back(
     editor = open_editor(None if past.project is None else Path(past.project))
     if not isinstance(editor, ProjectProvider):
         raise SessionError("there is no project here to restore files in", place=call_id, hint="--project DIR names it")
+    if journal.is_running(past.life):
+        raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
     steps = _what_happened(past, editor)
     if past.life.finished is not None and not fold(steps):
         raise _changed_nothing(call_id)

@@ -12,6 +12,7 @@ from assent.approval import ALLOWED, DENIED, flaw, seal
 from assent.editor import Preview
 from assent.events import Asked
 from assent.journal import Journal, data_of
+from assent.store.memory import MemoryStore
 from assent.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until
@@ -172,11 +173,11 @@ async def test_an_approval_that_was_spent_does_not_start_a_second_call(registry:
     """Another process that holds the same journal burns the nonce first. Then it is burned."""
 
     class Racing(Journal):
-        async def burn_and_start(self, *args: Any) -> bool:
+        async def answer_and_start(self, *args: Any) -> bool:
             if not self.raced:
                 self.raced = True
-                assert await super().burn_and_start(*args)
-            return await super().burn_and_start(*args)
+                assert await super().answer_and_start(*args)
+            return await super().answer_and_start(*args)
 
         raced = False
 
@@ -206,27 +207,26 @@ async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolReg
 async def test_an_answer_must_start_its_call_within_a_minute(registry: ToolRegistry, send, effects, seconds: float):
     """A yes given to yesterday's world is no consent to today's; nor is one from the future."""
 
-    class Clock:
-        now = 1000.0
+    store = MemoryStore()
+    phone = Journal(store, clock=lambda: 1000.0 - seconds)
+    asked: list[ApprovalRequest] = []
 
-        def __call__(self) -> float:
-            return self.now
+    async def answer_by_phone(request: ApprovalRequest) -> UserAction:
+        asked.append(request)
+        assert await phone.answer(request.facts(), ALLOWED, "phone")
+        return await wait_for_answer(request)
 
-    class Slow(Journal):
-        async def answered(self, *args: Any) -> bool:
-            clock.now += seconds
-            return await super().answered(*args)
-
-    clock = Clock()
-    approver = FixedApprover()
-    outcome = await Session(registry, approver=approver, journal=Slow(clock=clock)).call("send", CALL)
+    limits = Limits(watch_after_seconds=0)
+    journal = Journal(store, clock=lambda: 1000.0)
+    outcome = await Session(registry, approver=answer_by_phone, journal=journal, limits=limits).call("send", CALL)
     if seconds == 60.0:
         assert outcome.kind == "succeeded"
         assert effects == [CALL]
     else:
         assert outcome.kind == "stale"
-        assert len(approver.requests) == 3
-        assert approver.requests[1].problem == "the answer is older than 60 seconds"
+        assert len(asked) == 3
+        since = "older than 60 seconds" if seconds > 0 else "from the future: a clock was set back"
+        assert asked[1].problem == f"the answer is {since}"
         assert effects == []
 
 
