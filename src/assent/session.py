@@ -102,16 +102,18 @@ class Session(StateOwner):
         """
         if not self._opened:
             await self.open()
-        if call_id is not None:
-            with self._journal.holding("call", call_id):
-                life = await self._journal.life(call_id)
-                return await self._until_abandoned(call_id, tool, self._door.recover(life, tool, arguments, origin))
-        call_id = fresh.ordered()
-        return await self._until_abandoned(call_id, tool, self._door.carry_out(call_id, tool, arguments, origin))
+        if call_id is None:
+            return await self._carry_out(fresh.ordered(), tool, arguments, origin, None)
+        with self._journal.holding("call", call_id):
+            return await self._carry_out(call_id, tool, arguments, origin, await self._journal.life(call_id))
 
-    async def _until_abandoned(self, call_id: str, tool: str, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    async def _carry_out(
+        self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str, life: Life | None
+    ) -> Outcome:
         try:
-            return await work
+            if life is not None:
+                return await self._door.recover(life, tool, arguments, origin)
+            return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
             if life is None or not life.in_doubt:  # What was in doubt stays so until somebody looks.
                 self._door.abandon(call_id, tool)
