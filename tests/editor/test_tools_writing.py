@@ -1,6 +1,5 @@
 """The tools that write: what is on the card is what happens, and what cannot happen is said before anybody is asked."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -175,6 +174,7 @@ async def test_a_person_who_names_another_file_sees_that_file_first(bench: Workb
         ("write_file", {"path": "../x", "text": "x"}, "leads upwards"),
         ("write_file", {"path": ".git/config", "text": "x"}, "git's own files"),
         ("write_file", {"path": "link.txt", "text": "x"}, "a symbolic link"),
+        ("write_file", {"path": "x" * 300, "text": "x"}, "the system refused: file name too long"),
         ("rename_file", {"path": "notes.txt", "new_path": "src/main.py"}, "something of that name already"),
         ("rename_file", {"path": "absent.txt", "new_path": "b.txt"}, "there is no such file"),
         ("rename_file", {"path": "src", "new_path": "lib"}, "this is a folder"),
@@ -373,16 +373,6 @@ async def test_lint_is_fixed_in_one_file_or_in_all(bench: Workbench):
     assert outcome.message.endswith("The linters find nothing more there.")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_folder_that_may_not_be_written_is_a_refusal_in_words(bench: Workbench):
-    """The system's no reaches the model as one."""
-    (bench.folder / "src").chmod(0o555)
-    outcome = await bench.call("write_file", path="src/new.py", text="x")
-    (bench.folder / "src").chmod(0o755)
-    assert outcome.kind == "failed"
-    assert "permission denied" in outcome.message
-
-
 async def test_a_foreign_editor_is_edited_with_a_card_too():
     """Text edits work on any editor; deleting and renaming need one with bytes, and say so."""
     registry = ToolRegistry()
@@ -396,3 +386,18 @@ async def test_a_foreign_editor_is_edited_with_a_card_too():
         outcome = await session.call("delete_file", {"path": "a.txt"})
         assert outcome.kind == "failed"
         assert "cannot delete or rename files" in outcome.message
+
+
+async def test_an_editor_that_does_not_write_is_not_believed_to_have_written():
+    """An interface with a boolean is easily ignored, and the model would be told of a change that is not there."""
+
+    class Unwilling(ForeignEditor):
+        async def update_file_content(self, path: str, content: str) -> bool:
+            return False
+
+    registry = ToolRegistry()
+    editor_tools(registry)
+    async with Session(registry, editor=Unwilling({"a.txt": "one\n"}), approver=FixedApprover()) as session:
+        outcome = await session.call("replace_text", {"path": "a.txt", "old": "one", "new": "1"})
+    assert outcome.kind == "failed"
+    assert outcome.message.startswith("a.txt: the editor did not write it")
