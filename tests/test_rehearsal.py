@@ -17,7 +17,7 @@ from assent.editor.project import ProjectEditor
 from assent.inprocess import InProcessWire, alive
 from assent.model_choice import choose_model
 from assent.protocol import ToolRequest, parse_tool_request
-from assent.rehearsal import Rehearsal, rehearse
+from assent.rehearsal import NOTE, POSTCARD, Rehearsal, rehearse
 from assent.satellite import Satellite
 from assent.scripted import ScriptedModel
 from assent.server.app import build_app
@@ -27,7 +27,7 @@ from assent.store.memory import MemoryStore
 from assent.terminal.slash import last_changed
 from assent.testing import FixedApprover
 from assent.toolprompt import native_tools, tool_prompt
-from assent.tour import NOTE, POSTCARD, add_tour
+from assent.tour import add_tour
 from requirements import requirement
 
 

@@ -24,9 +24,13 @@ from assent.errors import NotJSON
 from assent.feedback import PROGRAM
 from assent.server.reply_shape import Completion, check_completion
 from assent.server.scripts import is_script
-from assent.tour import NOTE, NOTE_ARGUMENTS, POSTCARD, POSTCARD_ARGUMENTS
 
 NAME = "rehearsal"
+# The tools that its tour asks for. They are the satellite's: this model, like any other, only knows their names.
+NOTE = "tour_note"
+POSTCARD = "tour_postcard"
+NOTE_ARGUMENTS = {"path": "note.md", "text": "Somebody read this before it was written."}
+POSTCARD_ARGUMENTS = {"to": "the moon", "text": "Wish you were here."}
 SIGNED = "Rehearsal model:"
 # A result is repeated as far as a person would read it; all of it is in the journal.
 MAX_QUOTED = 600

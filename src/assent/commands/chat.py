@@ -29,6 +29,7 @@ from assent.journal import Journal
 from assent.model_choice import Choice, choose_model, usual_protocol
 from assent.registry import ToolRegistry
 from assent.rehearsal import NAME as REHEARSAL
+from assent.rehearsal import NOTE
 from assent.satellite import Satellite
 from assent.server.app import build_app
 from assent.server.presence import Stopping
@@ -41,7 +42,7 @@ from assent.terminal.chat import Chat
 from assent.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
 from assent.terminal.screen import is_dumb, somebody_is_there
 from assent.toolbox import HERE, find_tools
-from assent.tour import NOTE, add_tour
+from assent.tour import add_tour
 from assent.ways import find_way, ways_of
 
 # A session's id is also a conversation's, and a part of a path.
