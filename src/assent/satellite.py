@@ -113,13 +113,15 @@ class Satellite:
             messages = [*await self._results_so_far(), *({"role": "user", "content": words} for words in said)]
             return await self._converse(messages)
 
+    async def is_unfinished(self) -> bool:
+        """Whether an earlier process left something behind that the model still waits for, and nobody stopped."""
+        await self._look()
+        return self._unanswered is not None and not await self._was_left_off(self._unanswered)
+
     async def resume(self) -> Ended | None:
         """Go on with what an earlier process left behind; None when nothing waits, or the person had stopped it."""
         async with self._one_at_a_time:
-            await self._look()
-            if self._unanswered is None or await self._was_left_off(self._unanswered):
-                return None
-            return await self._converse([])
+            return await self._converse([]) if await self.is_unfinished() else None
 
     async def leave_off(self) -> None:
         """The person stopped the turn. Its results go with their next message; no process goes on with it by itself."""

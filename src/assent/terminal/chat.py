@@ -82,7 +82,10 @@ class Chat:
         stop = self.satellite.session.listen(self._hear_session)
         try:
             self._greet()
-            await self._turn(self.satellite.resume())
+            # Only if there is something: a turn throws away what is typed meanwhile, and many type before the prompt.
+            if await self.satellite.is_unfinished():
+                self.print("Going on with what was interrupted.")
+                await self._turn(self.satellite.resume())
             while await self._next(composer):
                 pass
         except Left:
