@@ -45,12 +45,8 @@ def build_app(
     origins: Collection[str] = (),
     log: Callable[[str], Any] | None = None,
     stopping: Stopping | None = None,
-    beside: Sequence[Route] = (),
 ) -> ASGIApp:
-    """The assistant API over this store and this model. It closes the model; the store is the caller's to close.
-
-    Routes `beside` it pass the same checks of Host and Origin, and look after everything else themselves.
-    """
+    """The assistant API over this store and this model. It closes the model; the store is the caller's to close."""
     limits = limits or Limits()
     metrics = Metrics()
     conversations = Conversations(store)
@@ -79,7 +75,6 @@ def build_app(
         by_path.setdefault(operation.path, []).append(operation)
     routes = [Route(path, Endpoint(path, operations, parts, rates)) for path, operations in by_path.items()]
     routes.append(Route("/openapi.json", OpenDocument(msgspec.json.encode(document(limits)))))
-    routes += beside
     # The router alone: Starlette's application would turn a refusal into a page of its own. And no redirects: a path
     # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
     router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
