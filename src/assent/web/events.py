@@ -59,10 +59,11 @@ class Feed:
                 # Taken and numbered in one breath: what happens from now on comes after it.
                 place = self._last
                 yield self._event(place, "state", state())
-            for number, event in [kept for kept in self._kept if kept[0] > place]:
-                place = number
-                yield event
-            if place == self._last and not self._closed:
+            elif coming := [kept for kept in self._kept if kept[0] > place]:
+                # What is dropped while these are sent was taken before; what comes meanwhile is looked for afterwards.
+                for place, event in coming:
+                    yield event
+            else:
                 more = self._more
                 try:
                     async with asyncio.timeout(heartbeat_seconds):
