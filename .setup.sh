@@ -15,15 +15,39 @@ find_python() {
   exit 2
 }
 
-# make_env DIR PIP-ARGUMENTS…: a virtual environment, made again when pyproject.toml changed since.
+# make_env DIR PIP-ARGUMENTS…: a virtual environment, made again when pyproject.toml or the page changed since.
 make_env() {
   dir="$1"
   shift
   stamp="$dir/ready-$(printf '%s' "$*" | cksum | cut -d' ' -f1)"
-  if [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ]; then return; fi
+  if [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && ! page_changed "$stamp"; then return; fi
   echo "Setting up $dir (once)…" >&2
   [ -x "$dir/bin/python" ] || "$(find_python)" -m venv "$dir"
   "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade "pip>=25.1" >&2
   "$dir/bin/python" -m pip install -qq --disable-pip-version-check "$@" >&2
   touch "$stamp"
+}
+
+# Whether a source of the page is newer than a file. Installing builds it again.
+page_changed() {
+  ui=src/assent/web/ui
+  [ ! -e src/assent/web/static/index.html ] ||
+    [ -n "$(find $ui/src $ui/index.html $ui/package-lock.json -newer "$1" -print -quit)" ]
+}
+
+# make_browser: Debian's Chromium for the tests of the page, where the system's package manager is at hand.
+missing=""
+make_browser() {
+  command -v chromium >/dev/null 2>&1 && return
+  if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+    echo "Installing Chromium (once)…" >&2
+    { apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 || true
+  fi
+  command -v chromium >/dev/null 2>&1 || missing="Chromium was not found and could not be installed: the tests of the page in a browser were left out."
+}
+
+# finish CODE: end with what could not be set up, so that nobody overlooks it.
+finish() {
+  [ -z "$missing" ] || echo "NOT SET UP: $missing" >&2
+  exit "$1"
 }

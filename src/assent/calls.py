@@ -30,6 +30,7 @@ from assent.approval import (
     flaw,
     hide,
     keep_secrets,
+    mask,
     seal,
     who_decides,
 )
@@ -511,7 +512,7 @@ class Door:
     ) -> Outcome:
         """Run the implementation, now that it may."""
         if self.audience.listeners:
-            self.audience.tell(Started(call.id, call.tool))
+            self.audience.tell(Started(call.id, call.tool, _masked(call.arguments, tool), call.origin))
         loop = asyncio.get_running_loop()
         context = self._context(tool, call, open_reports=lambda: self._open_reports(call.id, loop))
         editor = None
@@ -611,3 +612,7 @@ class Door:
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result
+
+
+def _masked(arguments: bytes, tool: Tool) -> bytes:
+    return values.canonical(mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments

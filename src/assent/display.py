@@ -48,6 +48,17 @@ def visible(text: str) -> str:
     return text
 
 
+def marks(text: str) -> list[tuple[int, str]]:
+    """Where `visible` would mark a character, and with what: for surfaces on which the text itself can be edited.
+
+    A mark stands in place of its character; that of a lookalike holds the letter and its code.
+    """
+    if _PLAIN.match(text):
+        return []
+    shown = _marked(_mark_lookalikes(text))
+    return [(place, mark) for place, mark in enumerate(shown) if mark != text[place]]
+
+
 def displayable(text: str) -> str:
     """The text with the replacement character for half characters, which no surface and no journal can hold."""
     return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)

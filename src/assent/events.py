@@ -33,6 +33,9 @@ class Started(msgspec.Struct, frozen=True):
 
     call_id: str
     tool: str
+    arguments: bytes = b"{}"
+    """Canonical, with secrets masked."""
+    origin: str = ""
 
 
 class Reported(msgspec.Struct, frozen=True):
@@ -50,6 +53,22 @@ class Finished(msgspec.Struct, frozen=True):
     outcome: Outcome
 
 
+class RunStarted(msgspec.Struct, frozen=True):
+    """A script is being carried out."""
+
+    run_id: str
+    name: str | None
+    text: str
+
+
+class RunFinished(msgspec.Struct, frozen=True):
+    """A script came to its end, or waits for a decision about a call in doubt."""
+
+    run_id: str
+    status: str
+    error: str | None
+
+
 class Printed(msgspec.Struct, frozen=True):
     """A script wrote a line."""
 
@@ -57,7 +76,7 @@ class Printed(msgspec.Struct, frozen=True):
     line: str
 
 
-Event = Asked | Answered | Started | Reported | Finished | Printed
+Event = Asked | Answered | Started | Reported | Finished | RunStarted | RunFinished | Printed
 
 
 # A listener that is this far behind is not reading any more.

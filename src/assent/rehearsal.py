@@ -170,7 +170,7 @@ class _Stage:
             return _text(
                 f"{SIGNED} The tour has three steps: you will allow something, deny something, and take something "
                 "back. It works on a folder that is thrown away afterwards.\n"
-                "1 of 3. Type next: I will ask to write a note. A card shows the exact change. Read it, press a."
+                "1 of 3. Type next: I will ask to write a note. A card shows the exact change. Read it, and allow it."
             )
         if not self._touring():
             return _text(f"{SIGNED} Next comes after tour. Type tour.")
@@ -191,7 +191,7 @@ class _Stage:
         if name == NOTE and success:
             return (
                 f"{SIGNED} You allowed it, and the note is written: exactly what the card showed.\n"
-                "2 of 3. Type next: I will ask for something that cannot be undone. Deny it: press d, or r to say why."
+                "2 of 3. Type next: I will ask for something that cannot be undone. Deny it, and say why if you like."
             )
         if name == NOTE:
             return f"{SIGNED} Nothing was written, because you did not allow it. Type next to be asked again."

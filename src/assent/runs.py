@@ -20,7 +20,7 @@ from assent import fresh, script, values
 from assent.approval import Person, Preset, hide, who_decides
 from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
-from assent.events import Printed
+from assent.events import Printed, RunFinished, RunStarted
 from assent.journal import Life, data_of
 from assent.manifest import Manifest
 from assent.outcome import Outcome
@@ -288,6 +288,8 @@ async def _run(
     door: Door, run_id: str, facts: dict[str, Any], past: Past, variables: dict[str, Any], limits: Limits | None
 ) -> Run:
     name = facts["name"]
+    if door.audience.listeners:
+        door.audience.tell(RunStarted(run_id, name, facts["text"]))
     warnings: tuple[PlacedError, ...] = ()
     try:
         parsed = parse(facts["text"], name=name)
@@ -314,4 +316,7 @@ def _ended(door: Door, past: Past, run: Run) -> Run:
             "error": None if run.error is None else str(run.error),
         }
         door.journal.note(door.session_id, "run_finished", run.run_id, facts)
+    if door.audience.listeners:
+        error = None if run.error is None else str(run.error)
+        door.audience.tell(RunFinished(run.run_id, run.status, error))
     return run

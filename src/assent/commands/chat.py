@@ -34,7 +34,7 @@ from assent.satellite import Satellite
 from assent.server.app import build_app
 from assent.server.presence import Stopping
 from assent.server.serving import Serving, bind, is_loopback
-from assent.session import Session
+from assent.session import Session, wait_for_answer
 from assent.store import Store
 from assent.store.address import default_path, open_store
 from assent.terminal.approver import TerminalApprover, terminal_approver
@@ -44,6 +44,7 @@ from assent.terminal.screen import is_dumb, somebody_is_there
 from assent.toolbox import HERE, find_tools
 from assent.tour import add_tour
 from assent.ways import find_way, ways_of
+from assent.web.opening import left_unfinished, open_page
 
 # A session's id is also a conversation's, and a part of a path.
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
@@ -122,7 +123,7 @@ def up(
     store: str | None,
     config: Path | None,
 ) -> int:
-    """Start everything for one person: the API on this machine only, and a chat in this terminal."""
+    """Start everything for one person: the API and the page, on this machine only. Prints the page's address."""
     loaded = load(config, environ=os.environ, flags={"store": store, "port": port})
     check_session_id(session_id)
     asyncio.run(_up(Desk(loaded, folders, preset, session_id, plain=plain)))
@@ -235,26 +236,54 @@ async def _chat_here(desk: Desk) -> None:
 
 
 async def _up(desk: Desk) -> None:
-    port = desk.config.server.port
-    somebody = somebody_is_there()
-    # Under a chat the access log would tear the screen.
-    async with _server(desk, log=None if somebody else sys.stderr.write) as (app, store, choice, stopping):
-        sock = bind(LOOPBACK, port)
-        serving = Beside(app, stopping, desk.config.server.limits, sock)
-        click.echo(f"Listening on http://{LOOPBACK}:{sock.getsockname()[1]}/v1, for this machine only.")
-        if not is_loopback(desk.config.server.host):
-            click.echo(f"(host = {desk.config.server.host} is for `assent serve`.)")
-        click.echo(f"Remembering in {desk.config.server.store or desk.data_file()}.")
+    config = desk.config.server
+    # Beside a person's terminal the access log would hide the address.
+    log = None if somebody_is_there() else sys.stderr.write
+    async with _server(desk, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
+        sock = bind(LOOPBACK, config.port)
+        address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
+        if desk.session_id is None and (left := await left_unfinished(store)) is not None:
+            click.echo(f"Going on with session {left}: something was left unfinished in it.")
+            desk.session_id = left
+        ways = ways_of(desk.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
+        chosen = find_way(ways, desk.preset)
+        session = Session(
+            desk.registry,
+            id=desk.session_id,
+            approver=wait_for_answer,
+            journal=Journal(store),
+            preset=ways[chosen].preset,
+            editor=after.enter_context(desk.project(is_rehearsal=choice.is_rehearsal)),
+        )
+        await after.enter_async_context(session)
+        front, gate = await after.enter_async_context(
+            open_page(
+                app,
+                session,
+                Api(InProcessWire(app)),
+                ways,
+                chosen,
+                model=choice.words,
+                is_rehearsal=choice.is_rehearsal,
+                limits=config.limits,
+                hosts=config.hosts,
+                origins=config.origins,
+                log=log,
+            )
+        )
+        serving = Beside(front, stopping, config.limits, sock)
+        click.echo(f"Listening on {address}/v1, for this machine only.")
+        if not is_loopback(config.host):
+            click.echo(f"(host = {config.host} is for `assent serve`.)")
+        click.echo(f"Remembering in {config.store or desk.data_file()}, session {session.id}.")
+        click.echo(choice.words)
+        click.echo(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. Ctrl-C stops.")
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())
         try:
-            if somebody:
-                await desk.talk(InProcessWire(app), store, choice, choice.words)
-            else:
-                click.echo(f"{choice.words} Ctrl-C stops.")
-                sys.stdout.flush()
-                await _until_told(running)
+            await _until_told(running)
         finally:
+            front.end_streams()
             serving.should_exit = True
             await running
 

@@ -1,0 +1,146 @@
+// A call in the conversation: its card while it waits, its progress while it runs, one quiet row afterwards.
+
+import { useState } from "preact/hooks";
+import { CardOf } from "./card";
+import { duration, Folded, Marked } from "./words";
+import { post, type Call, type Reply } from "./wire";
+
+export function CallOf({ call }: { call: Call }) {
+  if (call.status === "waiting" && call.card) return <CardOf call={call} />;
+  return <Row call={call} />;
+}
+
+// How the journal calls whoever answered here.
+const HERE = "the page";
+
+export function whoOf(reply: Reply): string {
+  return reply.by === HERE ? "you" : reply.by;
+}
+
+export const HOW: Record<string, string> = {
+  allowed: "allowed by",
+  edited: "changed and allowed by",
+  denied: "denied by",
+  closed: "closed by",
+  auto: "auto-approved by",
+};
+
+function Row({ call }: { call: Call }) {
+  const [open, setOpen] = useState(false);
+  const [problem, setProblem] = useState("");
+  const running = call.status === "running";
+  const doubt = call.status === "doubt";
+  const act = (what: string) =>
+    void post(what, { call_id: call.id }).then(
+      () => setProblem(""),
+      (refused: Error) => setProblem(refused.message),
+    );
+  const tone = running ? "running" : doubt ? "doubt" : call.end?.success ? "good" : call.end?.kind === "denied" ? "denied" : "bad";
+  const took = call.started_at && call.ended_at ? duration(call.ended_at - call.started_at) : "";
+  return (
+    <article class={`call ${tone}`} aria-label={`${call.name}: ${stateOf(call)}`} data-call={call.id}>
+      <div class="line">
+        <span class={`sign small tint-${call.color ?? "none"}`} aria-hidden="true">
+          {call.glyph}
+        </span>
+        <strong>
+          <Marked text={call.name || call.tool} />
+        </strong>
+        <span class={`pill ${tone}`}>{stateOf(call)}</span>
+        <span class="muted grow">
+          {call.reply && (
+            <>
+              {HOW[call.reply.how]} <Marked text={whoOf(call.reply)} />
+            </>
+          )}
+          {took && `${call.reply ? ", " : ""}${took}`}
+        </span>
+        {running && (
+          <button type="button" class="stop" disabled={call.stopping} onClick={() => act("cancel")}>
+            {call.stopping ? "Stopping…" : "Stop, keep what is done"}
+          </button>
+        )}
+        {call.changed.length > 0 && !call.undone_by && call.status === "ended" && (
+          <button type="button" class="link" onClick={() => act("undo")}>
+            Undo
+          </button>
+        )}
+        {call.arguments.length > 0 && (
+          <button type="button" class="link" aria-expanded={open} onClick={() => setOpen(!open)}>
+            {open ? "Less" : "Details"}
+          </button>
+        )}
+      </div>
+      {running && <Reports call={call} />}
+      {open && (
+        <table class="arguments" aria-label="Arguments">
+          <tbody>
+            {call.arguments.map(([name, value]) => (
+              <tr key={name}>
+                <th scope="row">
+                  <Marked text={name} />
+                </th>
+                <td class="mono">
+                  <Marked text={value} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {open && call.reports.length > 0 && !running && <Reports call={call} />}
+      {call.reply?.reason && (
+        <p class="said">
+          {call.reply.by === HERE ? "You said" : "The reason"}: “<Marked text={call.reply.reason} />”
+        </p>
+      )}
+      {call.end && (open || !call.end.success || call.end.message.length < 300) && (
+        <p class="result">
+          <Folded text={resultOf(call)} />
+          {call.end.hidden > 0 && <span class="muted"> ({call.end.hidden.toLocaleString("en")} more characters in the export)</span>}
+        </p>
+      )}
+      {call.undone_by && <p class="said">Undone by {call.undone_by === HERE ? "you" : call.undone_by}: {call.changed.join(", ")} as before.</p>}
+      {doubt && <p class="said">The program stopped while this ran. Nobody knows how it ended; the timeline lets you decide.</p>}
+      {problem && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </article>
+  );
+}
+
+// The words for the model begin with what a row says already.
+function resultOf(call: Call): string {
+  const message = call.end!.message;
+  if (call.end!.kind !== "denied") return message;
+  return message
+    .split("\n")
+    .filter((line) => !line.startsWith("Their reason:") && !line.startsWith("Do not ask for the same call"))
+    .join("\n");
+}
+
+export function stateOf(call: Call): string {
+  if (call.status === "ended") return call.undone_by ? "undone" : (call.end?.words ?? (call.reply?.how === "closed" ? "closed" : "not allowed"));
+  return { waiting: "waiting for you", running: "running", doubt: "outcome unknown", left: "interrupted" }[call.status];
+}
+
+export function Reports({ call }: { call: Call }) {
+  return (
+    <ul class="reports">
+      {call.reports.slice(-6).map((report, place) => (
+        <li key={report.id ?? `n${place}`}>
+          <span>
+            <Marked text={report.text} />
+          </span>
+          {report.fraction !== null && (
+            <progress max={1} value={report.fraction} aria-label={`Progress of ${call.name}`}>
+              {Math.round(report.fraction * 100)}%
+            </progress>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

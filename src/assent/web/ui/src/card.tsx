@@ -1,0 +1,330 @@
+// A card: what will happen, whether it can be undone, the exact arguments, the tool's own words as a quotation, the
+// change itself, and the buttons. Its words come from the server; nothing that a model wrote names the action.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { disarmAll, useArmed } from "./arming";
+import { scriptOf } from "./picture";
+import { PreviewOf } from "./preview";
+import { Folded, Marked } from "./words";
+import { post, Refused, type Argument, type Call } from "./wire";
+
+export function CardOf({ call }: { call: Call }) {
+  // Asked again, it is another question: whatever was typed into the first one does not carry over.
+  return <Question key={call.card!.digest} call={call} />;
+}
+
+function Question({ call }: { call: Call }) {
+  const card = call.card!;
+  const section = useRef<HTMLElement>(null);
+  const [edits, setEdits] = useState<Record<string, string>>({});
+  const [editing, setEditing] = useState(false);
+  const [denying, setDenying] = useState(false);
+  const [reason, setReason] = useState("");
+  const [problem, setProblem] = useState<Refused | null>(null);
+  const [sent, setSent] = useState(false);
+  const [drawn, setDrawn] = useState(0);
+  const { armed, counts } = useArmed(card.digest, drawn >= card.previews.length);
+  const isEdited = Object.keys(edits).length > 0;
+
+  function change(name: string, text: string | null) {
+    setProblem(null);
+    setEdits((now) => {
+      const { [name]: _, ...rest } = now;
+      return text === null ? rest : { ...rest, [name]: text };
+    });
+  }
+
+  async function answer(action: "allow" | "deny", why?: string) {
+    if (sent) return;
+    setSent(true);
+    setProblem(null);
+    disarmAll();
+    try {
+      await post("answer", {
+        call_id: call.id,
+        digest: card.digest,
+        action,
+        reason: why?.trim() || null,
+        edits: action === "allow" ? edits : {},
+      });
+    } catch (refused) {
+      setProblem(refused as Refused);
+      setSent(false);
+    }
+  }
+
+  function press(event: Event, action: "allow" | "deny", why?: string) {
+    if (counts(event)) void answer(action, why);
+  }
+
+  // Keys count only while this card has the focus, and never out of a field in which somebody writes.
+  function onKey(event: KeyboardEvent) {
+    const into = event.composedPath()[0] as HTMLElement;
+    const writes = into.matches("input, textarea, select, [contenteditable=true], [contenteditable=true] *");
+    if (event.key === "Escape" && denying) {
+      setDenying(false);
+      section.current?.focus();
+    } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Enter" && !card.irreversible && !denying) {
+      event.preventDefault();
+      press(event, "allow");
+    } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Backspace") {
+      event.preventDefault();
+      if (counts(event)) setDenying(true);
+    }
+  }
+
+  const script = scriptOf(call);
+  const heading = `card-${call.id}`;
+  const primary = isEdited ? `${card.primary} (edited)` : card.primary;
+  const secondary = card.secondary === "Cancel" ? "Deny" : card.secondary;
+  return (
+    <section
+      class={`card ${card.irreversible ? "grave" : ""}`}
+      ref={section}
+      tabIndex={-1}
+      aria-labelledby={heading}
+      data-call={call.id}
+      data-armed={armed}
+      onKeyDown={onKey}
+    >
+      <header>
+        <span class={`sign tint-${call.color ?? "none"}`} aria-hidden="true">
+          {call.glyph}
+        </span>
+        <div class="what">
+          <h2 id={heading}>
+            <Marked text={call.name} />
+          </h2>
+          <code class="tool">{call.tool}</code>
+        </div>
+        <span class={`effect ${card.irreversible ? "grave" : card.effect.startsWith("Can be") ? "mild" : ""}`}>
+          <span aria-hidden="true">{card.irreversible ? "⚠" : card.effect.startsWith("Can be") ? "↺" : card.effect.startsWith("Changes") ? "○" : "?"} </span>
+          {card.effect.replace(/\.$/, "")}
+        </span>
+      </header>
+
+      <p class="sentence">
+        <Marked text={card.sentence} />
+      </p>
+      {card.again && (
+        <p class="again">
+          <strong>Asked again:</strong> <Marked text={card.again} />.
+        </p>
+      )}
+      {card.edited && <p class="again">You changed the arguments. This is what would happen now.</p>}
+
+      <ArgumentTable rows={card.arguments} edits={edits} editing={editing} problem={problem} onChange={change} />
+
+      {(card.title || card.message) && (
+        <blockquote aria-label="The tool says">
+          <span class="who">The tool says</span>
+          {card.title && (
+            <strong>
+              <Marked text={card.title} />
+            </strong>
+          )}
+          {card.message && <Folded text={card.message} />}
+        </blockquote>
+      )}
+
+      {card.previews.map((preview, place) => (
+        <PreviewOf
+          key={place}
+          preview={preview}
+          text={preview.content ? (edits[preview.content] ?? null) : null}
+          onEdit={(text) => preview.content && change(preview.content, text)}
+          onReady={() => setDrawn((n) => n + 1)}
+        />
+      ))}
+
+      {problem && (
+        <p class="problem" role="alert">
+          <Marked text={problem.message} />
+        </p>
+      )}
+
+      {denying ? (
+        <form
+          class="denying"
+          onSubmit={(event) => {
+            event.preventDefault();
+          }}
+        >
+          <label for={`why-${call.id}`}>Why not? The assistant reads this.</label>
+          <textarea
+            id={`why-${call.id}`}
+            rows={2}
+            value={reason}
+            ref={(field) => {
+              if (field && document.activeElement !== field && !field.dataset.seen) {
+                field.dataset.seen = "yes";
+                field.focus();
+              }
+            }}
+            onInput={(event) => setReason(event.currentTarget.value)}
+          />
+          <div class="actions">
+            <button type="button" class="deny" disabled={sent} onClick={(event) => press(event, "deny", reason)}>
+              {reason.trim() ? "Deny, and say so" : "Deny"}
+            </button>
+            <button type="button" onClick={() => setDenying(false)}>
+              Back
+            </button>
+          </div>
+        </form>
+      ) : (
+        <div class="actions">
+          <button
+            type="button"
+            class={card.irreversible ? "primary grave" : "primary"}
+            disabled={sent}
+            // Enter alone never approves, not even on the button that has the focus.
+            onKeyDown={(event) => event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.preventDefault()}
+            onClick={(event) => press(event, "allow")}
+          >
+            <Marked text={primary} />
+            {!card.irreversible && <kbd aria-hidden="true">Ctrl ⏎</kbd>}
+          </button>
+          <button type="button" class="no" disabled={sent} onClick={(event) => press(event, "deny")}>
+            <Marked text={secondary} />
+          </button>
+          <button type="button" class="link" onClick={() => setDenying(true)}>
+            Deny with a reason
+          </button>
+          {card.editable && card.arguments.length > 0 && (
+            <button type="button" class="link" aria-pressed={editing} onClick={() => setEditing(!editing)}>
+              {editing ? "Done editing" : "Edit arguments"}
+            </button>
+          )}
+        </div>
+      )}
+
+      <footer>
+        {call.session && <p>Asked by another program, in session {call.session}.</p>}
+        {card.origin && (
+          <p>
+            Asked for by <Marked text={card.origin} />
+            {script && lineOf(card.origin, script.text)}
+            {card.irreversible ? ". It cannot be undone, so it has no shortcut." : "."}
+          </p>
+        )}
+        {card.why_asked && <p>{card.why_asked}</p>}
+      </footer>
+    </section>
+  );
+}
+
+function lineOf(origin: string, text: string) {
+  const found = /^line (\d+) of /.exec(origin);
+  const line = found ? text.split("\n")[Number(found[1]) - 1] : undefined;
+  return line === undefined ? null : (
+    <>
+      {": "}
+      <code class="line">
+        <Marked text={line.trim()} />
+      </code>
+    </>
+  );
+}
+
+function ArgumentTable({
+  rows,
+  edits,
+  editing,
+  problem,
+  onChange,
+}: {
+  rows: Argument[];
+  edits: Record<string, string>;
+  editing: boolean;
+  problem: Refused | null;
+  onChange: (name: string, text: string | null) => void;
+}) {
+  if (!rows.length) return <p class="muted">It takes no arguments.</p>;
+  return (
+    <table class="arguments" aria-label="Arguments">
+      <tbody>
+        {rows.map((row) => {
+          const changed = edits[row.name] !== undefined;
+          return (
+            <tr key={row.name} class={changed ? "changed" : ""}>
+              <th scope="row" title={row.about}>
+                <Marked text={row.shown_name} />
+              </th>
+              <td>
+                {editing && !row.in_preview ? (
+                  <Field row={row} text={edits[row.name]} bad={problem?.param === row.name} onChange={onChange} />
+                ) : row.in_preview ? (
+                  <span class="muted">the text below{changed && ", as you changed it"}</span>
+                ) : changed ? (
+                  <span class="mono">
+                    <del>
+                      <Marked text={row.shown} />
+                    </del>{" "}
+                    <ins>{row.secret ? "changed" : edits[row.name]}</ins>
+                  </span>
+                ) : (
+                  <Folded class="mono" text={row.shown} />
+                )}
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+const KINDS: Record<string, string> = { string: "text", boolean: "true or false" };
+
+function Field({
+  row,
+  text,
+  bad,
+  onChange,
+}: {
+  row: Argument;
+  text: string | undefined;
+  bad: boolean;
+  onChange: (name: string, text: string | null) => void;
+}) {
+  const value = text ?? row.raw;
+  const give = (now: string) => onChange(row.name, now === row.raw ? null : now);
+  const about = `hint-${row.name}`;
+  const shared = { "aria-label": row.shown_name, "aria-describedby": about, "aria-invalid": bad };
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    if (field.current) {
+      field.current.style.height = "auto";
+      field.current.style.height = `${Math.min(field.current.scrollHeight + 2, 320)}px`;
+    }
+  }, [value]);
+  return (
+    <div class="field">
+      {row.type === "boolean" ? (
+        <select {...shared} value={value} onChange={(event) => give(event.currentTarget.value)}>
+          <option>true</option>
+          <option>false</option>
+        </select>
+      ) : row.secret ? (
+        <input {...shared} type="password" autocomplete="off" placeholder="unchanged" value={text ?? ""} onInput={(event) => give(event.currentTarget.value)} />
+      ) : (
+        <textarea {...shared} ref={field} rows={1} spellcheck={false} value={value} onInput={(event) => give(event.currentTarget.value)} />
+      )}
+      <span class="hint" id={about}>
+        {KINDS[row.type] ?? `${row.type}, as JSON`}
+        {row.marked && (
+          <>
+            {"; it was "}
+            <Marked text={row.shown} />
+          </>
+        )}
+        {text !== undefined && (
+          <button type="button" class="link" onClick={() => onChange(row.name, null)}>
+            as it was
+          </button>
+        )}
+      </span>
+    </div>
+  );
+}

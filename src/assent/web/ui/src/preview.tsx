@@ -1,0 +1,122 @@
+// What would change in a file: inline or side by side, and where the tool allows it, the proposed text to edit.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { FILE_WORDS, Folded, Marked } from "./words";
+import type { Preview } from "./wire";
+
+const loading = () => import("./editor");
+
+export function PreviewOf({
+  preview,
+  text,
+  onEdit,
+  onReady,
+}: {
+  preview: Preview;
+  text: string | null;
+  onEdit: (text: string | null) => void;
+  onReady: () => void;
+}) {
+  const host = useRef<HTMLDivElement>(null);
+  const [sideBySide, setSideBySide] = useState(false);
+  const [editing, setEditing] = useState(false);
+  const [loaded, setLoaded] = useState(false);
+  const [broken, setBroken] = useState(false);
+  const draws = preview.base !== undefined && ["changed", "created", "deleted"].includes(preview.kind);
+  const latest = useRef(text);
+  latest.current = text;
+
+  useEffect(() => {
+    if (!draws) {
+      onReady();
+      return;
+    }
+    let stop = () => {};
+    let left = false;
+    loading().then(
+      ({ showDiff }) => {
+        if (left || !host.current) return;
+        stop = showDiff(host.current, {
+          path: preview.path,
+          base: preview.base ?? "",
+          proposed: editing ? (latest.current ?? preview.raw ?? "") : (latest.current ?? preview.proposed ?? ""),
+          sideBySide,
+          editing,
+          marks: latest.current === null ? (preview.marks ?? []) : [],
+          onChange: (now) => onEdit(now === preview.raw ? null : now),
+        });
+        setLoaded(true);
+        onReady();
+      },
+      () => {
+        setBroken(true);
+        onReady();
+      },
+    );
+    return () => {
+      left = true;
+      stop();
+    };
+  }, [preview, sideBySide, editing, draws]);
+
+  if (preview.kind === "text") return <Folded class="quoted mono" text={preview.text ?? ""} />;
+  const created = preview.kind === "created";
+  return (
+    <figure class="preview">
+      <figcaption>
+        <span class="path">
+          <Marked text={preview.path} />
+        </span>
+        <span class="muted">
+          {FILE_WORDS[preview.kind]}
+          {preview.renamed_to && (
+            <>
+              {" to "}
+              <span class="path">
+                <Marked text={preview.renamed_to} />
+              </span>
+            </>
+          )}
+          {preview.note && `; ${preview.note}`}
+        </span>
+        {(preview.added || preview.removed) ? (
+          <span class="counts">
+            {!!preview.added && <span class="plus">+{preview.added}</span>} {!!preview.removed && <span class="minus">−{preview.removed}</span>}
+          </span>
+        ) : null}
+        <span class="room" />
+        {text !== null && (
+          <button type="button" class="link" onClick={() => { onEdit(null); latest.current = null; setEditing(false); }}>
+            Take my changes back
+          </button>
+        )}
+        {preview.content && !editing && (
+          <button type="button" class="link" onClick={() => setEditing(true)}>
+            Edit the text
+          </button>
+        )}
+        {draws && !created && preview.kind !== "deleted" && (
+          <button type="button" class="link wide-only" aria-pressed={sideBySide} onClick={() => setSideBySide(!sideBySide)}>
+            {sideBySide ? "Inline" : "Side by side"}
+          </button>
+        )}
+      </figcaption>
+      {draws && !loaded && !broken && <p class="muted loading">Loading the change…</p>}
+      {draws && broken && (
+        <pre class="mono">
+          <Marked text={preview.proposed ?? ""} />
+        </pre>
+      )}
+      {draws && <div class="diff" ref={host} hidden={broken} />}
+      {preview.rows && (
+        <pre class="rows" tabIndex={0} aria-label={`Change of ${preview.path}`}>
+          {preview.rows.map(([kind, line], place) => (
+            <div key={place} class={`row-${kind}`}>
+              <Marked text={line} />
+            </div>
+          ))}
+        </pre>
+      )}
+    </figure>
+  );
+}

@@ -1,0 +1,457 @@
+"""The page's API by raw requests: who gets in, what is refused, and what can be answered by whom."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from assent import Session
+from assent.session import wait_for_answer
+from assent.store.memory import MemoryStore
+from assent.web.events import Feed
+from assent.web.gate import HEADERS
+from requirements import requirement
+from surfaces.windows import WELCOME, Browserless, House, tools_of_every_kind
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = House(tmp_path).open()
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def window(house):
+    return Browserless(house.address).enter(house.key())
+
+
+def card_in(window):
+    """The first card that waits, as a window sees it."""
+    return next(item for item in window.get("/page/state")[1]["items"] if item["kind"] == "call" and item["card"])
+
+
+def answer(window, item, action="allow", **more):
+    body = {"call_id": item["id"], "digest": item["card"]["digest"], "action": action} | more
+    return window.post("/page/answer", body)
+
+
+@requirement("API-52")
+@pytest.mark.parametrize("path", ["/page/state", "/page/events", "/page/timeline", "/page/export"])
+def test_without_the_cookie_nothing_can_be_read(house, path):
+    """A program on the same machine may know the port. It does not know the key."""
+    status, _, body = Browserless(house.address).raw("GET", path)
+    assert status == 401
+    assert b"assent up" in body
+
+
+@requirement("API-52")
+@pytest.mark.parametrize("path", ["answer", "say", "stop", "cancel", "resolve", "undo", "preset", "key", "lock"])
+def test_nothing_can_be_changed_without_the_token(house, window, path):
+    """The cookie alone is what a forged form would carry."""
+    call = house.call("publish", version="1", index="test")
+    house.waiting()
+    item = card_in(window)
+    body = {"call_id": item["id"], "digest": item["card"]["digest"], "action": "allow"}
+    window.token = ""
+    assert window.post(f"/page/{path}", body)[0] == 403
+    window.token = "0" * 64
+    assert window.post(f"/page/{path}", body)[0] == 403
+    assert house.effects == []
+    assert not call.done()
+    house.session.cancel(item["id"])
+
+
+@requirement("API-52")
+def test_a_token_of_one_window_does_not_fit_another(house, window):
+    """Tokens belong to their cookie."""
+    other = Browserless(house.address).enter(house.key())
+    other.token = window.token
+    assert other.post("/page/stop")[0] == 403
+
+
+@requirement("API-52")
+def test_a_key_opens_the_page_once(house):
+    """An address that was printed, logged or left in a history opens nothing twice."""
+    key = house.key()
+    Browserless(house.address).enter(key)
+    status, _, body = Browserless(house.address).raw("GET", key.removeprefix(house.address))
+    assert status == 403
+    assert b"used before" in body
+    assert Browserless(house.address).raw("GET", "/enter")[0] == 403
+    assert Browserless(house.address).raw("GET", "/enter?key=")[0] == 403
+
+
+@requirement("API-52")
+def test_the_cookie_cannot_be_read_by_scripts_nor_sent_by_other_sites(house):
+    """HttpOnly and SameSite=Strict, for the whole page and no other host."""
+    _, headers, _ = Browserless(house.address).raw("GET", house.key().removeprefix(house.address))
+    parts = {part.strip() for part in headers["set-cookie"].split(";")[1:]}
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= parts
+    assert not any(part.startswith("Domain") for part in parts)
+
+
+@requirement("API-52")
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "", "127.0.0.1.evil.example", "localhost.evil.example"]
+)
+def test_another_host_name_is_refused(house, window, host):
+    """DNS rebinding: the name is theirs, the address is ours, and the cookie would not even be needed to read files."""
+    for path in ("/", "/enter", "/page/state", "/assets/x.js"):
+        assert window.raw("GET", path, headers={"Host": host, "Cookie": window.cookie})[0] == 421
+    given = {"Host": host, "Cookie": window.cookie, "X-Assent-Token": window.token, "Content-Type": "application/json"}
+    assert window.raw("POST", "/page/stop", {}, given)[0] == 421
+
+
+@requirement("API-52")
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "https://127.0.0.1:1"]
+)
+def test_another_origin_is_refused(window, origin):
+    """A page of another site, a file, another port of this machine."""
+    assert window.post("/page/stop", Origin=origin)[0] == 403
+    assert window.raw("GET", "/page/state", headers={"Cookie": window.cookie, "Origin": origin})[0] == 403
+
+
+@requirement("API-52")
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_browser_that_says_the_request_is_anothers_is_believed(window, site):
+    """A link, an image or a form of another page carries no Origin on a GET, but browsers say where it came from."""
+    assert window.raw("GET", "/page/state", headers={"Cookie": window.cookie, "Sec-Fetch-Site": site})[0] == 403
+    assert window.post("/page/stop", **{"Sec-Fetch-Site": site})[0] == 403
+
+
+@requirement("API-52")
+def test_every_answer_says_that_it_is_framed_by_nobody_and_runs_no_inline_script(house, window):
+    """The policy is on the page, its files, its data and its refusals in words."""
+    index = window.raw("GET", "/", headers={"Cookie": window.cookie})
+    files = re.findall(rb'(?:src|href)="(/assets/[^"]+)"', index[2])
+    assert files
+    answers = [index, window.raw("GET", "/"), window.raw("GET", "/enter?key=no")]
+    answers += [window.raw("GET", path.decode()) for path in files]
+    answers += [window.raw("GET", "/page/state", headers={"Cookie": window.cookie})]
+    for _, headers, _ in answers:
+        for name, value in HEADERS.items():
+            assert headers[name.lower()] == value
+    policy = dict(part.strip().split(" ", 1) for part in HEADERS["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert "unsafe" not in HEADERS["Content-Security-Policy"]
+    assert "*" not in HEADERS["Content-Security-Policy"]
+    assert "http" not in HEADERS["Content-Security-Policy"]
+
+
+@requirement("API-52")
+def test_the_page_has_no_inline_code_and_names_no_other_host(window):
+    """What the policy forbids must not be there either: a page that breaks its own policy is half a page."""
+    _, _, index = window.raw("GET", "/", headers={"Cookie": window.cookie})
+    text = index.decode()
+    assert not re.search(r"<script(?![^>]*\bsrc=)", text)
+    assert not re.search(r"<style|\sstyle=|\son\w+=", text)
+    assert not re.search(r"(?:src|href)=\"(?!/assets/)", text)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/assets/..%2f..%2froutes.py", "/assets/../routes.py", "/assets/.hidden", "/assets/", "/page/", "/page/nothing"],
+)
+def test_only_built_files_are_served(window, path):
+    """The folder beside the page is Python."""
+    status, _, body = window.raw("GET", path, headers={"Cookie": window.cookie})
+    assert status in (404, 421)
+    assert b"import" not in body
+
+
+@requirement("API-54")
+def test_neither_keys_nor_cookies_are_in_the_store(tmp_path):
+    """A stolen copy of the memory opens no window."""
+    store = MemoryStore()
+    house = House(tmp_path, store).open()
+    try:
+        key = house.key()
+        window = Browserless(house.address).enter(key)
+        kept = b"".join(record.data or b"" for record in house.do(store.read()))
+        kept += b"".join(record.subject.encode() for record in house.do(store.read()))
+        assert key.partition("=")[2].encode() not in kept
+        assert window.cookie.partition("=")[2].encode() not in kept
+        assert window.token.encode() not in kept
+    finally:
+        house.close()
+
+
+def test_closing_the_page_closes_it_for_every_window(house, window):
+    """A cookie on a borrowed machine is taken back, and a restart does not give it back."""
+    other = Browserless(house.address).enter(house.key())
+    assert window.post("/page/lock") == (200, {})
+    assert window.get("/page/state")[0] == 401
+    assert other.get("/page/state")[0] == 401
+    assert Browserless(house.address).enter(house.key()).get("/page/state")[0] == 200
+
+
+@requirement("API-54", "TOOL-44")
+def test_a_secret_never_reaches_the_page(house, window):
+    """Not in the card, the state, the events, the timeline nor the export; the tool still gets it."""
+    with window.events() as following:
+        assert following()[1] == "state"
+        call = house.call("sign_in", user="ada", password="hunter22")
+        house.waiting()
+        told = [following()]
+        while told[-1][1] != "item":
+            told.append(following())
+        item = card_in(window)
+        assert answer(window, item)[0] == 200
+        assert call.result(10).success
+        while told[-1][2].get("status") != "ended":
+            told.append(following())
+    seen = json.dumps([told, window.get("/page/state"), window.get("/page/timeline")], ensure_ascii=False)
+    seen += window.raw("GET", "/page/export", headers={"Cookie": window.cookie})[2].decode()
+    assert "hunter22" not in seen
+    assert "••••••" in seen
+    assert house.effects == [("sign_in", "ada", "hunter22")]
+
+
+@requirement("TOOL-47")
+def test_an_answer_counts_for_the_question_that_was_seen(house, window):
+    """A window that was asleep shows yesterday's question. Its answer is not one to today's."""
+    call = house.call("publish", version="1.4.0", index="test")
+    house.waiting()
+    item = card_in(window)
+    item["card"]["digest"] = "0" * 64
+    status, body = answer(window, item)
+    assert (status, body["error"]["code"]) == (409, "changed")
+    assert not call.done()
+    assert house.effects == []
+    assert answer(window, card_in(window))[0] == 200
+    assert call.result(10).success
+
+
+def test_the_second_answer_is_told_that_it_came_too_late(house, window):
+    """Two windows, two people: the first one counts and the other one hears of it."""
+    other = Browserless(house.address).enter(house.key())
+    call = house.call("publish", version="1.4.0", index="test")
+    house.waiting()
+    item = card_in(other)
+    assert answer(window, item, "deny", reason="wrong index")[0] == 200
+    status, body = answer(other, item)
+    assert (status, body["error"]["code"]) == (409, "not_waiting")
+    outcome = call.result(10)
+    assert outcome.kind == "denied"
+    assert "wrong index" in outcome.message
+    assert house.effects == []
+
+
+@requirement("TOOL-47")
+def test_edited_arguments_keep_their_types(house, window):
+    """What is typed is text; what runs is a number, a list, a truth value. Large numbers stay exact."""
+    call = house.call("add_up", numbers=[1, 2.5], factor=3, rounded=True)
+    house.waiting()
+    edits = {"numbers": "[4, 5]", "factor": "9007199254740993", "rounded": "false"}
+    assert answer(window, card_in(window), edits=edits)[0] == 200
+    outcome = call.result(10)
+    assert outcome.success, outcome.message
+    assert house.effects == [("add_up", [4.0, 5.0], 9007199254740993, False)]
+    assert "changed the arguments" in outcome.message
+
+
+@requirement("TOOL-47")
+@pytest.mark.parametrize(
+    ("edits", "param"),
+    [
+        ({"factor": "many"}, "factor"),
+        ({"numbers": "[1,"}, "numbers"),
+        ({"rounded": "1"}, "rounded"),
+        ({"nothing": "1"}, "nothing"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_refused_in_words_and_the_card_still_waits(house, window, edits, param):
+    """Nothing ran, nothing was answered, and the field is named."""
+    call = house.call("add_up", numbers=[1], factor=1, rounded=True)
+    house.waiting()
+    status, body = answer(window, card_in(window), edits=edits)
+    assert status == 400
+    assert body["error"]["param"] == param
+    assert not call.done()
+    assert house.effects == []
+    assert answer(window, card_in(window), "close")[0] == 200
+
+
+def test_the_proposed_text_can_be_edited(house, window, tmp_path):
+    """The text on the card is the argument: what the person made of it is what is written."""
+    call = house.call("write_file", path="hello.py", text=WELCOME)
+    house.waiting()
+    item = card_in(window)
+    assert item["card"]["previews"][0]["content"] == "text"
+    mine = item["card"]["previews"][0]["raw"].replace("Welcome", "Good morning")
+    assert answer(window, item, edits={"text": mine})[0] == 200
+    assert call.result(10).success
+    assert (tmp_path / "hello.py").read_text() == mine
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"call_id": "x", "digest": "y", "action": "approve"},
+        {"call_id": "x", "digest": "y", "action": "allow", "extra": 1},
+        {"call_id": 1, "digest": "y", "action": "allow"},
+        {"call_id": "x", "digest": "y", "action": "allow", "edits": {"a": 1}},
+    ],
+)
+def test_a_malformed_answer_is_refused(window, body):
+    """Nothing is guessed into an approval."""
+    status, told = window.post("/page/answer", body)
+    assert status == 400
+    assert told["error"]["code"] == "bad_request"
+
+
+def test_stopping_a_call_keeps_its_partial_result(house, window):
+    """Cancelled is not failed: the model gets what there was."""
+    call = house.call("count", to=10_000)
+    with window.events() as following:
+        while not any(i.get("reports") for i in [following()[2]]):
+            pass
+        running = next(i for i in window.get("/page/state")[1]["items"] if i["kind"] == "call")
+        assert running["status"] == "running"
+        assert window.post("/page/cancel", {"call_id": running["id"]}) == (200, {})
+    outcome = call.result(10)
+    assert outcome.kind == "cancelled"
+    assert "It had counted to" in outcome.message
+    assert window.post("/page/cancel", {"call_id": running["id"]})[0] == 409
+
+
+def test_a_window_that_was_away_catches_up_exactly(house, window):
+    """Every event has a number. Who names the last one seen gets the next, and nothing twice."""
+    with window.events() as following:
+        seen, kind, _ = following()
+        assert kind == "state"
+        call = house.call("publish", version="1", index="test")
+        house.waiting()
+        while following()[1] != "item":
+            pass
+    assert answer(window, card_in(window), "deny")[0] == 200
+    call.result(10)
+    with window.events(seen) as following:
+        first, kind, item = following()
+    assert int(first.partition("-")[2]) == int(seen.partition("-")[2]) + 1
+    assert (kind, item["status"]) == ("item", "waiting")
+
+
+@pytest.mark.parametrize("last_seen", ["", "nonsense", "00000000-1", "-5", "x-\N{ARABIC-INDIC DIGIT ONE}"])
+def test_a_window_of_another_run_gets_the_whole_state(window, last_seen):
+    """After a restart the numbers mean nothing; the state does."""
+    with window.events(last_seen.encode().decode("latin-1") if last_seen else None) as following:
+        assert following()[1] == "state"
+
+
+async def test_a_window_that_fell_behind_gets_the_state_instead_of_a_gap():
+    """Only so many events are kept. What is missing is never passed over in silence."""
+    feed = Feed(max_kept=3)
+    following = feed.follow(None, lambda: {"n": "whole"})
+    assert (await anext(following)).startswith(b"retry")
+    first = await anext(following)
+    assert b"event: state" in first
+    for number in range(5):
+        feed.tell("item", {"n": number})
+    assert b"event: state" in await anext(following)
+    feed.tell("item", {"n": 5})
+    assert b'"n":5' in await anext(following)
+
+    seen = first.split(b"\n")[0].removeprefix(b"id: ").decode()
+    again = feed.follow(seen, lambda: {"n": "whole"})
+    await anext(again)
+    assert b"event: state" in await anext(again)
+    feed.close()
+    assert [piece async for piece in following] == []
+
+
+async def test_an_idle_stream_says_that_it_is_still_there():
+    """Whatever stands between would take silence for death."""
+    feed = Feed()
+    following = feed.follow(None, dict, heartbeat_seconds=0.01)
+    pieces = [await anext(following) for _ in range(3)]
+    assert pieces[2].startswith(b":")
+
+
+def test_a_question_of_another_program_is_shown_and_answered_here(house, window):
+    """Who shares the memory shares the cards: `assent run --wait` in a terminal is answered on the page."""
+    effects = []
+    other = Session(tools_of_every_kind(effects), approver=wait_for_answer, journal=house.session.journal)
+    call = asyncio.run_coroutine_threadsafe(other.call("publish", {"version": "2", "index": "test"}), house.loop)
+    with window.events() as following:
+        while not any(i.get("session") == other.id for i in _items(following())):
+            pass
+    item = card_in(window)
+    assert item["session"] == other.id
+    assert answer(window, item)[0] == 200
+    assert call.result(10).success
+    assert effects == [("publish", "2", "test")]
+    assert not [i for i in window.get("/page/state")[1]["items"] if i.get("session")]
+
+
+def _items(event):
+    _, kind, data = event
+    return data["items"] if kind == "state" else [data] if kind == "item" else []
+
+
+def test_the_preset_is_changed_in_plain_sight(house, window):
+    """Both keys, and the second one is turned by a person here."""
+    assert window.post("/page/preset", {"name": "nobody's"})[0] == 400
+    assert window.post("/page/preset", {"name": "trusting"}) == (200, {})
+    assert window.get("/page/state")[1]["settings"]["preset"] == "trusting"
+    assert house.call("add_up", numbers=[1], factor=1, rounded=True).result(10).approval == "auto"
+    assert window.post("/page/preset", {"name": "default"}) == (200, {})
+
+
+def test_the_timeline_tells_waiting_from_running_and_the_export_has_all(house, window):
+    """Asked, answered by whom, started, finished: with times, and as lines of JSON to keep."""
+    call = house.call("publish", version="1.4.0", index="test")
+    house.waiting()
+    told = window.get("/page/timeline")[1]
+    assert told["calls"][0]["status"] == "waiting"
+    answer(window, card_in(window))
+    call.result(10)
+    story = window.get("/page/timeline")[1]["calls"][0]
+    assert story["asked_at"] <= story["answered_at"] <= story["started_at"] <= story["ended_at"]
+    assert story["reply"] == {"how": "allowed", "by": "the page", "reason": ""}
+    assert story["end"]["success"]
+    status, headers, data = window.raw("GET", "/page/export", headers={"Cookie": window.cookie})
+    assert status == 200
+    assert headers["content-disposition"].startswith("attachment")
+    kinds = [json.loads(line)["kind"] for line in data.decode().splitlines()]
+    assert [kind for kind in kinds if kind in ("asked", "answered", "started", "finished")] == [
+        "asked",
+        "answered",
+        "started",
+        "finished",
+    ]
+
+
+def test_what_a_call_changed_can_be_undone_here(house, window, tmp_path):
+    """Byte for byte, and the model hears of it with the next message."""
+    (tmp_path / "hello.py").write_text("before\n")
+    call = house.call("write_file", path="hello.py", text="after\n")
+    house.waiting()
+    item = card_in(window)
+    answer(window, item)
+    assert call.result(10).success
+    assert window.post("/page/undo", {"call_id": item["id"]}) == (200, {})
+    assert (tmp_path / "hello.py").read_text() == "before\n"
+    assert window.post("/page/undo", {"call_id": item["id"]})[0] == 409
+
+
+def test_the_assistant_is_stopped_and_spoken_to_from_the_page(house, window):
+    """A turn at a time; nothing that is said is lost without a word."""
+    assert window.post("/page/say", {"text": "  "})[0] == 400
+    assert window.post("/page/say", {"text": "/publish version=1 index=test"}) == (200, {})
+    house.waiting()
+    status, body = window.post("/page/say", {"text": "hello?"})
+    assert (status, body["error"]["code"]) == (409, "busy")
+    assert window.post("/page/stop") == (200, {})
+    with window.events() as following:
+        state = following()[2]
+        while state.get("busy") is not False:
+            state = following()[2]
+    assert house.effects == []
+    assert [c["end"]["kind"] for c in window.get("/page/state")[1]["items"] if c["kind"] == "call"] == ["cancelled"]

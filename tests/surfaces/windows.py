@@ -1,0 +1,322 @@
+"""A page to look at: a server with tools of every kind on a thread of its own, and raw requests to it."""
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from assent import Session, ToolRegistry
+from assent.apiclient import Api
+from assent.approval import Preset
+from assent.bounds import Bounds
+from assent.commands.chat import Beside
+from assent.context import ToolContext
+from assent.editor.project import ProjectEditor
+from assent.editor.tools import editor_tools
+from assent.inprocess import InProcessWire
+from assent.journal import Journal
+from assent.outcome import Outcome
+from assent.rehearsal import Rehearsal
+from assent.server.app import build_app
+from assent.server.limits import Limits
+from assent.server.presence import Stopping
+from assent.server.serving import bind
+from assent.session import wait_for_answer
+from assent.store import Store
+from assent.store.memory import MemoryStore
+from assent.ways import Way
+from assent.web.gate import Gate
+from assent.web.opening import open_page
+from assent.web.routes import Front
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+)
+
+# What a person waits for at most before they would call it broken.
+PATIENCE_SECONDS = 15.0
+
+HELLO = '''def greet(name):
+    """Say hello."""
+    message = "Hello, " + name
+    print(message)
+    return message
+
+
+if __name__ == "__main__":
+    greet("world")
+'''
+WELCOME = '''def greet(name):
+    """Say hello."""
+    message = f"Welcome, {name}!"
+    return message
+
+
+if __name__ == "__main__":
+    print(greet("world"))
+'''
+
+
+def tools_of_every_kind(effects: list[Any]) -> ToolRegistry:
+    """Tools for every kind of card; `effects` is what really happened."""
+    registry = ToolRegistry()
+    editor_tools(registry)
+
+    @registry.tool(icon="paperplane", color="orange", effect="irreversible", display_name="Publish release")
+    def publish(version: str, index: str) -> str:
+        """Uploads the built files to a package index."""
+        effects.append(("publish", version, index))
+        return f"Published {version} to {index}."
+
+    @registry.tool(icon="number", color="purple", effect="none", display_name="Add up", auto_approve=True)
+    def add_up(numbers: list[float], factor: int, rounded: bool) -> float:
+        """Adds numbers."""
+        effects.append(("add_up", numbers, factor, rounded))
+        return sum(numbers) * factor
+
+    @registry.tool(icon="timer", color="teal", require_approval=False, effect="none", display_name="Count")
+    async def count(context: ToolContext, to: int = 600) -> str:
+        """Counts slowly."""
+        reached = 0
+        context.on_cancel = lambda: f"It had counted to {reached}."
+        for reached in range(1, to + 1):
+            context.report(f"counting, {reached} of {to}", "count", fraction=reached / to)
+            await asyncio.sleep(0.05)
+        return f"Counted to {to}."
+
+    @registry.tool(icon="key", color="red", effect="reversible", display_name="Sign in", secret=("password",))
+    def sign_in(user: str, password: str) -> str:
+        """Signs in to a service."""
+        effects.append(("sign_in", user, password))
+        return "Signed in."
+
+    return registry
+
+
+class House:
+    """`assent up` without the command line: the same parts, on a thread, with a registry of one's own."""
+
+    def __init__(self, folder: Path, store: Store | None = None, *, presets: tuple[Preset, ...] = ()) -> None:
+        self.folder = folder
+        self.effects: list[Any] = []
+        self.store = store or MemoryStore()
+        self.presets = (Preset(), Preset(True, "trusting"), *presets)
+        self.loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._over: asyncio.Event
+        self._thread = threading.Thread(target=self._run, name="house", daemon=True)
+        self.session: Session
+        self.gate: Gate
+        self.front: Front
+        self.address = ""
+        self._failure: BaseException | None = None
+
+    def open(self) -> "House":
+        self._thread.start()
+        assert self._ready.wait(PATIENCE_SECONDS)
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive()
+
+    def key(self) -> str:
+        """An address that opens the page once."""
+        return f"{self.address}/enter?key={self.do(self._make_key())}"
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Wait for something on the house's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_SECONDS)
+
+    def call(self, tool: str, **arguments: Any) -> Future[Outcome]:
+        """Ask for a tool, as a model would."""
+        work = self.session.call(tool, arguments, origin="the assistant")
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def waiting(self, count: int = 1) -> list[Any]:
+        """The cards that wait, once there are so many."""
+
+        async def look() -> list[Any]:
+            happened = asyncio.Event()
+            stop = self.session.listen(lambda event: happened.set())
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while len(self.session.pending()) != count:
+                        await happened.wait()
+                        happened.clear()
+            finally:
+                stop()
+            return self.session.pending()
+
+        found: list[Any] = self.do(look())
+        return found
+
+    async def _make_key(self) -> str:
+        return self.gate.make_key()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_until_complete(self._live())
+        except BaseException as problem:
+            self._failure = problem
+            self._ready.set()
+        finally:
+            self.loop.close()
+
+    async def _live(self) -> None:
+        self._over = asyncio.Event()
+        stopping, limits = Stopping(), Limits(stop_seconds=0.1)
+        app = build_app(self.store, Rehearsal(), limits=limits, log=lambda line: None, stopping=stopping)
+        ways = {
+            preset.name: Way(preset=preset, protocol="script", model="assent", persona=None, bounds=Bounds())
+            for preset in self.presets
+        }
+        self.session = Session(
+            tools_of_every_kind(self.effects),
+            approver=wait_for_answer,
+            journal=Journal(self.store),
+            editor=ProjectEditor(self.folder, "project"),
+        )
+        async with AsyncExitStack() as after:
+            await after.enter_async_context(self.session)
+            wire = Api(InProcessWire(app))
+            self.front, self.gate = await after.enter_async_context(
+                open_page(app, self.session, wire, ways, "default", model="Model: rehearsal.", is_rehearsal=True)
+            )
+            sock = bind("127.0.0.1", 0)
+            self.address = f"http://127.0.0.1:{sock.getsockname()[1]}"
+            serving = Beside(self.front, stopping, limits, sock)
+            running = asyncio.ensure_future(serving.serve_here())
+            self._ready.set()
+            await self._over.wait()
+            self.front.end_streams()
+            serving.should_exit = True
+            await running
+
+
+class Browserless:
+    """A window without a browser: raw requests, with a cookie and a token."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.cookie = ""
+        self.token = ""
+
+    def enter(self, key: str) -> "Browserless":
+        status, headers, _ = self.raw("GET", key.removeprefix(self.address))
+        assert status == 303
+        self.cookie = headers["set-cookie"].partition(";")[0]
+        self.token = self.get("/page/state")[1]["token"]
+        return self
+
+    def raw(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Exactly this request, with nothing added but what HTTP needs."""
+        place = urlsplit(self.address)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
+        try:
+            sent = None if body is None else json.dumps(body)
+            connection.request(method, path, sent, headers or {})
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> tuple[int, Any]:
+        status, _, data = self.raw("GET", path, headers={"Cookie": self.cookie})
+        return status, json.loads(data)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        given = {"Cookie": self.cookie, "X-Assent-Token": self.token, "Content-Type": "application/json"}
+        status, _, data = self.raw("POST", path, {} if body is None else body, given | headers)
+        return status, json.loads(data)
+
+    @contextmanager
+    def events(self, last_seen: str | None = None) -> Iterator[Callable[[], tuple[str, str, Any]]]:
+        """The stream; calling it gives the next event as id, kind and data."""
+        place = urlsplit(self.address)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
+        headers = {"Cookie": self.cookie} | ({"Last-Event-ID": last_seen} if last_seen else {})
+        connection.request("GET", "/page/events", headers=headers)
+        answer = connection.getresponse()
+        assert answer.status == 200
+
+        def following() -> tuple[str, str, Any]:
+            fields: dict[str, str] = {}
+            while True:
+                line = answer.readline().decode().rstrip("\n")
+                if not line and "data" in fields:
+                    return fields["id"], fields["event"], json.loads(fields["data"])
+                name, _, value = line.partition(": ")
+                fields[name] = value
+
+        try:
+            yield following
+        finally:
+            answer.close()
+            connection.close()
+
+
+class Up:
+    """`assent up` as a process that can be killed."""
+
+    def __init__(self, folder: Path, port: int = 0, *options: str) -> None:
+        self._folder = folder
+        environment = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "HOME": str(folder)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "assent", "up", "--port", str(port), *options],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.said = ""
+        for line in self.process.stdout:
+            self.said += line
+            if found := re.search(r"(http://\S+)/enter\?key=(\S+)", line):
+                self.address, self.key = found[1], found[0]
+                return
+        raise AssertionError(f"assent up ended: {self.said}")
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.address).port or 0
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.end()
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.end()
+
+    def end(self) -> int:
+        code = self.process.wait(PATIENCE_SECONDS)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
