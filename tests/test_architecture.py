@@ -35,7 +35,7 @@ LAYERS = [
     ["authoring", "toolprompt"],
     ["satellite", "tooltests"],
     ["testing", "ways"],
-    ["terminal"],
+    ["terminal", "web"],
     ["demo"],
     ["commands", "__main__"],
 ]
