@@ -35,7 +35,8 @@ LAYERS = [
     ["authoring", "toolprompt"],
     ["satellite", "tooltests"],
     ["testing", "ways"],
-    ["terminal", "web"],
+    ["terminal"],
+    ["web"],
     ["demo"],
     ["commands", "__main__"],
 ]
