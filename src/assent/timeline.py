@@ -24,8 +24,10 @@ def timeline(records: Iterable[Record]) -> list[str]:
         if words is None:
             continue
         moment = datetime.datetime.fromtimestamp(record.at / 1e6).astimezone()
-        since = "" if before is None else f"+{_duration((record.at - before) / 1e6)}"
-        lines.append(f"{moment:%Y-%m-%d %H:%M:%S}  {since:>9}  {_call(record)}{visible(words)}")
+        since = 0 if before is None else record.at - before
+        passed = "" if before is None else f"+{_duration(max(0, since) / 1e6)}"
+        set_back = f" (clock set back {_duration(-since / 1e6)})" if since < 0 else ""
+        lines.append(f"{moment:%Y-%m-%d %H:%M:%S}  {passed:>9}  {_call(record)}{visible(words)}{set_back}")
         before = record.at
     return lines
 
