@@ -179,7 +179,7 @@ class Page:
         self._gate.check_reading(request)
         own = self._room.session.id
         session_id = request.query_params.get("session") or own
-        told = await past.timeline(self._journal, session_id, self._room.alive() if session_id == own else ())
+        told = await past.timeline(self._room.session, session_id, self._room.alive() if session_id == own else ())
         return _json(told | {"sessions": await past.sessions(self._journal), "own": own})
 
     async def _export(self, request: Request) -> Response:
