@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.routing import Route
+
 from assent import Session, ToolRegistry
 from assent.apiclient import Api
 from assent.approval import Preset
@@ -172,6 +174,10 @@ class House:
     def key(self) -> str:
         """An address that opens the page once."""
         return f"{self.address}/enter?key={self.do(self._make_key())}"
+
+    def page_routes(self) -> list[Route]:
+        """The paths of the page."""
+        return self.front.page.routes()
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for something on the house's own loop."""
