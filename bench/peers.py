@@ -1,13 +1,15 @@
 """Other ways to run code that a model wrote, for the same workloads, where they are installed.
 
 Each runs the plain-Python twin of a workload, as far as it can: a peer that lacks something the twin needs says so in
-its cell. None of them has a checker, a plan or a door for consent; they are here for speed alone.
+its cell. None of them has a checker, a plan or a door for consent; they are here for speed alone. Their time is taken
+from the clock on the wall, since one of them works in a process of its own.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -16,6 +18,8 @@ from workloads import Workload
 
 ROUNDS = 3
 
+Run = Callable[[], None]
+
 
 @dataclass(frozen=True)
 class Peer:
@@ -23,44 +27,55 @@ class Peer:
 
     name: str
     module: str
-    prepare: Callable[[Any, Workload], Callable[[], None]]
+    prepared: Callable[[Any, Workload], AbstractContextManager[Run]]
 
     def ratio(self, workload: Workload, plain: float) -> str:
         """Its time as a multiple of plain Python's, or why there is none."""
         if workload.tool in ("async", "sleeping"):
             return "-"
         try:
-            run = self.prepare(importlib.import_module(self.module), workload)
-            times = []
-            for _ in range(ROUNDS):
-                start = perf_counter()
-                for _ in range(workload.repeats):
-                    run()
-                times.append((perf_counter() - start) / workload.repeats)
+            with self.prepared(importlib.import_module(self.module), workload) as run:
+                times = [_seconds(run, workload.repeats) for _ in range(ROUNDS)]
         except Exception as problem:
             # A peer's refusal is a result of the comparison, whatever its class.
             return type(problem).__name__
         return f"{min(times) / plain:.2f}"
 
 
+def _seconds(run: Run, repeats: int) -> float:
+    start = perf_counter()
+    for _ in range(repeats):
+        run()
+    return (perf_counter() - start) / repeats
+
+
 def _fetch(id: int, kind: str) -> dict[str, Any]:
     return {"id": id, "kind": kind}
 
 
-def _monty(module: Any, workload: Workload) -> Callable[[], None]:
+@contextmanager
+def _monty(module: Any, workload: Workload) -> Iterator[Run]:
     variables = workload.variables()
+    with module.Monty() as pool:
 
-    def run() -> None:
-        functions = {"fetch": _fetch} if workload.tool == "sync" else {}
-        module.Monty(workload.twin, inputs=list(variables)).run(inputs=variables, external_functions=functions)
+        def run() -> None:
+            with pool.checkout() as session:
+                session.feed_run(
+                    workload.twin,
+                    inputs=variables,
+                    external_lookup={"fetch": _fetch},
+                    print_callback=lambda stream, text: None,
+                    skip_type_check=True,
+                )
 
-    return run
+        yield run
 
 
-def _starlark(module: Any, workload: Workload) -> Callable[[], None]:
+@contextmanager
+def _starlark(module: Any, workload: Workload) -> Iterator[Run]:
     variables = workload.variables()
-    # Starlark has no f-strings and, at the top of a file, no loops: the twin becomes the body of a function.
-    text = "def main():\n" + "".join(f"    {line}\n" for line in workload.twin.splitlines()) + "main()\n"
+    # At the top of a file Starlark has no loops: the twin becomes the body of a function.
+    text = "def main():\n" + "".join(f"    {line}\n" for line in workload.simple_twin.splitlines()) + "main()\n"
     dialect = module.Dialect.extended()
 
     def run() -> None:
@@ -71,26 +86,24 @@ def _starlark(module: Any, workload: Workload) -> Callable[[], None]:
         space.add_callable("print", lambda *words: None)
         module.eval(space, module.parse("twin", text, dialect), module.Globals.standard())
 
-    return run
+    yield run
 
 
-def _restricted(module: Any, workload: Workload) -> Callable[[], None]:
+@contextmanager
+def _restricted(module: Any, workload: Workload) -> Iterator[Run]:
     variables = workload.variables()
 
     def run() -> None:
         code = module.compile_restricted(workload.twin.replace("print(", "show("), "twin", "exec")
-        names: dict[str, Any] = {
-            "__builtins__": dict(module.safe_builtins),
-            "fetch": _fetch,
-            "show": lambda *words: None,
-        }
-        names |= {"_getiter_": iter, "_getitem_": lambda target, key: target[key], **variables}
-        exec(code, names)
+        names: dict[str, Any] = {"__builtins__": dict(module.safe_builtins), "fetch": _fetch}
+        names |= {"_getiter_": iter, "_getitem_": lambda target, key: target[key], "show": lambda *words: None}
+        exec(code, names | variables)
 
-    return run
+    yield run
 
 
-def _smolagents(module: Any, workload: Workload) -> Callable[[], None]:
+@contextmanager
+def _smolagents(module: Any, workload: Workload) -> Iterator[Run]:
     variables = workload.variables()
     executor = importlib.import_module("smolagents.local_python_executor")
 
@@ -100,7 +113,7 @@ def _smolagents(module: Any, workload: Workload) -> Callable[[], None]:
         python.send_tools({"fetch": _fetch})
         python(workload.twin)
 
-    return run
+    yield run
 
 
 PEERS = (

@@ -3,7 +3,8 @@
     python bench/script.py [WORKLOAD…]
 
 The figures are multiples of the time that CPython takes to compile and run the same thing as plain Python: what
-a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less.
+a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less;
+what is counted is the processor's time, so that a busy machine changes little.
 For CALLs the microseconds of one are given too. Peers come with `pip install 'assent[bench]'`; the last lines name
 those that are absent.
 """
@@ -17,12 +18,13 @@ import sys
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from peers import PEERS
 from workloads import CALLS, MANY, WORKLOADS, Workload
 
+import assent
 from assent.script import Host, Machine, Parameter, Signature, Site, check, parse
 
 ROUNDS = 5
@@ -71,7 +73,7 @@ class ShortestHost:
 
 
 def host_for(tool: Callable[..., Any]) -> Host:
-    """What answers the CALLs: here as little as possible. Put the real door in its place to measure that."""
+    """What answers the CALLs of the workloads: as little as possible. `micros_a_call` measures the real door."""
     return ShortestHost(tool)
 
 
@@ -107,13 +109,13 @@ async def seconds(workload: Workload, run: Runner, text: str) -> float:
     # A text that was never seen: nobody may have kept anything of it.
     texts = [text.replace("@", str(number)) for number in range(workload.at_once)]
     gc.collect()
-    start = perf_counter()
+    start = process_time()
     if workload.at_once:
         await asyncio.gather(*(run(one, tool, variables) for one in texts))
     else:
         for _ in range(workload.repeats):
             await run(text, tool, variables)
-    return (perf_counter() - start) / workload.repeats
+    return (process_time() - start) / workload.repeats
 
 
 async def measure(workload: Workload) -> tuple[float, float]:
@@ -125,25 +127,58 @@ async def measure(workload: Workload) -> tuple[float, float]:
     return min(ours), min(plain)
 
 
+def session(tool: Callable[..., Any], approver: assent.Approver | None = None) -> assent.Session:
+    """The real door before the same tool: validation, the consent rule, two chained records in memory."""
+    registry = assent.ToolRegistry()
+    schema = {
+        "description": "One row.",
+        "parameters": [{"name": "id", "type": "number"}, {"name": "kind", "type": "string"}],
+        "returns": "object",
+    }
+    if asyncio.iscoroutinefunction(tool):
+
+        async def execute(args: dict[str, Any], context: Any) -> Any:
+            return await tool(**args)
+    else:
+
+        def execute(args: dict[str, Any], context: Any) -> Any:
+            return tool(**args)
+
+    registry.register("fetch", schema, execute, inline=True, require_approval=approver is not None)
+    return assent.Session(registry, approver=approver)
+
+
+async def micros_a_call(tool: Callable[..., Any]) -> float:
+    """What one CALL costs through the real door, everything included; the best of several runs."""
+    best = 1e9
+    for _ in range(ROUNDS):
+        gc.collect()
+        door = session(tool)
+        start = process_time()
+        run = await door.run_script(CALLS.script, CALLS.variables())
+        best = min(best, (process_time() - start) / 10_000 * 1e6)
+        if run.error is not None:
+            raise SystemExit(f"a workload failed: {run.error}")
+    return best
+
+
 async def memory_of_waiting_scripts(count: int = 1_000) -> float:
-    """Bytes for each script that waits for an answer."""
-    answers: list[asyncio.Future[dict[str, Any]]] = []
+    """Bytes for each script that waits at an approval, through the real door, with what the journal holds of it."""
+    asked: list[assent.ApprovalRequest] = []
     all_wait = asyncio.Event()
 
-    def wait(id: int, kind: str) -> asyncio.Future[dict[str, Any]]:
-        answers.append(asyncio.get_running_loop().create_future())
-        if len(answers) == count:
+    async def never(request: assent.ApprovalRequest) -> assent.UserAction:
+        asked.append(request)
+        if len(asked) == count:
             all_wait.set()
-        return answers[-1]
+        return await assent.wait_for_answer(request)
 
-    await run_script("PRINT(1)", fetch, {})
+    door = session(fetch, never)
+    await door.run_script("PRINT(1)")
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    runs = [
-        asyncio.ensure_future(Machine(parse(MANY.script.replace("@", str(n))), host_for(wait)).run())
-        for n in range(count)
-    ]
+    runs = [asyncio.ensure_future(door.run_script(MANY.script.replace("@", str(n)))) for n in range(count)]
     await all_wait.wait()
     gc.collect()
     used = tracemalloc.get_traced_memory()[0] - before
@@ -171,7 +206,10 @@ def main(wanted: list[str]) -> None:
             print(f"{'':3}{'  microseconds a CALL':32}{ours / 10_000 * 1e6:8.2f}")
     if not wanted:
         print()
-        print(f"memory of a script that waits: {asyncio.run(memory_of_waiting_scripts()) / 1024:.1f} KB")
+        for name, tool in (("d, inline", fetch), ("d2, async", fetch_later)):
+            print(f"a CALL through the real door, {name}: {asyncio.run(micros_a_call(tool)):.1f} µs (target 15)")
+        waiting = asyncio.run(memory_of_waiting_scripts())
+        print(f"a script that waits at an approval: {waiting / 1024:.1f} KB (target 40)")
     for peer in PEERS:
         if peer not in present:
             print(f"not installed, so not measured: {peer.name}")

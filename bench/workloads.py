@@ -24,6 +24,15 @@ class Workload:
     repeats: int = 1
     at_once: int = 0
     """How many runs share one event loop; 0 for one after the other."""
+    written_out: tuple[tuple[str, str], ...] = ()
+    """What to replace in the twin for peers that have no f-strings."""
+
+    @property
+    def simple_twin(self) -> str:
+        text = self.twin
+        for old, new in self.written_out:
+            text = text.replace(old, new)
+        return text
 
 
 def orders(count: int) -> list[dict[str, Any]]:
@@ -153,6 +162,12 @@ for n in numbers:
 print("end")
 """,
     lambda: {"numbers": list(range(20_000)), "name": "apple"},
+    written_out=(
+        (
+            'f"row {n}: {name} weighs {n * 2.5}, fresh: {True}"',
+            '"row {}: {} weighs {}, fresh: {}".format(n, name, n * 2.5, True)',
+        ),
+    ),
 )
 
 SHORT = Workload(
@@ -172,6 +187,7 @@ if weight * 3 > 20:
 """,
     tool="sync",
     repeats=100,
+    written_out=(("f\"row {row['id']} weighs {weight * 3}\"", '"row {} weighs {}".format(row["id"], weight * 3)'),),
 )
 
 _BLOCK = """
@@ -203,6 +219,7 @@ LONG = Workload(
     "".join(_TWIN_BLOCK.replace("@", str(n)) for n in range(20)),
     tool="sync",
     repeats=10,
+    written_out=(("f\"{p['name']}: {p['size']}\"", '"{}: {}".format(p["name"], p["size"])'),),
 )
 
 MANY = Workload(

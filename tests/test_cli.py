@@ -1,7 +1,6 @@
-"""The command line: every wrong use gets its place, its fact and the next step. The words are in golden/."""
+"""The command line: every wrong use gets its place, its fact and the next step. The words are in golden/commands/."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from assent.cli import COMMANDS, run
 from requirements import requirement
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "golden" / "commands"
 GREET = """
 from assent import AssistantTool
 def execute(params):
@@ -132,8 +131,10 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[], object] | None]] = {
 
 @requirement("TOOL-4", "TOOL-31")
 @pytest.mark.parametrize("name", CASES)
-def test_the_words_are_as_agreed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Errors are interface. UPDATE_GOLDEN=1 writes the files; read the difference before it is committed."""
+def test_the_words_are_as_agreed(
+    name: str, capsys: pytest.CaptureFixture[str], golden: Callable[[Path, str], None]
+) -> None:
+    """Errors are interface."""
     arguments, prepare = CASES[name]
     if prepare is not None:
         prepare()
@@ -142,10 +143,7 @@ def test_the_words_are_as_agreed(name: str, capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr()
     errors = f"--- stderr\n{said.err}" if said.err else ""
     told = f"$ assent {' '.join(arguments)}\n{said.out}{errors}exit {code}\n"
-    file = GOLDEN / f"{name}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(told)
-    assert told == file.read_text()
+    golden(GOLDEN / f"{name}.txt", told)
     assert "Traceback" not in told
     assert str(Path.cwd()) not in told
 

@@ -84,7 +84,7 @@ def test_paths_in_the_file_are_meant_from_its_folder(tmp_path, monkeypatch):
         ("[server]\nport = 70000\n", "assent.toml:2: 70000 is not a port"),
         ("[servr]\n", "assent.toml:1: unknown field servr\nhint: did you mean server?"),
         ("server = 3\n", "assent.toml:1: server is not a table\nhint: write [server] on a line of its own"),
-        ("#\n[server.limits]\nretires = 3\n", "toml:3: unknown field server.limits.retires\nhint: did you mean retr"),
+        ("#\n[server.limits]\nretires = 3\n", "toml:3: unknown field server.limits.retires\nhint: did you mean ret"),
         ("[server]\nlimits.retries = -1\n", "assent.toml:2: retries cannot be negative"),
         ("[server.limits]\nbody_bytes = 0\n", "assent.toml:2: body_bytes has to be more than zero"),
         ('[server.limits]\nbody_bytes = "1"\n', "assent.toml:2: server.limits.body_bytes: expected `int`, got `str`"),

@@ -199,7 +199,7 @@ async def test_a_presets_yes_from_before_a_restart_is_not_taken_for_a_persons(st
 
     class Dies(MemoryStore):
         async def commit(self, *entries):
-            if entries[0].kind == "burned":
+            if any(entry.kind == "burned" for entry in entries):
                 died.set()
                 await asyncio.Event().wait()
             return await super().commit(*entries)

@@ -46,8 +46,9 @@ def test_sync_and_async_tests_run_without_pytest(make: Any) -> None:
 @requirement("TOOL-50")
 def test_the_test_functions_of_a_registration_are_not_tests(make: Any) -> None:
     """`test_execute = register_execute_tool(…)` begins like a test and is a tool for writing one."""
-    results = make(GOOD + "test_execute = " + FREE, requireApproval=False)
-    assert "test_execute" not in results
+    tests = "from os.path import samefile as test_of_somebody_else"
+    results = make(GOOD + "test_execute = " + FREE, tests, requireApproval=False)
+    assert not [name for name in results if name.startswith("test_")]
 
 
 @requirement("TOOL-50")

@@ -21,9 +21,14 @@ scalars = (
     | st.text(st.characters(exclude_categories=["Cs"]))
 )
 json_values = st.recursive(
-    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner)
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=5)
+    ),
+    max_leaves=12,
 )
-SETTINGS = settings(deadline=None, max_examples=200)
+SETTINGS = settings(deadline=None, max_examples=100)
 
 
 def shuffled(value, random):

@@ -1,6 +1,6 @@
 """Run by `assent test`, and by pytest."""
 
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from assent.approval import ApprovalRequest, Approver, Preset, UserAction
     from assent.authoring import AssistantTool
     from assent.calls import Limits
+    from assent.changes import Undone
+    from assent.editor.project import ProjectEditor
+    from assent.editor.tools import editor_tools
     from assent.errors import AssentError, ToolError
     from assent.journal import Journal
     from assent.opening import open_journal
@@ -32,14 +35,17 @@ _ROOMS = {
     "NotARequest": "protocol",
     "Outcome": "outcome",
     "Preset": "approval",
+    "ProjectEditor": "editor.project",
     "Run": "runs",
     "Session": "session",
     "StateMetadata": "state",
     "ToolError": "errors",
     "ToolRegistry": "registry",
     "ToolRequest": "protocol",
+    "Undone": "changes",
     "UserAction": "approval",
     "check": "runs",
+    "editor_tools": "editor.tools",
     "open_journal": "opening",
     "parse_tool_request": "protocol",
     "plan": "runs",
@@ -59,14 +65,17 @@ __all__ = [
     "NotARequest",
     "Outcome",
     "Preset",
+    "ProjectEditor",
     "Run",
     "Session",
     "StateMetadata",
     "ToolError",
     "ToolRegistry",
     "ToolRequest",
+    "Undone",
     "UserAction",
     "check",
+    "editor_tools",
     "open_journal",
     "parse_tool_request",
     "plan",

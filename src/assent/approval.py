@@ -129,7 +129,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
-    nonce: str = msgspec.field(default_factory=lambda: fresh.name(16))
+    nonce: str = msgspec.field(default_factory=lambda: fresh.ordered(16))
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
@@ -284,7 +284,9 @@ def flaw(
         return "the answer was given to another request"
     if tool_digest != request.tool_digest:
         return "the tool changed while the question waited"
-    if not 0 <= now - sealed.answered_at <= valid_seconds:
+    if now < sealed.answered_at:
+        return "the answer is from the future: a clock was set back"
+    if now - sealed.answered_at > valid_seconds:
         return f"the answer is older than {valid_seconds:g} seconds"
     return None
 

@@ -40,11 +40,11 @@ from assent.context import Reporting, ToolContext
 from assent.display import displayable
 from assent.editor import Preview, ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
-from assent.errors import ArgumentsError, AssentError, SessionError, UnknownTool
+from assent.errors import ArgumentsError, AssentError, SessionError, StoreError, Tampered, UnknownTool
 from assent.events import Answered, Asked, Audience, Finished, Started
 from assent.execution import CANCEL_GRACE_SECONDS, Execution, start, verdict
 from assent.guard import Guard, refuse_if_watched
-from assent.journal import Call, Journal, Life, answer_key, data_of, read_answer
+from assent.journal import Call, Journal, Life, answer_key, read_answer
 from assent.manifest import MAX_ID_LENGTH
 from assent.outcome import Approval, Kind, Outcome
 from assent.registry import ToolRegistry
@@ -83,16 +83,19 @@ class Pending(msgspec.Struct):
     """A card that waits, and where its answer will arrive."""
 
     request: ApprovalRequest
-    answer: asyncio.Future[tuple[UserAction, str]]
+    answer: asyncio.Future[tuple[UserAction, str | Seal]]
+    """What was done, and by whom; an answer that stands in the journal already comes with its seal."""
 
 
 class Consent(msgspec.Struct, frozen=True):
-    """A person's or the preset's answer, written down, with the request it was given to."""
+    """A person's or the preset's answer, with the request it was given to."""
 
     request: ApprovalRequest
     action: UserAction
     sealed: Seal
     approval: Approval
+    is_written: bool = True
+    """False for a plain yes that was given here: it goes to the disk in one step with the start of its call."""
 
 
 class Reask(msgspec.Struct, frozen=True):
@@ -120,6 +123,8 @@ class Door:
     """Starts listening for answers from other processes."""
     pending: dict[str, Pending] = field(default_factory=dict)
     running: dict[str, Execution] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    """Approved calls that may have started and have no end in the journal yet."""
 
     async def carry_out(
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
@@ -156,7 +161,9 @@ class Door:
             problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
             if problem is None:
                 # A crash from here on leaves "started" alone: recovery asks, and never reruns.
-                return await self._finish(await self._execute(tool, call, consent.approval, consent))
+                return await self._finish_started(await self._execute(tool, call, consent.approval, consent))
+            if not consent.is_written:
+                earlier = await self._write_late(consent)
             # What is asked again is what was shown, whatever the caller has done to its own copy since.
             arguments, author = values.decode(call.arguments), consent.request.author
         words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
@@ -167,8 +174,12 @@ class Door:
         if decision not in get_args(Decision):
             raise SessionError(f"{decision} is no decision", hint=f"one of {', '.join(get_args(Decision))}")
         life = await self.journal.life(call_id)
+        self._check_ours(life)
         if not life.in_doubt:
             raise SessionError("this call is not in doubt", place=call_id, hint="assent show says how it stands")
+        if self.journal.is_running(life):
+            raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
+        await self.journal.prove(call_id)
         assert life.started is not None
         started, name = life.started, life.started["tool"]
         if decision == "again":
@@ -191,12 +202,18 @@ class Door:
 
     async def recover(self, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
         """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
+        self._check_ours(life)
         if life.finished is not None:
             return life.outcome()
+        if life.session_id:
+            # From here on the journal's word starts something, or keeps it from being asked for again.
+            await self.journal.prove(life.call_id)
         if not life.in_doubt:
             return await self.carry_out(life.call_id, name, arguments, origin, earlier=life)
         assert life.started is not None
         tool = self.registry.find(name)
+        if self.journal.is_running(life):
+            return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=life.call_id, tool=name)
         if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
             # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
             agreed = life.started["arguments"]
@@ -204,6 +221,14 @@ class Door:
             if values.equal(hide(values.decode(call.arguments), tool.secrets), agreed):
                 return await self.start_again(tool, call, life, "it declares itself idempotent")
         return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
+
+    def _check_ours(self, life: Life) -> None:
+        if life.session_id and life.session_id != self.session_id:
+            raise SessionError(
+                f"this call belongs to another session, {life.session_id}",
+                place=life.call_id,
+                hint="open that one, or give the call an id of its own",
+            )
 
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
         """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
@@ -213,7 +238,7 @@ class Door:
         if not await self.journal.start_again(self.session_id, call, tool, life, why):
             raise SessionError("somebody else has just decided about this call", place=call.id)
         shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
-        return await self._finish(await self._execute(tool, call, life.started["approval"], previews=shown))
+        return await self._finish_started(await self._execute(tool, call, life.started["approval"], previews=shown))
 
     def cancel(self, call_id: str) -> bool:
         """Stop a running call, or close the question that waits for it."""
@@ -224,20 +249,28 @@ class Door:
             return self.answer(call_id, waiting.request.close(), "cancel")
         return False
 
-    def answer(self, call_id: str, action: UserAction, by: str) -> bool:
+    def answer(self, call_id: str, action: UserAction, by: str | Seal) -> bool:
         """Answer a card that waits here. False when it is not waiting any more."""
         waiting = self.pending.get(call_id)
         if waiting is None or waiting.answer.done():
             return False
+        if action.primary_confirmed and action.answers is None and waiting.request.problem is not None:
+            return False  # The same call is asked again. A yes that names no card may be meant for the one before.
         waiting.answer.set_result((action, by))
         return True
 
-    def heard(self, record: Record) -> None:
+    async def heard(self, record: Record) -> None:
         """An answer from elsewhere: if its card waits here, it is answered."""
         waiting = self.pending.get(record.subject)
-        if waiting is not None and record.once == answer_key(waiting.request.nonce):
-            action, sealed = read_answer(waiting.request.nonce, data_of(record))
-            self.answer(record.subject, action, sealed.approver)
+        if waiting is None or record.once != answer_key(waiting.request.nonce):
+            return
+        try:
+            action, sealed = await self.journal.answer_to(waiting.request)
+        except Tampered as problem:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(problem)
+            return
+        self.answer(record.subject, action, sealed)
 
     def _admit(self, call_id: str, name: str, arguments: Any, origin: str) -> tuple[Tool, Call]:
         """Find the tool and reduce the arguments to the bytes that will be shown, sealed and run."""
@@ -281,13 +314,13 @@ class Door:
                     was_auto = sealed.approver.startswith(PRESET)
                     # A preset's yes is no person's: if one of the two keys is gone since, somebody is asked.
                     if isinstance(decider, Auto) or not was_auto:
-                        return Consent(request, action, sealed, "auto" if was_auto else "person")
-                    request = msgspec.structs.replace(request, nonce=fresh.name(16))
+                        return self._told(Consent(request, action, sealed, "auto" if was_auto else "person"))
+                    request = msgspec.structs.replace(request, nonce=fresh.ordered(16))
         if earlier is None or earlier.asked is None or request.digest != earlier.asked.get("digest"):
             await self.journal.asked(request)
 
         approval: Approval = "auto"
-        answer = (ALLOWED, f"{PRESET}{self.preset.name}")
+        answer: tuple[UserAction, str | Seal] = (ALLOWED, f"{PRESET}{self.preset.name}")
         if isinstance(decider, Person):
             approval = "person"
             asked = await self._ask(request)
@@ -295,13 +328,28 @@ class Door:
                 return asked
             answer = asked
         action, by = answer
+        if isinstance(by, Seal):
+            return self._told(Consent(request, action, by, approval))
         sealed = seal(request, action, by, self.journal.clock())
+        if action.primary_confirmed and action.arguments is None:
+            return Consent(request, action, sealed, approval, is_written=False)
         if not await self.journal.answered(request, action, sealed):
             # Somebody was faster, in another window or another process. Theirs is the answer.
             action, sealed = await self.journal.answer_to(request)
+        return self._told(Consent(request, action, sealed, approval))
+
+    def _told(self, consent: Consent) -> Consent:
+        """The answer stands in the journal now, so whoever listens may hear of it."""
         if self.audience.listeners:
-            self.audience.tell(Answered(call.id, action, sealed.approver))
-        return Consent(request, action, sealed, approval)
+            self.audience.tell(Answered(consent.request.call_id, consent.action, consent.sealed.approver))
+        return consent
+
+    async def _write_late(self, consent: Consent) -> Life | None:
+        """Write down a yes that started nothing; the life of its call, when somebody else's answer stands instead."""
+        if await self.journal.answered(consent.request, consent.action, consent.sealed):
+            self._told(consent)
+            return None
+        return await self.journal.life(consent.request.call_id)
 
     async def _draw(self, tool: Tool, call: Call, **facts: Any) -> ApprovalRequest | Undrawable:
         return await cards.draw(
@@ -314,16 +362,18 @@ class Door:
             **facts,
         )
 
-    async def _ask(self, request: ApprovalRequest) -> tuple[UserAction, str] | Outcome:
+    async def _ask(self, request: ApprovalRequest) -> tuple[UserAction, str | Seal] | Outcome:
         """Put the card before a person and wait. The first answer counts, whichever way it comes."""
         name = request.tool
         if self.approver is None:
             return self._nobody(request, outcome.no_approver(name, "there is nobody to ask"))
         loop = asyncio.get_running_loop()
-        waiting = Pending(request, loop.create_future())
+        # Whoever looks gets a copy: "frozen" is a word that later versions of Python let others talk their way around.
+        shown = msgspec.structs.replace(request, preview=tuple(map(msgspec.structs.replace, request.preview)))
+        waiting = Pending(shown, loop.create_future())
         self.pending[request.call_id] = waiting
         if self.audience.listeners:
-            self.audience.tell(Asked(request))
+            self.audience.tell(Asked(shown))
         asking = start(loop, self._ask_approver(self.approver, waiting))
         watching = loop.call_later(self.limits.watch_after_seconds, self.watch) if self.watch else None
         try:
@@ -335,6 +385,8 @@ class Door:
             assert self.limits.approval_timeout_seconds is not None
             words = outcome.expired(name, self.limits.approval_timeout_seconds)
             return Outcome(kind="expired", message=words, call_id=request.call_id, tool=name)
+        except Tampered:
+            raise
         except AssentError as problem:
             return self._nobody(request, outcome.no_approver(name, problem.fact))
         finally:
@@ -349,12 +401,14 @@ class Door:
             action = await approver(waiting.request)
             if not isinstance(action, UserAction):
                 raise AssentError(f"it answered with a {type(action).__name__} instead of a UserAction")
-        except (Exception, asyncio.CancelledError) as problem:
-            # An approver that raises is nobody. Its trouble is for the log, not for the model.
-            if answer.done():
-                return
-            log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
-            answer.set_exception(AssentError(f"the one who should have been asked failed ({type(problem).__name__})"))
+        except BaseException as problem:
+            # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
+            if not answer.done():
+                log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
+                fact = f"the one who should have been asked failed ({type(problem).__name__})"
+                answer.set_exception(AssentError(fact))
+            if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+                raise
         else:
             if not answer.done():
                 answer.set_result((action, approver_name(approver)))
@@ -376,19 +430,23 @@ class Door:
             return Reask(why, values.decode(call.arguments), consent.request.author)
         if arguments == call.arguments:
             return call, consent
-        call = Call(call.id, call.tool, arguments, call.origin)
-        request = await self._draw(tool, call, author="person")
+        edited = Call(call.id, call.tool, arguments, call.origin)
+        request = await self._draw(tool, edited, author="person")
         if isinstance(request, Undrawable):
-            return Reask(f"the edited call could not be shown: {request.why}", given, "person")
+            why = f"the edited call could not be shown: {request.why}"
+            if request.for_model:  # The tool says what is wrong with the change, so they see the call without it.
+                return Reask(why, values.decode(call.arguments), consent.request.author)
+            return Reask(why, given, "person")
         content = tool.manifest.content_parameter
         wrote = request.arguments.get(content) if content else None
-        if any(preview.proposed != wrote for preview in request.preview):
+        seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
+        if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
         await self.journal.asked(request)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self.journal.answered(request, ALLOWED, sealed):
             return Reask("somebody else answered while you edited", given, "person")
-        return call, Consent(request, ALLOWED, sealed, consent.approval)
+        return edited, Consent(request, ALLOWED, sealed, consent.approval)
 
     async def _flaw(self, tool: Tool, consent: Consent) -> str | None:
         """Why this consent may not start the call now, or None."""
@@ -410,8 +468,16 @@ class Door:
 
     async def _burn_and_start(self, tool: Tool, call: Call, consent: Consent) -> str | None:
         """Spend the approval and mark the call as started, durably and together; why not, otherwise."""
-        spent = await self.journal.burn_and_start(self.session_id, call, tool, consent.sealed, consent.approval)
-        return None if spent else "the approval was already spent"
+        self.begun.add(call.id)
+        if consent.is_written:
+            spent = await self.journal.burn_and_start(self.session_id, call, tool, consent.sealed, consent.approval)
+            return None if spent else "the approval was already spent"
+        if not await self.journal.answer_and_start(
+            consent.request, consent.action, call, tool, consent.sealed, consent.approval
+        ):
+            return "it was answered elsewhere in the same moment"
+        self._told(consent)
+        return None
 
     async def _declined(self, tool: Tool, call: Call, consent: Consent) -> Outcome:
         """The answer is no. A tool that takes the answer may word it, under the guard."""
@@ -425,7 +491,7 @@ class Door:
             ended = await Execution(tool, context).run(
                 call.arguments, given, timeout_seconds=self.limits.draw_timeout_seconds, guard=guard
             )
-            tried = guard.violations + ([] if recorder is None else recorder.attempts)
+            tried = guard.violations + ([] if recorder is None else [displayable(what) for what in recorder.attempts])
             if tried:
                 log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
                 own_words = f"(A bug in {tool.name}: it tried to {tried[0]} although it was denied. It was stopped.)"
@@ -460,6 +526,7 @@ class Door:
             ended = await execution.run(call.arguments, given, timeout_seconds=self._timeout(tool))
         finally:
             del self.running[call.id]
+            self.journal.stopped(call.id)
             context._close_reports()
             if editor is not None:
                 editor.close()
@@ -509,14 +576,39 @@ class Door:
         own, limit = tool.manifest.timeout_seconds, self.limits.call_timeout_seconds
         return min(own, limit) if own is not None and limit is not None else own or limit
 
+    async def _finish_started(self, result: Outcome) -> Outcome:
+        """The end of a call that ran. If it cannot be written down the call is in doubt, and nobody is told otherwise.
+
+        Whoever looks into the journal will find it started and not ended, so that is what its caller hears: two who
+        know different ends would act on both.
+        """
+        try:
+            return await self._finish(result)
+        except StoreError as problem:
+            log.error("call %s: %s ran, and its end could not be written: %s", result.call_id, result.tool, problem)
+            self.begun.discard(result.call_id)
+            self.journal.note(self.session_id, "unwritten", result.call_id, {"why": problem.fact})
+            unknown = Outcome(
+                kind="outcome_unknown",
+                message=outcome.unwritten(result.tool, problem.fact, result.call_id),
+                call_id=result.call_id,
+                tool=result.tool,
+                approval=result.approval,
+            )
+            if self.audience.listeners:
+                self.audience.tell(Finished(unknown))
+            return unknown
+
     async def _finish(self, result: Outcome) -> Outcome:
         await self.journal.finished(self.session_id, result)
+        self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result
 
     def _end(self, result: Outcome) -> Outcome:
         self.journal.finished_freely(self.session_id, result)
+        self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result

@@ -81,7 +81,9 @@ class ChangeLog:
     def has_changed(self, change: Change) -> None:
         facts: dict[str, Any] = {"path": change.path, "left_mode": change.left_mode}
         if change.after != self._intended.get(change.path):
+            # Another end than the intended one: an editor with a will of its own, or a call that took its part back.
             facts["after"] = msgspec.to_builtins(change.after)
+            facts["made_folders"] = list(change.made_folders)
         self._journal.note(self._session_id, "changed_file", self._call_id, facts)
 
 
@@ -111,6 +113,8 @@ async def take_back(
     editor = open_editor(None if past.project is None else Path(past.project))
     if not isinstance(editor, ProjectProvider):
         raise SessionError("there is no project here to restore files in", place=call_id, hint="--project DIR names it")
+    if journal.is_running(past.life):
+        raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
     steps = _what_happened(past, editor)
     if past.life.finished is not None and not fold(steps):
         raise _changed_nothing(call_id)
@@ -172,8 +176,10 @@ def _add(past: Past, record: Record) -> None:
         known = next((k for k in reversed(past.changes) if k.change.path == facts["path"]), None)
         if known is None:  # Its intention was pruned, which is told elsewhere.
             return
-        after = msgspec.convert(facts["after"], bytes | None) if "after" in facts else known.change.after
-        known.change = msgspec.structs.replace(known.change, after=after, left_mode=facts["left_mode"])
+        known.change = msgspec.structs.replace(known.change, left_mode=facts["left_mode"])
+        if "after" in facts:
+            after = msgspec.convert(facts["after"], bytes | None)
+            known.change = msgspec.structs.replace(known.change, after=after, made_folders=tuple(facts["made_folders"]))
         known.happened = True
 
 

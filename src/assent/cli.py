@@ -42,6 +42,7 @@ COMMANDS = {
     "undo": "assent.commands.editing:undo",
     "journal": "assent.commands.memory:journal",
     "chat": "assent.commands.chat:chat",
+    "edit": "assent.commands.chat:edit",
     "up": "assent.commands.chat:up",
     "serve": "assent.commands.serving:serve",
     "token": "assent.commands.serving:token",

@@ -29,7 +29,7 @@ from assent.terminal.progress import Progress
 from assent.tools import Tool
 
 # Long enough to follow, short enough that all six are over within seconds.
-PAUSE_SECONDS = 0.6
+PAUSE_SECONDS = 0.35
 WIDTH = 78
 
 Step = str | Callable[[], None]

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from assent import outcome, values
+from assent import values
 from assent.outcome import Outcome
 from assent.replies import Protocol
 
 # Of everything a script printed, and of each call's message: the model asked for it, but it has to fit.
 MAX_OUTPUT = 20_000
-MAX_CALL_MESSAGE = 2_000
-MAX_CALLS = 100
+MAX_ERROR = 5_000
+MAX_CALL_MESSAGE = 1_000
+MAX_CALLS = 50
 
 PROGRAM = "[From the program, not from the person]"
-TOOK_BACK = "took back what"
 
 _SHAPES: dict[Protocol, str] = {
     "json": 'To call a tool, the whole message must be {"tool_request": {"name": "…", "arguments": {…}}}.',
@@ -39,7 +39,7 @@ def script_result(
     """The result of a script: how it ended, what it printed, and what became of each call."""
     said: dict[str, Any] = {"status": status, "output": _cut("\n".join(output), MAX_OUTPUT)}
     if error is not None:
-        said["error"] = error
+        said["error"] = _cut(error, MAX_ERROR)
     if waiting_for is not None:
         said["note"] = (
             f"It is not known how the call of {waiting_for} ended, because the program stopped while it ran. "
@@ -51,7 +51,7 @@ def script_result(
     ]
     if len(calls) > MAX_CALLS:
         said["more_calls"] = len(calls) - MAX_CALLS
-    return outcome.cut(values.canonical(said).decode())
+    return values.canonical(said).decode()
 
 
 def unreadable(reason: str) -> str:
@@ -59,11 +59,6 @@ def unreadable(reason: str) -> str:
     return values.canonical(
         {"success": False, "message": f"Nothing was run: {reason}. Send the call again with arguments that are JSON."}
     ).decode()
-
-
-def not_carried_out(why: str) -> str:
-    """The result of a call that was never begun."""
-    return values.canonical({"success": False, "message": f"Nothing was run: {why}."}).decode()
 
 
 def repair(reason: str, protocol: Protocol) -> str:
@@ -77,11 +72,6 @@ def repair(reason: str, protocol: Protocol) -> str:
 def from_program(words: str) -> str:
     """Something that happened outside the conversation, for the model to know."""
     return f"{PROGRAM} {words}"
-
-
-def took_back(tool: str, paths: Sequence[str]) -> str:
-    """For a model that would otherwise believe that its change stands."""
-    return f"The person {TOOK_BACK} {tool} changed: {', '.join(paths)}."
 
 
 def _cut(text: str, limit: int) -> str:

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 _PAGE = 4096
+# Sixteenths of a second, in seven digits: they come round again after half a year, which harms nobody.
+_TICKS = 16
+_TICK_MASK = 0xFFFFFFF
 _lock = threading.Lock()
 _page = ""
 _place = 0
@@ -25,6 +29,15 @@ def name(size: int = 8) -> str:
             start, end = 0, 2 * size
         _place = end
         return _page[start:end]
+
+
+def ordered(size: int = 9) -> str:
+    """A name that begins with the time, of `size` bytes in hexadecimal; all but the first seven digits are random.
+
+    For what is written down often: names that come one after the other lie side by side in an index, and a transaction
+    of a hundred calls touches a few pages of it instead of some hundred.
+    """
+    return f"{int(time.time() * _TICKS) & _TICK_MASK:07x}{name(size)[7:]}"
 
 
 def _forget() -> None:

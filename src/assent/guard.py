@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from assent.display import displayable
 from assent.errors import NotAllowedNow
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -87,6 +88,7 @@ class Guard:
 
     def refuse(self, what: str) -> NotAllowedNow:
         """Write the attempt down and give back the error to raise."""
+        what = displayable(what)  # The name of a file may hold bytes that are no text, and the attempt is journaled.
         self.violations.append(what)
         return NotAllowedNow(
             f"{self.phase} tried to {what}",

@@ -4,28 +4,29 @@ A journal writes records of a session into a store and reads them back. It decid
 step may happen, and nothing else: where the bytes go is the store's business (store/), and whether a call may run is
 decided in calls.py.
 
-The order that makes a crash harmless: *asked* is durable before anybody is asked, *answered* before the answer is used,
-and *burned* and *started* become durable together, or not at all, before the tool's code runs. A call that was started
-and not finished is in doubt, and nothing here ever starts it again.
+The order that makes a crash harmless: *asked* is durable before anybody is asked; *answered*, *burned* and *started*
+before the tool's code runs, the last two, and mostly all three, together or not at all. A call that was started
+and not finished, and whose process is gone, is in doubt; nothing here ever starts it again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from assent import values
+from assent import fresh, values
 from assent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
 from assent.errors import SessionError
 from assent.outcome import Outcome
-from assent.store import Entry, Record, Store
+from assent.store import PAGE_RECORDS, Entry, Record, Store, prove
 from assent.store.memory import MemoryStore
 from assent.tools import Tool
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 Clock = Callable[[], float]
@@ -50,6 +51,8 @@ class _Started(msgspec.Struct, frozen=True, gc=False):
     origin: str
     approval: str
     idempotent: bool
+    process: str
+    """Whose it is to end: the name that the journal of that process holds while it lives."""
 
 
 class _Finished(msgspec.Struct, frozen=True, gc=False):
@@ -69,8 +72,10 @@ SESSION_KINDS = frozenset(
         "started",
         "restarted",
         "settled",
+        "unwritten",
         "finished",
         "reported",
+        "changing_file",
         "changed_file",
         "undone",
         "state_set",
@@ -96,6 +101,8 @@ class Life(msgspec.Struct):
     started: dict[str, Any] | None = None
     finished: dict[str, Any] | None = None
     starts: int = 0
+    unwritten: bool = False
+    """Whether whoever ran it said that it is over, and could not say how it ended."""
 
     @property
     def in_doubt(self) -> bool:
@@ -105,6 +112,12 @@ class Life(msgspec.Struct):
     def outcome(self) -> Outcome:
         """How it ended, as it was told the first time."""
         assert self.finished is not None
+        if not self.finished:
+            raise SessionError(
+                "how this call ended was pruned from the journal; it is not run again",
+                place=self.call_id,
+                hint="ask for a new call",
+            )
         return Outcome(call_id=self.call_id, **self.finished)
 
     def add(self, record: Record) -> None:
@@ -118,8 +131,10 @@ class Life(msgspec.Struct):
             if record.once == answer_key(self.asked.get("nonce", "")):
                 self.answered = data
         elif record.kind == "started":
-            self.started = data
+            self.started, self.unwritten = data, False
             self.starts += 1
+        elif record.kind == "unwritten":
+            self.unwritten = True
         elif record.kind == "finished":
             self.finished = data
 
@@ -130,6 +145,9 @@ class Journal:
     def __init__(self, store: Store | None = None, clock: Clock = time.time) -> None:
         self.store: Store = MemoryStore() if store is None else store
         self.clock = clock
+        self._process = ""
+        self._let_go: Callable[[], None] | None = None
+        self._running: set[str] = set()
 
     # What needs a person is durable before the next step.
 
@@ -138,26 +156,76 @@ class Journal:
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
-        return await self._commit(
-            request.session_id,
-            "answered",
-            request.call_id,
-            _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, request.manifest.secrets),
-            once=answer_key(request.nonce),
-        )
+        return await self.store.commit(self._answered(request, action, sealed))
 
     async def burn_and_start(self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str) -> bool:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
-        burned = self._entry(
-            session_id, "burned", call.id, {"seal": sealed.digest, "nonce": sealed.nonce}, once=f"burn:{sealed.nonce}"
+        burned, started = self._burned(session_id, call, sealed), self._started(session_id, call, tool, approval)
+        return await self._start(call.id, burned, started)
+
+    async def answer_and_start(
+        self, request: ApprovalRequest, action: UserAction, call: Call, tool: Tool, sealed: Seal, approval: str
+    ) -> bool:
+        """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
+        session_id = request.session_id
+        return await self._start(
+            call.id,
+            self._answered(request, action, sealed),
+            self._burned(session_id, call, sealed),
+            self._started(session_id, call, tool, approval),
         )
-        return await self.store.commit(burned, self._started(session_id, call, tool, approval))
 
     async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
         noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=f"start:{call.id}:{life.starts}")
         assert life.started is not None
-        return await self.store.commit(noted, self._started(session_id, call, tool, life.started["approval"]))
+        return await self._start(call.id, noted, self._started(session_id, call, tool, life.started["approval"]))
+
+    async def _start(self, call_id: str, *entries: Entry) -> bool:
+        """Mark a call as started, and as running for as long as nobody says `stopped`."""
+        self._running.add(call_id)
+        spent = False
+        try:
+            spent = await self.store.commit(*entries)
+        finally:
+            if not spent:
+                self._running.discard(call_id)
+        return spent
+
+    def stopped(self, call_id: str) -> None:
+        """The code of a started call does not run any more, whether or not its end could be written down."""
+        self._running.discard(call_id)
+
+    def is_running(self, life: Life) -> bool:
+        """Whether a call that was started and has no end is being carried out right now, here or in another process."""
+        if not life.in_doubt:
+            return False
+        assert life.started is not None
+        process = life.started["process"]
+        if process == self._process:
+            return life.call_id in self._running
+        if life.unwritten:
+            return False
+        # Whoever carries it out holds this name, and loses it by dying.
+        release = self.store.hold(f"process:{process}")
+        if release is not None:
+            release()
+        return release is None
+
+    @contextmanager
+    def holding(self, what: str, name: str) -> Iterator[None]:
+        """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
+        release = self.store.hold(f"{what}:{name}")
+        if release is None:
+            raise SessionError(
+                f"this {what} is being carried out by another program",
+                place=name,
+                hint="assent show says how it stands",
+            )
+        try:
+            yield
+        finally:
+            release()
 
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
@@ -203,7 +271,9 @@ class Journal:
         """Write something down that may happen only once, durably. False when it had happened before."""
         return await self._commit(session_id, kind, subject, data, once)
 
-    async def history(self, session_id: str, *, kind: str | None = None, after: int = 0) -> Sequence[Record]:
+    async def history(
+        self, session_id: str, *, kind: str | Sequence[str] | None = None, after: int = 0
+    ) -> Sequence[Record]:
         return await self.store.read(stream=session_id, kind=kind, after=after)
 
     async def life(self, call_id: str) -> Life:
@@ -215,32 +285,32 @@ class Journal:
 
     async def in_doubt(self, session_id: str | None = None) -> list[Life]:
         """The calls of which nobody knows how they ended, oldest first."""
-        found: list[Life] = []
-        for record in await self.store.read(stream=session_id, kind="burned"):
-            life = await self.life(record.subject)
-            if life.in_doubt and not any(other.call_id == life.call_id for other in found):
-                found.append(life)
-        return found
+        unended = await self.store.unclosed("burned", closed_by="finished", stream=session_id)
+        lives = [await self.life(call_id) for call_id in dict.fromkeys(record.subject for record in unended)]
+        return [life for life in lives if life.in_doubt and not self.is_running(life)]
+
+    async def prove(self, call_id: str) -> None:
+        """Raise Tampered when what is known of a call is not what was written. Before anything is done about it."""
+        await prove(self.store, await self.store.read(subject=call_id))
 
     async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
         """The answer that a question got, whoever gave it."""
         record = await self.store.taken(answer_key(request.nonce))
         assert record is not None, "asked for an answer that nobody gave"
+        await prove(self.store, [record])
         return read_answer(request.nonce, data_of(record))
 
     async def waiting(self) -> list[dict[str, Any]]:
         """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
-        found = []
-        for record in await self.store.read(kind="asked"):
-            facts = data_of(record)
-            if not facts or await self.store.taken(answer_key(facts["nonce"])):
-                continue
-            if not any(r.kind == "finished" for r in await self.store.read(subject=record.subject, after=record.seq)):
-                found.append(facts)
-        return found
+        # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
+        last = {record.subject: record for record in await self.store.unclosed("asked", closed_by="finished")}
+        found = [data_of(record) for record in sorted(last.values(), key=lambda record: record.seq)]
+        return [facts for facts in found if facts and await self.store.taken(answer_key(facts["nonce"])) is None]
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
-        """Answer a waiting question from anywhere, having seen these facts. False when somebody was faster."""
+        """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
+        if any(record.kind == "finished" for record in await self.store.read(subject=facts["call_id"])):
+            return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
         secrets = facts["secrets"]
         for name, value in (action.arguments or {}).items():
             if name in secrets and value not in (MASK, facts["arguments"].get(name)):
@@ -255,35 +325,49 @@ class Journal:
 
     async def prune(self, before: float) -> int:
         """Forget what the records of old sessions say; returns how many. What is still open is kept whole."""
-        last: dict[str, int] = {}
-        ours: dict[str, list[int]] = {}
-        unfinished: set[str] = {life.session_id for life in await self.in_doubt()}
-        unfinished |= {facts["session_id"] for facts in await self.waiting()}
-        begun: dict[str, str] = {}
-        for record in await self.store.read():
-            last[record.stream] = record.at
-            if record.kind in SESSION_KINDS:
-                ours.setdefault(record.stream, []).append(record.seq)
-            if record.kind == "run_started":
-                begun[record.subject] = record.stream
-            elif record.kind == "run_finished":
-                begun.pop(record.subject, None)
-        unfinished |= set(begun.values())
-        return await self.store.forget(
-            seq
-            for stream, seqs in ours.items()
-            if last[stream] < before * 1_000_000 and stream not in unfinished
-            for seq in seqs
-        )
+        kept = {life.session_id for life in await self.in_doubt()}
+        kept |= {facts["session_id"] for facts in await self.waiting()}
+        kept |= {record.stream for record in await self.store.unclosed("run_started", closed_by="run_finished")}
+        old: dict[str, list[int]] = {}
+        after = 0
+        while page := await self.store.read(after=after, limit=PAGE_RECORDS):
+            after = page[-1].seq
+            for record in page:
+                if record.at >= before * 1_000_000:
+                    # One record of today keeps its session, whatever the clock said before and after it.
+                    kept.add(record.stream)
+                elif record.kind in SESSION_KINDS and record.data is not None:
+                    old.setdefault(record.stream, []).append(record.seq)
+        return await self.store.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
 
     async def close(self) -> None:
         await self.store.close()
+        if self._let_go is not None:
+            self._let_go()
+            self._process, self._let_go = "", None
+
+    def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
+        data = _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, request.manifest.secrets)
+        return self._entry(request.session_id, "answered", request.call_id, data, once=answer_key(request.nonce))
+
+    def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
+        data = {"seal": sealed.digest, "nonce": sealed.nonce}
+        return self._entry(session_id, "burned", call.id, data, once=f"burn:{sealed.nonce}")
 
     def _started(self, session_id: str, call: Call, tool: Tool, approval: str) -> Entry:
         secrets = tool.secrets
         shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
-        data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, tool.manifest.idempotent)
+        idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
+        data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
         return self._entry(session_id, "started", call.id, data)
+
+    def _name(self) -> str:
+        """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
+        if self._let_go is None:
+            self._process = fresh.name()
+            self._let_go = self.store.hold(f"process:{self._process}")
+            assert self._let_go is not None, "a name that nobody can guess was held"
+        return self._process
 
     def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
         return self._entry(session_id, "settled", call_id, {"why": why}, once=f"start:{call_id}:{life.starts}")

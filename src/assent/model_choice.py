@@ -42,6 +42,6 @@ async def choose_model(config: Config, places: Mapping[str, str] = USUAL) -> Cho
         return Choice(HttpUpstream(url, limits=server.limits), f"Model: {named}{name}, found at {url}.")
     words = (
         "Model: none is configured, and none answers at the usual local ports. The rehearsal model answers: it "
-        "understands nothing, and every tool can be tried with it. Type tour."
+        "understands nothing, and every tool can be tried with it."
     )
     return Choice(Rehearsal(), words, is_rehearsal=True)

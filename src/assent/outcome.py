@@ -140,6 +140,18 @@ def unknown(tool: str) -> str:
     )
 
 
+def still_running(tool: str) -> str:
+    return f"{tool} is still being carried out by another program. Do not repeat it; wait for that program."
+
+
+def unwritten(tool: str, why: str, call_id: str) -> str:
+    """It ran, and the journal does not know how it ended."""
+    return (
+        f"{tool} ran, but how it ended could not be written down ({why}), so it counts as not known. "
+        f"Do not repeat it; a person has to look: assent resolve {call_id}"
+    )
+
+
 def taken_as_done(tool: str, by: str) -> str:
     return f"The program stopped while {tool} ran. {by} looked afterwards and says that it was carried out."
 

@@ -21,12 +21,16 @@ import msgspec
 
 from assent import values
 from assent.errors import NotJSON
-from assent.feedback import PROGRAM, TOOK_BACK
+from assent.feedback import PROGRAM
 from assent.server.reply_shape import Completion, check_completion
 from assent.server.scripts import is_script
-from assent.tour import NOTE, NOTE_ARGUMENTS, POSTCARD, POSTCARD_ARGUMENTS
 
 NAME = "rehearsal"
+# The tools that its tour asks for. They are the satellite's: this model, like any other, only knows their names.
+NOTE = "tour_note"
+POSTCARD = "tour_postcard"
+NOTE_ARGUMENTS = {"path": "note.md", "text": "Somebody read this before it was written."}
+POSTCARD_ARGUMENTS = {"to": "the moon", "text": "Wish you were here."}
 SIGNED = "Rehearsal model:"
 # A result is repeated as far as a person would read it; all of it is in the journal.
 MAX_QUOTED = 600
@@ -214,7 +218,7 @@ class _Stage:
 
     def _took_back(self) -> bool:
         since = self._since_tour() or ()
-        return any(_content(m).startswith(PROGRAM) and TOOK_BACK in _content(m) for m in since)
+        return any(_content(m).startswith(PROGRAM) and f"Took back {NOTE}" in _content(m) for m in since)
 
 
 def _results(messages: Sequence[Message], history: Sequence[Message]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ knows what belongs to the run.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -101,13 +102,30 @@ class DoorHost:
         return self._recover(tool, life, arguments, site)
 
     async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
-        return _value(tool, await self._door.carry_out(call_id, tool.name, arguments, self._origin(site)))
+        with self._interruptible(call_id, tool):
+            outcome = await self._door.carry_out(call_id, tool.name, arguments, self._origin(site))
+        return self._judge(tool, outcome)
 
     async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
-        outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
+        with self._interruptible(life.call_id, tool):
+            outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
+        return self._judge(tool, outcome)
+
+    def _judge(self, tool: Tool, outcome: Outcome) -> Any:
         if outcome.kind == "outcome_unknown":
-            self.in_doubt = life.call_id
+            self.in_doubt = outcome.call_id
         return _value(tool, outcome)
+
+    @contextmanager
+    def _interruptible(self, call_id: str, tool: Tool) -> Iterator[None]:
+        """Somebody stopped waiting for the run. A card that waits goes on waiting, for the run can be resumed; a call
+        that had begun was told to stop, and has come to its end."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            if call_id in self._door.begun:
+                self._door.abandon(call_id, tool.name)
+            raise
 
     def _origin(self, site: Site) -> str:
         return f"line {site.line} of {self._name or 'the script'}"
@@ -214,7 +232,7 @@ async def start(
     run_id: str | None = None,
 ) -> Run:
     """Run a script from its beginning."""
-    run_id = run_id or fresh.name()
+    run_id = run_id or fresh.ordered()
     given = dict(variables or {})
     facts = {
         "text": text,
@@ -224,44 +242,34 @@ async def start(
         "version": LANGUAGE_VERSION,
     }
     door.journal.note(door.session_id, "run_started", run_id, facts)
-    with _holding(door, run_id):
+    with door.journal.holding("run", run_id):
         return await _run(door, run_id, facts, Past(), given, limits)
 
 
 async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
     """Run a script again from the top, with what the journal holds instead of what was done."""
-    with _holding(door, run_id):
+    with door.journal.holding("run", run_id):
         return await _resume(door, run_id, limits)
-
-
-@contextmanager
-def _holding(door: Door, run_id: str) -> Iterator[None]:
-    """A run has one process. When that dies, the system lets go of the name, and another may go on."""
-    release = door.journal.store.hold(f"run:{run_id}")
-    if release is None:
-        raise SessionError(
-            "this run is being carried out by another program", place=run_id, hint="assent show says how it stands"
-        )
-    try:
-        yield
-    finally:
-        release()
 
 
 async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     facts: dict[str, Any] | None = None
     past = Past()
-    for record in await door.journal.history(door.session_id):
-        data = data_of(record)
-        if record.subject == run_id:
-            if record.kind == "run_started":
-                facts = data
-            elif record.kind == "run_now":
-                past.nows.append(data["now"])
-            elif record.kind == "run_finished":
-                past.ended = True
-        elif record.subject.partition(".")[0] == run_id:
+    for record in await door.journal.store.read(stream=door.session_id, below=run_id):
+        if record.subject != run_id:
             past.calls.setdefault(record.subject, Life(record.subject)).add(record)
+        elif record.data is None:
+            raise SessionError(
+                "what this run did was pruned from the journal, so it cannot go on",
+                place=run_id,
+                hint="start a new run",
+            )
+        elif record.kind == "run_started":
+            facts = data_of(record)
+        elif record.kind == "run_now":
+            past.nows.append(data_of(record)["now"])
+        elif record.kind == "run_finished":
+            past.ended = True
     if not facts:
         raise SessionError(
             f"there is no run {run_id} in this session", place=door.session_id, hint="assent runs lists them"

@@ -113,11 +113,22 @@ class Satellite:
             messages = [*await self._results_so_far(), *({"role": "user", "content": words} for words in said)]
             return await self._converse(messages)
 
+    async def is_unfinished(self) -> bool:
+        """Whether an earlier process left something behind that the model still waits for, and nobody stopped."""
+        await self._look()
+        return self._unanswered is not None and not await self._was_left_off(self._unanswered)
+
     async def resume(self) -> Ended | None:
-        """Go on with what an earlier process left behind; None when nothing waits."""
+        """Go on with what an earlier process left behind; None when nothing waits, or the person had stopped it."""
         async with self._one_at_a_time:
-            await self._look()
-            return None if self._unanswered is None else await self._converse([])
+            return await self._converse([]) if await self.is_unfinished() else None
+
+    async def leave_off(self) -> None:
+        """The person stopped the turn. Its results go with their next message; no process goes on with it by itself."""
+        # A turn that was under way may be the server's by now; it is the one after the last that we know of.
+        facts = {"turn": self._turns + (not self._known)}
+        self.session.journal.note(self.session.id, "left_off", self.conversation_id, facts)
+        await self.session.journal.store.commit()
 
     def tell(self, words: str) -> None:
         """Let the model know, with the next message, of something that happened outside the conversation."""
@@ -351,6 +362,10 @@ class Satellite:
             self._unanswered = reply if reply is not None and reply.waits else None
         self._known = True
 
+    async def _was_left_off(self, reply: Reply) -> bool:
+        records = await self.session.journal.history(self.session.id, kind="left_off")
+        return any(r.subject == self.conversation_id and data_of(r)["turn"] >= reply.turn for r in records)
+
     def _begin_anew(self, messages: list[Message]) -> None:
         """The server has forgotten the conversation. Results that nobody waits for any more become words."""
         # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
@@ -366,8 +381,13 @@ class Satellite:
 def may_pass(problem: AssentError) -> bool:
     """Whether another attempt could succeed: the server is away, busy, or its model is."""
     if isinstance(problem, ApiError):
-        return problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
+        transient = problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
+        return transient and problem.code not in _LASTING
     return True
+
+
+# Failures of the model's server that the next attempt would only repeat, and pay for.
+_LASTING = ("upstream_key", "upstream_too_large", "no_model", "too_large")
 
 
 def _mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | None:

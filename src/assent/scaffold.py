@@ -134,7 +134,7 @@ test_execute = AssistantTool.register_execute_tool(execute)
 
 _FREE_TEST = '''"""Run by `assent test`, and by pytest."""
 
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 
@@ -179,7 +179,7 @@ test_execute = AssistantTool.register_execute_tool_with_approval(execute)
 
 _APPROVAL_TEST = '''"""Run by `assent test`, and by pytest."""
 
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 
@@ -244,7 +244,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assent.editor.project import ProjectEditor
-from assent.tooltests import tool_beside
+from assent.testing import tool_beside
 
 tool = tool_beside(__file__)
 PARAMS = {{"path": "a.txt", "text": "two"}}

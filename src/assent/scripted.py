@@ -30,11 +30,12 @@ class Fault:
 
     def __init__(
         self,
-        kind: Literal["reset", "hang", "die", "garbage", "status", "huge", "error_event", "whole"],
+        kind: Literal["reset", "hang", "die", "garbage", "status", "huge", "error_event", "whole", "short"],
         *,
         after: Sequence[str] = (),
         status: int = 500,
         retry_after: str | None = None,
+        location: str | None = None,
         body: bytes = b"<html>oops</html>",
         size: int = 10 * 1024 * 1024,
     ) -> None:
@@ -42,6 +43,7 @@ class Fault:
         self.after = after
         self.status = status
         self.retry_after = retry_after
+        self.location = location
         self.body = body
         self.size = size
 
@@ -181,7 +183,8 @@ class ScriptedModel:
     async def _fail(self, request: web.Request, body: dict[str, Any], fault: Fault) -> web.StreamResponse:
         assert request.transport is not None
         if fault.kind == "status":
-            headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+            named = {"Retry-After": fault.retry_after, "Location": fault.location}
+            headers = {name: value for name, value in named.items() if value}
             said = {"error": {"message": fault.body.decode(), "type": "scripted", "code": None}}
             return web.json_response(said, status=fault.status, headers=headers)
         if fault.kind == "garbage":
@@ -211,7 +214,7 @@ class ScriptedModel:
             await asyncio.sleep(HANG_SECONDS)
         elif fault.kind == "error_event":
             await _send(response, {"error": {"message": fault.body.decode()}})
-        else:
+        elif fault.kind == "die":
             request.transport.abort()
         return response
 

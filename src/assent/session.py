@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
@@ -14,9 +15,9 @@ from assent.approval import ApprovalRequest, Approver, Preset, UserAction
 from assent.calls import Decision, Door, Limits
 from assent.changes import Undone
 from assent.editor import ScriptEditorProvider, folder_of
-from assent.errors import SessionError
+from assent.errors import SessionError, StoreError
 from assent.events import Event
-from assent.journal import Journal, Life, data_of
+from assent.journal import Journal, Life, answer_key, data_of
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
 from assent.runs import Run
@@ -24,6 +25,11 @@ from assent.script import Limits as ScriptLimits
 from assent.state import Change, State, StateOwner
 
 T = TypeVar("T")
+
+log = logging.getLogger("assent")
+
+# How long to leave a failing disk alone before listening again for answers from other processes.
+DEAF_SECONDS = 1.0
 
 _STATE_CHANGES = (Change.SET, Change.DESCRIBED, Change.CLEARED)
 
@@ -43,7 +49,7 @@ class Session(StateOwner):
         *,
         limits: Limits | None = None,
     ) -> None:
-        self.id = id or fresh.name()
+        self.id = id or fresh.ordered()
         self._is_new = id is None
         self._opened = False
         # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
@@ -96,14 +102,21 @@ class Session(StateOwner):
         """
         if not self._opened:
             await self.open()
-        life = None if call_id is None else await self._journal.life(call_id)
-        call_id = call_id or fresh.name()
+        if call_id is None:
+            return await self._carry_out(fresh.ordered(), tool, arguments, origin, None)
+        with self._journal.holding("call", call_id):
+            return await self._carry_out(call_id, tool, arguments, origin, await self._journal.life(call_id))
+
+    async def _carry_out(
+        self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str, life: Life | None
+    ) -> Outcome:
         try:
             if life is not None:
                 return await self._door.recover(life, tool, arguments, origin)
             return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
-            self._door.abandon(call_id, tool)
+            if life is None or not life.in_doubt:  # What was in doubt stays so until somebody looks.
+                self._door.abandon(call_id, tool)
             raise
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
@@ -182,8 +195,8 @@ class Session(StateOwner):
             self._loop.call_soon_threadsafe(self._door.cancel, call_id)
 
     def pending(self) -> list[ApprovalRequest]:
-        """The cards that wait for an answer here, oldest first."""
-        return [waiting.request for waiting in self._door.pending.values()]
+        """The cards that wait for an answer here, oldest first. From any thread."""
+        return [waiting.request for waiting in list(self._door.pending.values())]
 
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
@@ -201,16 +214,16 @@ class Session(StateOwner):
     async def open(self) -> Self:
         """Bring back what this session knew. Happens by itself at the first call."""
         if self._closed:
-            raise SessionError("the session is closed", place=self.id, hint="open a new one with the same id")
+            raise _closed(self.id)
         async with self._opening:  # Two first calls at once must not bring old state back over each other's changes.
             if not self._opened:
                 self._loop = asyncio.get_running_loop()
-                records = [] if self._is_new else await self._journal.history(self.id)
-                for record in records:
-                    if record.kind in _STATE_CHANGES:
+                is_known = not self._is_new and await self._journal.store.read(stream=self.id, limit=1)
+                for record in await self._journal.history(self.id, kind=_STATE_CHANGES) if is_known else ():
+                    if record.data is not None:  # What was pruned was to be forgotten.
                         self._state.restore(record.kind, data_of(record))
                 self._opened = True
-                if not records:
+                if not is_known:
                     for key, value in self._starting_state.items():
                         if not self._state.has(key):
                             self._state.set(key, value, None, "")
@@ -254,14 +267,30 @@ class Session(StateOwner):
             self._watching = asyncio.get_running_loop().create_task(self._hear_answers())
 
     async def _hear_answers(self) -> None:
+        while self._door.pending:
+            try:
+                await self._hear_until_nobody_waits()
+            except StoreError as problem:
+                log.warning("session %s: answers from elsewhere cannot be heard now: %s", self.id, problem)
+                await asyncio.sleep(DEAF_SECONDS)
+
+    async def _hear_until_nobody_waits(self) -> None:
+        store = self._journal.store
+        known: set[str] = set()
         seen = 0
         while self._door.pending:
-            # The end is looked up before the records are read: an answer that comes in between is not slept through.
-            head = await self._journal.store.head()
-            for record in await self._journal.history(self.id, kind="answered", after=seen):
-                seen = record.seq
-                self._door.heard(record)
-            await self._journal.store.changed(head.seq)
+            # The end is looked up before the answers are: one that comes in between is not slept through.
+            head = await store.head()
+            answers = list(await self._journal.history(self.id, kind="answered", after=seen) if seen else ())
+            for key in {answer_key(waiting.request.nonce) for waiting in self._door.pending.values()} - known:
+                # A card from before a restart may have its answer already, however far back.
+                known.add(key)
+                if answer := await store.taken(key):
+                    answers.append(answer)
+            for answer in answers:
+                await self._door.heard(answer)
+            seen = head.seq
+            await store.changed(head.seq)
 
     def _on_loop(self, function: Callable[[], T]) -> T | None:
         """Call a function on the session's event loop, from whichever thread; None when there is none yet."""
@@ -277,6 +306,9 @@ class Session(StateOwner):
 
     def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._background is None:
+            if self._closed:
+                coroutine.close()
+                raise _closed(self.id)
             if self._loop is not None:
                 coroutine.close()
                 raise SessionError(
@@ -308,6 +340,10 @@ class _Background:
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
         await asyncio.sleep(0)
+
+
+def _closed(session_id: str) -> SessionError:
+    return SessionError("the session is closed", place=session_id, hint="open a new one with the same id")
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# More than this many sync tools at once wait for a free thread. Abandoned threads do not count.
+# Threads that are kept for the next call. As many run as there are sync tools running; what is left over then ends.
 MAX_IDLE = 32
 
 Job = Callable[[], None]

@@ -62,6 +62,8 @@ def _words(record: Record) -> str | None:
             return f"started once more: {data['why']}"
         case "settled":
             return f"settled: {data['why']}"
+        case "unwritten":
+            return f"its end could not be written down: {_cut(data['why'])}"
         case "reported":
             return f"reported: {_cut(data['message'])}"
         case "finished":

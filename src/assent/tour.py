@@ -14,13 +14,10 @@ from assent.context import ToolContext
 from assent.editor import ScriptEditorProvider
 from assent.manifest import Manifest, Parameter
 from assent.registry import ToolRegistry
+from assent.rehearsal import NOTE
 from assent.tools import Tool
 
-NOTE = "tour_note"
-POSTCARD = "tour_postcard"
 COUNT = "tour_count"
-NOTE_ARGUMENTS = {"path": "note.md", "text": "Somebody read this before it was written."}
-POSTCARD_ARGUMENTS = {"to": "the moon", "text": "Wish you were here."}
 
 # A count that can be watched, and stopped before it ends.
 COUNT_SECONDS = 0.15

@@ -23,6 +23,7 @@ import msgspec
 from assent import values
 from assent.errors import ConfigError, NotJSON, ToolLoadError
 from assent.loader import MANIFEST_FILE
+from assent.store.folders import data_folder
 
 # A tool is a handful of files. A folder with more than this holds something else, and hashing it would take long.
 MAX_FILES = 2_000
@@ -41,7 +42,7 @@ class Trust:
     """The agreements of this person, in one small file that only they can read."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self._file = file or data_folder() / "trusted.json"
+        self._file = file or data_folder(sys.platform, os.environ, Path.home()) / "trusted.json"
 
     def covers(self, folder: Path) -> bool:
         """Whether the code in this folder may be imported without a question."""
@@ -127,16 +128,7 @@ def read_no_caches() -> None:
 
     The folder's name ends as the guard expects of byte code, which may be written while a card is drawn.
     """
-    sys.pycache_prefix = str(data_folder() / "__pycache__")
-
-
-def data_folder() -> Path:
-    """Where assent keeps what it remembers for this person."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "assent"
-    named = Path(os.environ.get("XDG_DATA_HOME", ""))
-    # The XDG rules say that a relative path is to be ignored.
-    return (named if named.is_absolute() else Path.home() / ".local" / "share") / "assent"
+    sys.pycache_prefix = str(data_folder(sys.platform, os.environ, Path.home()) / "__pycache__")
 
 
 def _is_mine_alone(folder: Path) -> bool:

@@ -29,11 +29,11 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds
 
     def mark(self) -> str:
-        """The same in two words, for every line that the person writes: it stays on the screen while a turn runs."""
+        """Whether it auto-approves, in two words: before every line of the person, where it stays while a turn runs."""
         return f"{self.preset.name}, {'AUTO-APPROVES' if self.preset.auto_approve else 'asks'}"
 
     def status(self) -> str:
-        """Whether it auto-approves, in a sentence."""
+        """The same, longer."""
         keys = "AUTO-APPROVES what tools allow" if self.preset.auto_approve else "asks before what needs approval"
         return f"preset {self.preset.name}: {keys}"
 

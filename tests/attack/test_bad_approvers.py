@@ -31,6 +31,14 @@ async def raising(request: ApprovalRequest) -> UserAction:
     raise RuntimeError("the password is hunter2")
 
 
+class Outcast(BaseException):
+    """What a test framework or another loop raises, and no `except Exception` catches."""
+
+
+async def raising_more(request: ApprovalRequest) -> UserAction:
+    raise Outcast
+
+
 def not_async(request: ApprovalRequest) -> UserAction:
     return ALLOWED
 
@@ -62,7 +70,7 @@ async def not_a_reason(request: ApprovalRequest) -> UserAction:
 @requirement("TOOL-40", "TOOL-49")
 @pytest.mark.parametrize(
     "approver",
-    [raising, Cancelled(), not_async, nodding, a_dict, both, not_quite_true, not_json, not_a_reason, 5],
+    [raising, raising_more, Cancelled(), not_async, nodding, a_dict, both, not_quite_true, not_json, not_a_reason, 5],
     ids=lambda approver: getattr(approver, "__name__", type(approver).__name__),
 )
 async def test_an_approver_that_fails_is_nobody(registry: ToolRegistry, send, effects, caplog, approver):
@@ -84,8 +92,10 @@ async def test_an_approver_that_hangs_expires_when_a_limit_is_set(registry: Tool
     assert outcome.kind == "expired"
     assert "nobody answered within 0.02 seconds" in outcome.message
     assert session.pending() == []
-    assert [kind for kind, _ in await history(journal, session.id)] == ["asked", "finished"]
+    records = await history(journal, session.id)
+    assert [kind for kind, _ in records] == ["asked", "finished"]
     assert await journal.waiting() == []
+    assert not await journal.answer(records[0][1], ALLOWED, "a phone that was in a pocket")
     assert effects == []
 
 

@@ -1,11 +1,15 @@
 """What was shown is what runs, whoever still holds a copy of it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from assent import ApprovalRequest, Session, ToolRegistry, UserAction
+from assent.editor.project import ProjectEditor
+from assent.events import Asked
 from assent.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
@@ -45,22 +49,46 @@ async def test_the_caller_changes_a_nested_value_while_the_card_waits(registry: 
     assert effects == [{"rows": [["a"], {"b": [1]}]}]
 
 
-@requirement("TOOL-31", "TOOL-45")
-async def test_the_approver_changes_what_it_was_shown(registry: ToolRegistry, send, effects):
-    """Each look at the request is a fresh copy, and the request itself cannot be set."""
+@requirement("TOOL-31", "TOOL-45", "TOOL-46")
+@pytest.mark.parametrize("listens", [False, True], ids=["approver", "listener"])
+async def test_whoever_is_shown_a_request_changes_it(
+    registry: ToolRegistry, assistant, effects, tmp_path: Path, listens: bool
+):
+    """Each look at the arguments is a fresh copy, and so is the request: not even force reaches what was sealed."""
+    (tmp_path / "a.txt").write_text("old")
+
+    def request(params, editor):
+        show = {"label": "Show", "action": lambda: editor.open_diff_editor("a.txt", "shown")}
+        return {"message": "?", "preview_button": show}
+
+    async def execute(params, user_action, editor):
+        effects.append(params)
+        await editor.write_to_file("a.txt", "something else")
+        return {"success": True, "message": ""}
 
     def meddle(request: ApprovalRequest) -> UserAction:
+        yes = request.allow()
         request.arguments["to"] = "Mallory"
         request.facts()["arguments"]["to"] = "Mallory"
-        for setter in (setattr, object.__setattr__):
-            with pytest.raises((AttributeError, TypeError)):
-                setter(request, "canonical_arguments", b'{"to":"Mallory"}')
-        assert request.arguments == CALL
-        return request.allow()
+        with pytest.raises(AttributeError):
+            request.preview = ()  # type: ignore[misc]
+        for thing, name, value in (
+            (request.preview[0], "proposed", "something else"),
+            (request, "preview", ()),
+            (request, "canonical_arguments", b'{"to":"Mallory"}'),
+        ):
+            msgspec.structs.force_setattr(thing, name, value)
+        return yes
 
-    outcome = await Session(registry, approver=FixedApprover(meddle)).call("send", CALL)
-    assert outcome.kind == "succeeded"
-    assert effects == [CALL]
+    assistant(request, execute)
+    approver = FixedApprover(ApprovalRequest.allow if listens else meddle)
+    session = Session(registry, approver=approver, editor=ProjectEditor(tmp_path))
+    if listens:
+        session.listen(lambda event: meddle(event.request) if isinstance(event, Asked) else None)
+    outcome = await session.call("send", CALL)
+    assert effects in ([CALL], [])
+    assert not outcome.success
+    assert (tmp_path / "a.txt").read_text() == "old"
 
 
 @requirement("TOOL-31", "TOOL-42")

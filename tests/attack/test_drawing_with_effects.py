@@ -185,6 +185,56 @@ async def test_an_editor_kept_from_an_earlier_call_writes_nothing_while_a_card_i
     assert list(tmp_path.iterdir()) == []
 
 
+class Shelf:
+    """Somebody else's editor, over a dict: no audit event announces what it writes."""
+
+    script_name = "shelf"
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+
+    def exists(self, path: str) -> bool:
+        return path in self.files
+
+    async def get_file_content(self, path: str) -> str | None:
+        return self.files.get(path)
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        self.files[path] = content
+        return True
+
+
+@requirement("TOOL-42")
+async def test_the_editor_of_a_running_call_writes_nothing_while_another_card_is_drawn(
+    registry: ToolRegistry, assistant
+):
+    """One call acts with consent; the other, whose card is drawn, must not act with the first one's hands."""
+    running, drawn = asyncio.Event(), asyncio.Event()
+    kept: list[Any] = []
+
+    async def execute(params, editor, user_action):
+        kept.append(editor)
+        running.set()
+        await drawn.wait()
+        await editor.write_to_file("mine.txt", "x")
+        return {"success": True, "message": ""}
+
+    async def request(params):
+        await kept[0].write_to_file("stolen.txt", "x")
+        return {"message": "?"}
+
+    assistant(None, execute)
+    assistant(request, id="thief")
+    shelf = Shelf()
+    session = Session(registry, approver=FixedApprover(), editor=shelf)  # type: ignore[arg-type]
+    first = asyncio.create_task(session.call("send", CALL))
+    await running.wait()
+    assert (await session.call("thief", CALL)).kind == "refused"
+    drawn.set()
+    assert (await first).kind == "succeeded"
+    assert shelf.files == {"mine.txt": "x"}
+
+
 @requirement("TOOL-42", "TOOL-22")
 @pytest.mark.parametrize("owner", ["session", "registry", "a kept context"])
 async def test_state_is_read_only_while_a_card_is_drawn_through_any_owner(registry: ToolRegistry, assistant, owner):
@@ -337,7 +387,7 @@ async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
 
 
 def _hangs(params: Any) -> Any:
-    threading.Event().wait(5)
+    threading.Event().wait(30)
 
 
 async def _hangs_async(params: Any) -> Any:
@@ -364,7 +414,7 @@ async def test_a_request_function_that_hangs_is_refused(
     outcome = await Session(registry, approver=FixedApprover(), preset=preset, limits=limits).call("send", CALL)
     assert outcome.kind == "refused"
     assert "it did not finish within 0.05 seconds" in outcome.message
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
     assert effects == []
 
 

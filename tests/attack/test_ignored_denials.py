@@ -71,6 +71,51 @@ async def test_a_tool_that_forgot_to_look_cannot_act(
     assert session.get_all_state() == {}
 
 
+@requirement("TOOL-42", "TOOL-43")
+@pytest.mark.parametrize("phase", ["drawing", "denied"])
+async def test_state_is_read_only_from_a_thread_that_the_guard_does_not_see(registry: ToolRegistry, assistant, phase):
+    """An executor's thread that is there already has a context of its own; the tool's context still knows its phase."""
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, int)
+
+    async def request(context):
+        if phase == "drawing":
+            await loop.run_in_executor(None, lambda: context.set_state("a", 1))
+        return {"message": "?"}
+
+    async def execute(context, user_action):
+        await loop.run_in_executor(None, lambda: context.set_state("a", 1))
+        return {"success": True, "message": "Sent, of course."}
+
+    assistant(request, execute)
+    session = Session(registry, approver=FixedApprover(DENIED))
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == ("refused" if phase == "drawing" else "denied")
+    assert "tried to set the state 'a'" in outcome.message
+    assert session.get_all_state() == {}
+
+
+@requirement("TOOL-43", "TOOL-44")
+@pytest.mark.parametrize("by", ["file", "editor"])
+async def test_a_forbidden_path_that_is_no_text_is_reported_all_the_same(
+    registry: ToolRegistry, assistant, tmp_path: Path, caplog, by: str
+):
+    """The name of a file may hold bytes that no journal can write; the call still ends as a denial."""
+    caplog.set_level(logging.CRITICAL, "assent")
+
+    async def execute(user_action, editor):
+        if by == "file":
+            (tmp_path / "a\udcff").write_text("x")
+        await editor.write_to_file("a\udcff", "x")
+
+    assistant(None, execute)
+    session = Session(registry, approver=FixedApprover(DENIED), editor=ProjectEditor(tmp_path))
+    outcome = await session.call("send", CALL)
+    assert outcome.kind == "denied"
+    assert "a\ufffd" in outcome.message
+    assert list(tmp_path.iterdir()) == []
+
+
 def _lambda(reach: Any) -> Any:
     async def later(context: Any, editor: Any) -> dict[str, Any]:
         await reach(context, editor)
@@ -122,7 +167,7 @@ async def test_a_tool_words_its_own_cancellation(registry: ToolRegistry, send, e
 
 
 def _hangs(user_action: Any) -> Any:
-    threading.Event().wait(5)
+    threading.Event().wait(30)
 
 
 async def _hangs_async(user_action: Any) -> Any:

@@ -61,7 +61,7 @@ async def test_a_host_that_stops_waiting_while_the_journal_writes_runs_nothing(
     assert effects == []
     kinds = [record.kind for record in await store.read(stream=session.id)]
     assert kinds[-1] == "finished"
-    assert ("burned" in kinds) == (kind == "burned" and after)
+    assert ("burned" in kinds) == (kind != "asked" and after)
 
 
 @requirement("TOOL-48")
@@ -167,7 +167,7 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
         if trouble == "raises":
             raise RuntimeError("no")
         if trouble == "hangs" and how == "sync":
-            return stop.wait(5)
+            return stop.wait(30)
         if trouble in ("hangs", "hangs async"):
             return hang()
         if trouble == "exits" and how == "sync":
@@ -177,7 +177,7 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
     def work(args, context):
         context.on_cancel = on_cancel
         running.set()
-        stop.wait(5)
+        stop.wait(30)
 
     async def work_async(args, context):
         context.on_cancel(on_cancel)
@@ -191,7 +191,7 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
     stop.set()
     assert outcome.kind == "cancelled"
     assert "What it had done by then stays done" in outcome.message
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
 
 
 class Unprintable:
@@ -213,7 +213,7 @@ async def test_a_slow_on_cancel_does_not_block_the_loop(registry: ToolRegistry):
     def work(args, context):
         context.on_cancel = on_cancel
         running.set()
-        stop.wait(5)
+        stop.wait(30)
 
     async def turn() -> None:
         while len(turned) < 3:
@@ -330,16 +330,22 @@ def test_a_tool_that_never_stops_does_not_keep_the_program_alive(tmp_path):
 @requirement("TOOL-45")
 async def test_an_answer_from_another_thread_wakes_the_session(registry: ToolRegistry, send, effects):
     """A window of a toolkit lives in a thread of its own."""
-    session = Session(registry, approver=wait_for_answer)
+    # Nothing else may wake the loop, or it would find the answer by accident.
+    session = Session(registry, approver=wait_for_answer, limits=Limits(watch_after_seconds=60))
+    pressed: list[str] = []
 
-    def press() -> list[str]:
+    def press() -> None:
         while not session.pending():
             time.sleep(0.001)
-        return session.answer(session.pending()[0].call_id, ALLOWED, by="window")
+        time.sleep(0.05)
+        pressed.extend(session.answer(session.pending()[0].call_id, ALLOWED, by="window"))
 
-    call, pressed = await asyncio.wait_for(
-        asyncio.gather(session.call("send", CALL), asyncio.to_thread(press)), timeout=5
-    )
+    window = threading.Thread(target=press)
+    window.start()
+    began = time.monotonic()
+    call = await asyncio.wait_for(session.call("send", CALL), timeout=10)
+    assert time.monotonic() - began < 5
+    window.join()
     assert call.kind == "succeeded"
     assert pressed == [call.call_id]
     assert effects == [CALL]

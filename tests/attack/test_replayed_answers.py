@@ -12,9 +12,10 @@ from assent.approval import ALLOWED, DENIED, flaw, seal
 from assent.editor import Preview
 from assent.events import Asked
 from assent.journal import Journal, data_of
+from assent.store.memory import MemoryStore
 from assent.testing import FixedApprover, memory_journal
 from requirements import requirement
-from sending import CALL
+from sending import CALL, until
 
 
 async def a_waiting_card(session: Session) -> tuple[asyncio.Task[Any], ApprovalRequest]:
@@ -94,6 +95,23 @@ async def test_two_windows_answer_at_once_and_one_wins(registry: ToolRegistry, s
     assert effects == []
 
 
+@requirement("TOOL-45")
+async def test_a_yes_that_names_no_card_does_not_answer_the_one_that_took_its_place(
+    registry: ToolRegistry, send, effects
+):
+    """The person clicks on the card they see, and in that moment the call is asked again under the same id."""
+    session = Session(registry, approver=wait_for_answer)
+    call, request = await a_waiting_card(session)
+    session.answer(request.call_id, UserAction(True, False, answers="0" * 64))
+    await until(lambda: session.pending() and session.pending()[0].nonce != request.nonce)
+    [again] = session.pending()
+    assert again.call_id == request.call_id
+    assert session.answer(request.call_id, ALLOWED) == []
+    assert session.answer(request.call_id, again.allow()) == [request.call_id]
+    assert (await call).kind == "succeeded"
+    assert effects == [CALL]
+
+
 @requirement("TOOL-45", "TOOL-47")
 @pytest.mark.parametrize("journal_first", [True, False])
 async def test_a_window_and_another_process_answer_at_once_and_one_wins(
@@ -155,11 +173,11 @@ async def test_an_approval_that_was_spent_does_not_start_a_second_call(registry:
     """Another process that holds the same journal burns the nonce first. Then it is burned."""
 
     class Racing(Journal):
-        async def burn_and_start(self, *args: Any) -> bool:
+        async def answer_and_start(self, *args: Any) -> bool:
             if not self.raced:
                 self.raced = True
-                assert await super().burn_and_start(*args)
-            return await super().burn_and_start(*args)
+                assert await super().answer_and_start(*args)
+            return await super().answer_and_start(*args)
 
         raced = False
 
@@ -189,27 +207,26 @@ async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolReg
 async def test_an_answer_must_start_its_call_within_a_minute(registry: ToolRegistry, send, effects, seconds: float):
     """A yes given to yesterday's world is no consent to today's; nor is one from the future."""
 
-    class Clock:
-        now = 1000.0
+    store = MemoryStore()
+    phone = Journal(store, clock=lambda: 1000.0 - seconds)
+    asked: list[ApprovalRequest] = []
 
-        def __call__(self) -> float:
-            return self.now
+    async def answer_by_phone(request: ApprovalRequest) -> UserAction:
+        asked.append(request)
+        assert await phone.answer(request.facts(), ALLOWED, "phone")
+        return await wait_for_answer(request)
 
-    class Slow(Journal):
-        async def answered(self, *args: Any) -> bool:
-            clock.now += seconds
-            return await super().answered(*args)
-
-    clock = Clock()
-    approver = FixedApprover()
-    outcome = await Session(registry, approver=approver, journal=Slow(clock=clock)).call("send", CALL)
+    limits = Limits(watch_after_seconds=0)
+    journal = Journal(store, clock=lambda: 1000.0)
+    outcome = await Session(registry, approver=answer_by_phone, journal=journal, limits=limits).call("send", CALL)
     if seconds == 60.0:
         assert outcome.kind == "succeeded"
         assert effects == [CALL]
     else:
         assert outcome.kind == "stale"
-        assert len(approver.requests) == 3
-        assert approver.requests[1].problem == "the answer is older than 60 seconds"
+        assert len(asked) == 3
+        since = "older than 60 seconds" if seconds > 0 else "from the future: a clock was set back"
+        assert asked[1].problem == f"the answer is {since}"
         assert effects == []
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from workbench import Workbench
 
 from assent.editor.project import ProjectEditor
 
@@ -27,3 +28,8 @@ def outside(tmp_path: Path) -> Path:
 @pytest.fixture
 def editor(folder: Path) -> ProjectEditor:
     return ProjectEditor(folder)
+
+
+@pytest.fixture
+def bench(folder: Path) -> Workbench:
+    return Workbench(folder)

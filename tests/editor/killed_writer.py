@@ -1,8 +1,7 @@
 """Run by test_kill.py: forks writers, one for each line on stdin, and reports how each of them died.
 
 A writer says its process id when it begins, and writes until it is killed. Forking from here, where everything is
-imported and no thread runs, makes a round
-cost milliseconds instead of an interpreter's start.
+imported and no thread runs, makes a round cost milliseconds instead of an interpreter's start.
 """
 
 import asyncio

@@ -25,17 +25,15 @@ operations = st.lists(
     st.fixed_dictionaries({"start_line": st.integers(1, 3), "content": st.sampled_from(["x", "y\n", "x\r\ny"])}),
     max_size=2,
 )
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("update_file_content"), paths, texts),
-        st.tuples(st.just("write_to_file"), paths, texts),
-        st.tuples(st.just("insert_content"), paths, operations),
-        st.tuples(st.just("replace_in_file"), paths, operations),
-        st.tuples(st.just("delete_file"), paths),
-        st.tuples(st.just("rename_file"), paths, paths),
-    ),
-    max_size=5,
+edits = st.one_of(
+    st.tuples(st.just("update_file_content"), paths, texts),
+    st.tuples(st.just("write_to_file"), paths, texts),
+    st.tuples(st.just("insert_content"), paths, operations),
+    st.tuples(st.just("replace_in_file"), paths, operations),
+    st.tuples(st.just("delete_file"), paths),
+    st.tuples(st.just("rename_file"), paths, paths),
 )
+steps = st.lists(edits, max_size=5)
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

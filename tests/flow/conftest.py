@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
-from pathlib import Path
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from assent import Preset, Session, ToolRegistry
-from assent.apiclient import Api
+from assent.apiclient import Api, ConnectionLost
+from assent.commands.chat import Beside
 from assent.context import ToolContext
 from assent.inprocess import InProcessWire, alive
 from assent.journal import Journal, data_of
@@ -18,6 +18,8 @@ from assent.satellite import Heard, Said, Satellite
 from assent.scripted import ScriptedModel
 from assent.server.app import build_app
 from assent.server.limits import Limits
+from assent.server.presence import Stopping
+from assent.server.serving import bind
 from assent.server.upstream import HttpUpstream
 from assent.store import Store
 from assent.store.memory import MemoryStore
@@ -120,7 +122,52 @@ async def stage() -> AsyncIterator[MakeStage]:
         yield make
 
 
-@pytest.fixture
-def sqlite(tmp_path: Path) -> str:
-    """The address of a journal in a file."""
-    return f"sqlite:///{tmp_path / 'journal.db'}"
+class Cut:
+    """A wire that breaks at chosen turns: before the request leaves, in the middle of the answer, or after all of it.
+
+    `at` maps the number of a POST, counted from 0, to one of these. Each breaks once.
+    """
+
+    def __init__(self, wire: Any, at: dict[int, str]) -> None:
+        self._wire = wire
+        self._at = dict(at)
+        self.posts = 0
+
+    @asynccontextmanager
+    async def exchange(self, method: str, path: str, body: bytes | None) -> AsyncIterator[Any]:
+        how = None
+        if method == "POST":
+            how = self._at.pop(self.posts, None)
+            self.posts += 1
+        if how == "before":
+            raise ConnectionLost("cut before the request left")
+        async with self._wire.exchange(method, path, body) as response:
+            if how == "after":
+                async with aclosing(response.pieces()) as pieces:
+                    async for _ in pieces:
+                        pass
+                raise ConnectionLost("cut after the server had answered")
+            if how == "within":
+                async with aclosing(response.pieces()) as pieces:
+                    async for _ in pieces:
+                        raise ConnectionLost("cut in the middle of the answer")
+            yield response
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+
+@asynccontextmanager
+async def served(app: Any, port: int = 0) -> AsyncIterator[int]:
+    """An app on a loopback port; gives the port. It is gone, connections and all, when the context ends."""
+    limits = Limits(stop_seconds=0.05)
+    sock = bind("127.0.0.1", port)
+    # The socket listens before the app is ready: whoever connects in between waits a moment.
+    sock.listen()
+    serving = Beside(app, Stopping(), limits, sock)
+    running = asyncio.ensure_future(serving.serve_here())
+    try:
+        yield sock.getsockname()[1]
+    finally:
+        serving.should_exit = True
+        await running

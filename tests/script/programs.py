@@ -41,13 +41,16 @@ class Writer:
             return f"SET {name} = {self.value(self.kind_of(name), 3)}"
         if roll < 0.58 and depth < 3:
             condition = self.value("boolean", 2)
-            # What a branch defines may not exist afterwards, so it is forgotten.
+            # What a branch defines may not exist afterwards, so it is mostly forgotten.
             before = dict(self.scopes[-1])
+            forget = self.random.random() < 0.8
             text = f"IF {condition} THEN\n{self.block(depth + 1)}\n"
-            self.scopes[-1] = dict(before)
+            if forget:
+                self.scopes[-1] = dict(before)
             if self.random.random() < 0.5:
                 text += f"ELSE\n{self.block(depth + 1)}\n"
-                self.scopes[-1] = before
+                if forget:
+                    self.scopes[-1] = before
             return text + "  " * depth + "END"
         if roll < 0.72 and depth < 3:
             name = self.random.choice(WORDS)

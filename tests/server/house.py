@@ -56,7 +56,7 @@ class Running:
         limits = Limits(**{**QUICK, **options.pop("limits", {})})
         key = options.pop("key", None)
         url = upstream or (answers.url if answers else "http://127.0.0.1:9/v1")
-        stopping = Stopping()
+        self.stopping = stopping = Stopping()
         app = build_app(
             store,
             HttpUpstream(url, key=key, limits=limits),

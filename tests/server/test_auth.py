@@ -259,10 +259,12 @@ def test_a_request_under_another_name_is_refused(plain, path, host):
 
 
 @requirement("API-53")
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80", "Assistant.Home:80"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]:80", "Assistant.Home:80", "[FD00::1]:80", "[fd00::2]"]
+)
 def test_our_own_names_are_answered_to(house, host):
     """Loopback always, and the names that the operator adds."""
-    server = house.server(lambda _: "Hello.", hosts=["assistant.home"])
+    server = house.server(lambda _: "Hello.", hosts=["assistant.home", "fd00::1", "[fd00::2]"])
     assert server.send("GET", "/healthz", headers={"Host": host}).status == 200
 
 
@@ -322,6 +324,14 @@ def test_no_secret_reaches_log_error_metrics_or_store(house):
     assert line["caller"] == keys.ids["ana"]
     assert (line["route"], line["status"], line["problem"]) == ("/v1/chat/completions", 400, "upstream_refused")
     assert json.loads(server.log[4])["route"] == "unmatched"
+
+
+@requirement("API-54")
+def test_a_key_that_looks_like_no_key_is_removed_too(house):
+    """Our own is known by heart, whatever it looks like."""
+    model = house.model([Fault("status", status=400, body=b"bad key: swordfish")], key="swordfish")
+    answer = house.server(model, key="swordfish").chat("Hi")
+    assert answer.json["error"]["message"] == "the model's server refused the request: bad key: [removed]"
 
 
 @requirement("API-54")

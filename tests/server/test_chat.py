@@ -164,18 +164,33 @@ def test_native_arguments_that_cannot_be_read_are_named(house):
 
 
 @requirement("API-14")
-def test_calls_without_ids_get_some(house):
-    """Some servers leave them out, and a result has to name what it answers."""
+def test_calls_without_ids_of_their_own_get_some(house):
+    """Some servers leave them out, or repeat them, and a result has to name what it answers."""
     nameless = {"function": {"name": "t", "arguments": "{}"}}
-    model = house.model(lambda _: {"tool_calls": [nameless, nameless]})
+    model = house.model(lambda body: {"tool_calls": [nameless, nameless] if body.get("seed") else [ask(), ask()]})
     server = house.server(model)
-    answer = server.chat("Hi", tools=TOOLS).json
-    ids = [call["id"] for call in answer["choices"][0]["message"]["tool_calls"]]
-    assert len(set(ids)) == 2
-    assert [request["id"] for request in answer["tool_requests"]] == ids
-    chunks = server.chat("Hi", tools=TOOLS, stream=True).chunks
-    seen = {call["id"] for c in chunks for call in c["choices"][0]["delta"].get("tool_calls", ()) if "id" in call}
-    assert seen == {request["id"] for request in chunks[-1]["tool_requests"]}
+    for seed in (0, 1):
+        answer = server.chat("Hi", tools=TOOLS, seed=seed).json
+        ids = [call["id"] for call in answer["choices"][0]["message"]["tool_calls"]]
+        assert len(set(ids)) == 2
+        assert [request["id"] for request in answer["tool_requests"]] == ids
+        chunks = server.chat("Hi", tools=TOOLS, stream=True, seed=seed).chunks
+        seen = {call["id"] for c in chunks for call in c["choices"][0]["delta"].get("tool_calls", ()) if "id" in call}
+        assert seen == {request["id"] for request in chunks[-1]["tool_requests"]}
+        assert len(seen) == 2
+
+
+@requirement("API-14", "API-20")
+def test_native_text_is_text(house):
+    """Where the model can call natively, JSON in its words is only JSON."""
+    server = house.server(lambda _: ASK)
+    assert server.chat("Hi", tools=TOOLS).json["tool_request"] is None
+    assert server.chat("Hi", tool_protocol="native").json["tool_request"] is None
+    assert server.chat("Hi", tools=TOOLS, tool_protocol="json").json["tool_request"]["name"] == "lookup_weather"
+    first, *_ = [
+        c for c in server.chat("Hi", tools=TOOLS, stream=True).chunks if c["choices"][0]["delta"].get("content")
+    ]
+    assert first["choices"][0]["delta"]["content"] == '{"tool_request": ', "and is not held back"
 
 
 SCRIPT = 'LET price = CALL get_price { token: "BTC" }\nIF price > 1.5 THEN PRINT("high, really") END\n'
@@ -300,14 +315,15 @@ def test_without_a_conversation_the_clients_messages_are_used_as_they_are(house)
         {"role": "user", "content": "Sure?"},
     ]
     server = house.server(model)
-    assert server.chat(*messages, logit_bias={"1": 2}, seed=None).status == 200
+    fields = {"logit_bias": {"1": 2}, "seed": None, "stream": False, "stream_options": None, "tool_protocol": "json"}
+    assert server.chat(*messages, **fields).status == 200
     assert model.requests == [{"model": "scripted", "messages": messages, "logit_bias": {"1": 2}}]
 
 
 @requirement("API-21", "API-22")
 def test_without_a_conversation_pending_is_what_the_message_before_asked_for(house):
     """The client carries the history, and with it the request that a result may answer."""
-    model = house.model(["Clear.", "Fine.", "Hm."])
+    model = house.model(["Clear.", "Fine.", "Oh.", "Hm."])
     server = house.server(model)
     result = {"role": "tool_result", "name": "lookup_weather", "content": "18°C"}
     answer = server.chat("Weather?", {"role": "assistant", "content": ASK}, result)
@@ -323,6 +339,9 @@ def test_without_a_conversation_pending_is_what_the_message_before_asked_for(hou
         answer.json["ignored_tool_results"] == [{"reason": "nothing_pending", "name": "lookup_weather", "id": None}] * 3
     )
     assert [message["content"] for message in model.requests[1]["messages"]] == ["Weather?", "Text.", "So?"]
+
+    answer = server.chat("Weather?", {"role": "assistant", "content": ASK}, "Never mind", result, "So?")
+    assert [entry["reason"] for entry in answer.json["ignored_tool_results"]] == ["nothing_pending"]
 
     asked = {"role": "assistant", "content": ASK}
     other = {"role": "tool_result", "name": "send_mail", "content": "sent"}

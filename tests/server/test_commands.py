@@ -116,7 +116,6 @@ def test_a_local_model_is_found_at_its_usual_port(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "no model is configured, and none answers at the usual local ports"),
         (["--upstream", "nonsense"], "write it like http://127.0.0.1:11434/v1"),
         (["--upstream", "http://127.0.0.1:9/v1", "--host", "203.0.113.7"], "there is no token"),
         (["--upstream", "http://127.0.0.1:9/v1", "--host", "no such host"], "there is no token"),

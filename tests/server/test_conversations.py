@@ -1,6 +1,7 @@
 """Conversations: history, pending requests, results, ownership, one turn at a time."""
 
 import asyncio
+import json
 import threading
 from contextlib import ExitStack
 
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from assent.protocol import result_message
 from assent.scripted import Gate
-from assent.server.conversations import Line, Said
+from assent.server.conversations import Conversation, Conversations, Line, Said, Turn
 from assent.server.prompt import NO_RESULT, window
 from assent.store.memory import MemoryStore
+from assent.values import canonical
 from requirements import requirement
 
 LISBON = """{
@@ -82,7 +84,8 @@ def test_results_come_before_the_new_words_of_the_person(house):
     """Order: persona, satellite prompt, history, results, user."""
     model = house.model([asking("t"), "Done."])
     server = house.server(model, persona="P")
-    server.chat("Go", conversation_id="c")
+    server.chat("Go", conversation_id="c", tool_protocol="json")
+    assert set(model.requests[0]) == {"model", "messages"}, "our own fields are none of the model's business"
     server.chat("And?", {"role": "system", "content": "S"}, result("t", "R"), conversation_id="c")
     assert [(m["role"], m["content"]) for m in model.requests[1]["messages"]] == [
         ("system", "P"),
@@ -226,6 +229,30 @@ def test_pending_is_a_record_and_a_new_user_message_abandons_it(house):
     assert [(record.subject, record.data) for record in settled] == [(request["id"], b'{"how":"abandoned"}')]
     late = server.chat(RESULT, "And?", conversation_id="c").json
     assert late["ignored_tool_results"][0]["reason"] == "nothing_pending"
+
+
+async def test_a_record_that_was_seen_changes_nothing():
+    """Two requests may read the same records at the same time, and fold them into the same conversation."""
+    store = MemoryStore()
+    await Conversations(store).commit(Conversation("c"), "ana", Turn([Said("user", "Hi")], {}, []))
+    fold = Conversation("c")
+    for record in [*await store.read(stream="conversation/c")] * 2:
+        fold.apply(record)
+    assert [line.said.content for line in fold.lines] == ["Hi"]
+
+
+def test_every_record_is_canonical_json(house):
+    """The store's chain is over canonical bytes, also where plain text takes a shorter way to them."""
+    store = MemoryStore()
+    parts = [{"type": "text", "text": "é", "weight": 1.0}]
+    server = house.server([{"tool_calls": [call("call_a")]}, LISBON, "Done."], store=store)
+    server.chat({"role": "user", "content": parts}, conversation_id="c")
+    server.chat(result("t", "ü"), "So \u2028?", conversation_id="c")
+    server.chat(RESULT, conversation_id="c")
+    records = asyncio.run(store.read())
+    assert len(records) > 10
+    for record in records:
+        assert canonical(json.loads(record.data)) == record.data
 
 
 @requirement("API-23")

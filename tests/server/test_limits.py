@@ -41,6 +41,18 @@ def test_body_bytes(house):
 
 
 @requirement("API-53")
+def test_body_bytes_are_refused_before_they_are_sent(house):
+    """A length that was announced is enough to know."""
+    server = house.server(lambda _: "Hello.", limits={"body_bytes": 1000})
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 1001\r\n\r\n"
+    )
+    answer = exchange(server.port, head)
+    assert (answer.status, answer.code) == (413, "body_too_large")
+
+
+@requirement("API-53")
 def test_body_seconds(house):
     """A body that never ends is told so, and its connection closed."""
     server = house.server(lambda _: "Hello.", limits={"body_seconds": 0.2})

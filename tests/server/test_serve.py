@@ -208,3 +208,19 @@ def check_whole(found, answered):
     waiting = [entry["name"] for entry in conversation["pending"]]
     assert waiting == ([f"tool{turns - 1}"] if turns % 2 == 1 else [])
     return turns
+
+
+@requirement("API-31", "API-1")
+def test_with_nothing_configured_the_rehearsal_model_answers_and_says_so(tmp_path):
+    """Everything can be tried without a model; and the process that serves still cannot run a tool."""
+    with served("--store", "memory:", folder=tmp_path) as server:
+        body = {"messages": [{"role": "user", "content": "/lookup_weather city=Lisbon"}]}
+        status, answer = server.ask("POST", "/v1/chat/completions", body)
+    assert status == 200
+    asked = answer["tool_request"]
+    assert (asked["name"], asked["arguments"]) == ("lookup_weather", {"city": "Lisbon"})
+    looked = "import sys, assent.commands.serving; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "assent.rehearsal" in loaded
+    assert not loaded & {"assent.registry", "assent.calls", "assent.session", "assent.execution", "assent.runs"}

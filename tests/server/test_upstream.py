@@ -1,10 +1,13 @@
 """The model's server, when it is well and when it is not."""
 
+import json
+import socket
 import threading
 import time
 
 import openai
 import pytest
+from house import read_answer
 
 from assent.errors import ConfigError
 from assent.scripted import Fault, Gate
@@ -90,7 +93,15 @@ def test_retry_after_is_obeyed_when_short_and_passed_on_when_long(house):
 
 
 @requirement("API-30")
-@pytest.mark.parametrize("fault", [Fault("die", after=["One "]), Fault("error_event", after=["One "], body=b"oops")])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("die", after=["One "]),
+        Fault("short", after=["One "]),
+        Fault("error_event", after=["One "], body=b"oops"),
+    ],
+    ids=lambda fault: fault.kind,
+)
 def test_a_stream_that_dies_ends_with_an_error_and_without_a_turn(house, fault):
     """No further attempt: the first words are with the client already."""
     model = house.model([fault, "Fresh."])
@@ -155,7 +166,11 @@ def test_the_key_goes_to_the_models_server_and_redirects_are_not_followed(house)
     """A redirect could carry the key to another host."""
     model = house.model(["Hello."], key="sk-right")
     assert house.server(model, key="sk-right").chat("Hi").status == 200
-    assert house.server(lambda _: Fault("status", status=307), key="sk-right").chat("Hi").status == 502
+    elsewhere = house.model(lambda _: "Thank you for the key.")
+    for status in (301, 302, 307, 308):
+        redirect = Fault("status", status=status, location=f"{elsewhere.url}/chat/completions")
+        assert house.server(lambda _, redirect=redirect: redirect, key="sk-right").chat("Hi").status == 502
+    assert elsewhere.requests == []
 
 
 @requirement("API-27", "API-30")
@@ -197,6 +212,15 @@ def test_health_metrics_and_unknown_paths(house):
 HI = {"messages": [{"role": "user", "content": "Hi"}]}
 
 
+def until(happened):
+    """Whether it happens soon: another thread is about to do it."""
+    for _ in range(1000):
+        if happened():
+            return True
+        threading.Event().wait(0.01)
+    return False
+
+
 @requirement("API-20")
 def test_the_server_stops_gracefully(house):
     """stop_seconds: what can finish finishes; what cannot is told, and nothing of it is stored."""
@@ -213,8 +237,7 @@ def test_the_server_stops_gracefully(house):
         thread.start()
     for gate in gates.values():
         assert gate.reached.wait(10)
-    while len(model.requests) < 4:
-        threading.Event().wait(0.01)
+    assert until(lambda: len(model.requests) == 4)
     stopping = threading.Thread(target=server.stop)
     stopping.start()
     gates["quick"].open()
@@ -224,6 +247,32 @@ def test_the_server_stops_gracefully(house):
     assert answers["quick", False].json["choices"][0]["message"]["content"] == "One two"
     assert answers["slow", True].chunks[-1]["error"]["code"] == "server_stopping"
     assert (answers["slow", False].status, answers["slow", False].code) == (503, "server_stopping")
+
+
+@requirement("API-20", "API-27")
+def test_a_stopping_server_takes_no_new_turn(house):
+    """A request whose body arrives after the signal is told to come back; and whoever balances load sees it."""
+    model = house.model(lambda _: "Hello.")
+    server = house.server(model)
+    body = json.dumps(HI).encode()
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+        sock.sendall(head.encode() + body[:5])
+        assert server.send("GET", "/readyz").status == 200
+        server.serving.should_exit = True
+        assert until(lambda: server.stopping.begun)
+        sock.sendall(body[5:])
+        answer = read_answer(sock)
+    assert (answer.status, answer.code) == (503, "server_stopping")
+    assert answer.headers["retry-after"] == "5"
+    assert model.requests == []
+    other = house.server(model)
+    other.stopping.begin()
+    assert other.send("GET", "/readyz").code == "server_stopping"
+    assert other.send("GET", "/healthz").status == 200
 
 
 @requirement("API-30")

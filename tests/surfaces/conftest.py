@@ -11,8 +11,17 @@ from assent import Session, ToolRegistry
 from assent.terminal import TerminalApprover
 from surfaces.screens import Program, Terminal, assent_command
 
-FREE = "register_execute_tool"
-APPROVED = "register_execute_tool_with_approval"
+
+@pytest.fixture(autouse=True)
+def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cards take keys sooner than any person needs, except where that very time is looked at (`unhurried`)."""
+    if "unhurried" not in request.fixturenames:
+        monkeypatch.setattr("assent.terminal.keys.ARMING_SECONDS", 0.05)
+
+
+@pytest.fixture
+def unhurried() -> None:
+    """Cards take keys when they do for people."""
 
 
 @pytest.fixture

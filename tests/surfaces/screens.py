@@ -92,6 +92,12 @@ class Terminal(Emulator):
         """Wait until the words are on the screen."""
         await self._until(lambda: self.text.count(words) >= times, repr(words))
 
+    async def until_menu(self, times: int = 1) -> None:
+        """Wait until a card takes keys, for the so-manieth time."""
+        await self._until(
+            lambda: self.text.count("[Esc] close") >= times and self.lines[-1].startswith("╰▸"), f"{times} menus"
+        )
+
     async def until_sent(self, data: bytes, times: int) -> None:
         """Wait until these bytes have come so many times, whether or not they are still on the screen."""
         await self._until(lambda: self.raw.count(data) >= times, repr(data))

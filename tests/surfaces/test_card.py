@@ -15,8 +15,6 @@ from requirements import requirement
 from surfaces.conftest import approver_at, session_at
 from surfaces.screens import Terminal
 
-MENU = "[Esc] close"
-
 
 class Bench:
     """A session at a terminal with one tool, and what the tool did."""
@@ -52,7 +50,7 @@ class Bench:
     async def asked(self, name: str = "write_note", **arguments: Any) -> asyncio.Task[Outcome]:
         """Ask, and wait until the card takes keys."""
         asking = self.ask(name, **arguments)
-        await self.terminal.until(MENU)
+        await self.terminal.until_menu()
         return asking
 
 
@@ -122,6 +120,23 @@ async def test_a_card_without_colour_says_the_same(terminal: Terminal, monkeypat
     await asking
 
 
+@requirement("TOOL-44")
+async def test_only_the_frame_has_the_colour_of_the_tool(terminal: Terminal) -> None:
+    """A tool may choose the colour of its frame, and not that of our words."""
+    bench = Bench(terminal)
+    bench.tool(color="systemGreen")
+    asking = await bench.asked()
+    colours = {
+        line: [terminal.screen.buffer[line][column].fg for column in (0, 2)]
+        for line, text in enumerate(terminal.screen.display)
+        if text.startswith("│ ") and text[2] != " "
+    }
+    assert len(colours) >= 6
+    assert all(frame == "green" and words == "default" for frame, words in colours.values())
+    terminal.press("d")
+    await asking
+
+
 @requirement("TOOL-49")
 async def test_enter_alone_never_approves(bench: Bench, terminal: Terminal) -> None:
     """Enter is what people press to get rid of something. It says so, in place, and nothing else happens."""
@@ -180,7 +195,7 @@ async def test_esc_in_a_line_goes_back_to_the_card(bench: Bench, terminal: Termi
     terminal.press("r")
     await terminal.until("Your reason")
     terminal.press("hm\x1b")
-    await terminal.until(MENU, times=2)
+    await terminal.until_menu(2)
     assert not asking.done()
     terminal.press("a")
     assert (await asking).kind == "succeeded"
@@ -243,7 +258,7 @@ async def test_an_edit_that_does_not_fit_is_refused_in_words(
     await terminal.until(words)
     terminal.press("\r")
     await terminal.until("Nothing was changed.")
-    await terminal.until(MENU, times=2)
+    await terminal.until_menu(2)
     terminal.press("a")
     await asking
     assert bench.ran == [{"path": "a.md"}]
@@ -280,7 +295,7 @@ async def test_what_cannot_be_undone_wants_a_word(terminal: Terminal) -> None:
     await terminal.until("Type allow and press Enter")
     terminal.press("\r")
     await terminal.until("that was not the word allow")
-    await terminal.until(MENU, times=2)
+    await terminal.until_menu(2)
     assert bench.ran == []
     terminal.press("a")
     await terminal.until("Type allow and press Enter")
@@ -288,13 +303,16 @@ async def test_what_cannot_be_undone_wants_a_word(terminal: Terminal) -> None:
     assert (await asking).kind == "succeeded"
 
 
+@pytest.mark.usefixtures("unhurried")
 async def test_keys_typed_before_the_card_can_be_read_are_thrown_away(bench: Bench, terminal: Terminal) -> None:
     """A key meant for an unseen prompt must never answer one."""
     terminal.press("aaaa\r")
     asking = bench.ask()
     await terminal.until("You are asked because")
     terminal.press("a")  # the card is there, and nobody can have read it yet
-    await terminal.until(MENU)
+    await terminal.until_menu()
+    await asyncio.wait({asking}, timeout=0.2)
+    assert not asking.done()
     terminal.press("d")
     assert (await asking).kind == "denied"
     assert bench.ran == []
@@ -312,21 +330,23 @@ async def test_a_pasted_text_answers_nothing(bench: Bench, terminal: Terminal) -
 
 
 @requirement("TOOL-47")
+@pytest.mark.usefixtures("unhurried")
 async def test_cards_come_one_at_a_time_and_a_double_press_answers_only_one(bench: Bench, terminal: Terminal) -> None:
     """A second press of the same key is meant for the first card."""
-    first, second = bench.ask(path="first.md"), bench.ask(path="second.md")
-    await terminal.until(MENU)
+    calls = [bench.ask(path="one.md"), bench.ask(path="two.md")]
+    await terminal.until_menu()
     await terminal.until("╰▸ (1 more waiting)")
-    assert "second.md" not in terminal.text
+    # Cards are drawn in threads, so either may be the first.
+    shown = "one.md" if "one.md" in terminal.text else "two.md"
+    assert terminal.text.count("Arguments:") == 1
     terminal.press("a")
     await terminal.until("You chose: Allow")
     terminal.press("a")
-    await terminal.until(MENU, times=2)
-    assert (await first).kind == "succeeded"
-    assert not second.done()
+    await terminal.until_menu(2)
+    assert sum(call.done() for call in calls) == 1
     terminal.press("d")
-    assert (await second).kind == "denied"
-    assert bench.ran == [{"path": "first.md"}]
+    assert sorted([(await call).kind for call in calls]) == ["denied", "succeeded"]
+    assert bench.ran == [{"path": shown}]
 
 
 async def test_a_card_answered_elsewhere_gives_the_terminal_back(bench: Bench, terminal: Terminal) -> None:
@@ -337,7 +357,7 @@ async def test_a_card_answered_elsewhere_gives_the_terminal_back(bench: Bench, t
     assert (await asking).kind == "succeeded"
     await terminal.until("This card waits no longer")
     follow = bench.ask()
-    await terminal.until(MENU, times=2)
+    await terminal.until_menu(2)
     terminal.press("d")
     assert (await follow).kind == "denied"
 
@@ -391,7 +411,7 @@ async def test_the_preview_is_on_the_card_and_in_full_on_request(terminal: Termi
     await terminal.until("[p] Show the change")
     assert "│   -line 16" in terminal.lines
     assert "+Line 39" not in terminal.text
-    assert "│   … 62 more lines: p shows them" in terminal.lines
+    assert "│   … 61 more lines: p shows them" in terminal.lines
     terminal.press("p")
     await terminal.until("+Line 39")
     await terminal.until("[p] Show the change")
@@ -410,7 +430,7 @@ async def test_a_card_that_is_asked_again_says_why(bench: Bench, terminal: Termi
     assert tool.digest != bench.registry.lookup("write_note").digest
     terminal.press("a")
     await terminal.until("│ Asked again: the tool changed while the question waited.")
-    await terminal.until(MENU, times=2)
+    await terminal.until_menu(2)
     terminal.press("d")
     assert (await asking).kind == "denied"
 
@@ -421,7 +441,7 @@ async def test_closing_from_outside_is_closing(bench: Bench, terminal: Terminal)
     assert not approver.close()
     session = Session(bench.registry, approver=approver)
     asking = asyncio.create_task(session.call("write_note", {"path": "a.md"}))
-    await terminal.until(MENU)
+    await terminal.until_menu()
     assert approver.close()
     assert "closed the question" in (await asking).message
     assert bench.ran == []

@@ -64,7 +64,7 @@ async def test_hostile_text_is_marked_wherever_a_tool_or_a_model_can_write(termi
     said = {"title": f"T {text}", "message": f"M {text}"}
     puppet = Puppet(terminal, said, display_name=f"N {text}", description=f"D {text}")
     asking = puppet.ask(text=f"A {text}")
-    await terminal.until("[Esc] close")
+    await terminal.until_menu()
     shown = terminal.text
     assert f"N {seen}" in shown
     assert f"│ D {seen}" in shown
@@ -100,7 +100,7 @@ async def test_what_is_folded_can_be_seen_whole(terminal: Terminal) -> None:
     assert "row 20" not in terminal.text
     terminal.press("v")
     await terminal.until("row 29")
-    await terminal.until_sent(b"[Esc]", 2)
+    await terminal.until_menu()
     assert terminal.raw.count(b"m") > 1300
     await deny(terminal, asking)
 
@@ -111,7 +111,7 @@ async def test_half_characters_are_shown_as_undisplayable(terminal: Terminal) ->
     puppet = Puppet(terminal, {"message": "half \ud83d here"})
     asking = puppet.ask()
     await terminal.until("│ ▌ half ‹U+FFFD› here")
-    await terminal.until("[Esc] close")
+    await terminal.until_menu()
     await deny(terminal, asking)
     refused = await puppet.session.call("puppet", {"text": "\ud83d"})
     assert refused.kind == "invalid_arguments"
@@ -122,7 +122,7 @@ async def test_a_message_cannot_pose_as_the_card(terminal: Terminal) -> None:
     """Model-written text never names the tool or the action: every line of it stands behind a quotation bar."""
     forged = "Nothing.\n│\n│ [a] Deny   [d] Allow\n╰▸ You chose: Cancel\n\n╭─ ◆ Harmless Tool  harmless"
     asking = Puppet(terminal, {"message": forged}).ask()
-    await terminal.until("[Esc] close")
+    await terminal.until_menu()
     assert "│ ▌ ╰▸ You chose: Cancel" in terminal.lines
     assert "│ ▌ ╭─ ◆ Harmless Tool  harmless" in terminal.lines
     assert sum(line.startswith("╭─") for line in terminal.lines) == 1
@@ -135,7 +135,7 @@ async def test_an_argument_name_is_text_too(terminal: Terminal) -> None:
     """With additionalParameters a model chooses even the names."""
     asking = Puppet(terminal, {"message": "Hm."}, additional_parameters=True).ask(**{"a\u202eb": 1})
     await terminal.until("a‹U+202E›b")
-    await terminal.until("[Esc] close")
+    await terminal.until_menu()
     await deny(terminal, asking)
 
 
@@ -143,13 +143,13 @@ async def test_markup_of_the_drawing_library_means_nothing(terminal: Terminal) -
     """Rich reads [bold] and :smile: in its own texts; a tool's text is not one of them."""
     asking = Puppet(terminal, {"message": "[bold red]loud[/] :smile: [link=x]y[/link]"}).ask()
     await terminal.until("│ ▌ [bold red]loud[/] :smile: [link=x]y[/link]")
-    await terminal.until("[Esc] close")
+    await terminal.until_menu()
     await deny(terminal, asking)
 
 
 async def test_wide_characters_do_not_break_the_frame(narrow: Terminal) -> None:
     """A character that takes two columns must be counted as two."""
     asking = Puppet(narrow, {"message": "漢字" * 40}).ask(text="字" * 60)
-    await narrow.until("[Esc] close")
+    await narrow.until_menu()
     assert all(line.startswith(("╭", "│", "╰")) for line in narrow.lines)
     await deny(narrow, asking)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assent.editor.project import ProjectEditor
+from assent.events import Event
 from requirements import requirement
 from surfaces.screens import Terminal
 from surfaces.test_card import Bench
@@ -143,8 +144,11 @@ async def test_a_dumb_terminal_gets_the_flat_card_by_itself(
 async def test_several_flat_cards_are_counted(terminal: Terminal) -> None:
     """Who listens to one card must know that it is not the last."""
     bench = bench_at(terminal)
+    asked: asyncio.Queue[Event] = asyncio.Queue()
+    bench.session.listen(asked.put_nowait)
     tasks = [bench.ask(path=f"{n}.md") for n in range(3)]
-    await terminal.until(QUESTION)
+    while len(bench.session.pending()) < 3:
+        await asked.get()
     for n in range(3):
         await terminal.until(QUESTION, times=n + 1)
         terminal.press("deny\n")

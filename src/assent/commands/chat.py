@@ -1,4 +1,4 @@
-"""`assent chat` and `assent up`: a satellite at this terminal, with the server elsewhere or in the same process."""
+"""`assent chat`, `edit` and `up`: a satellite at this terminal, with the server elsewhere or in the same process."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ from starlette.types import ASGIApp
 
 from assent.apiclient import Api, HttpWire, Wire
 from assent.cli import DONE
-from assent.commands.options import ask_trust, plain_option, tools_option
-from assent.commands.serving import config_option, store_option
+from assent.commands.options import ask_trust, plain_option, store_option, tools_option
+from assent.commands.serving import config_option
 from assent.config import Config, load
 from assent.editor.project import ProjectEditor
+from assent.editor.tools import editor_tools
 from assent.errors import AssentError
 from assent.inprocess import InProcessWire, alive
 from assent.journal import Journal
 from assent.model_choice import Choice, choose_model, usual_protocol
 from assent.registry import ToolRegistry
 from assent.rehearsal import NAME as REHEARSAL
+from assent.rehearsal import NOTE
 from assent.satellite import Satellite
 from assent.server.app import build_app
 from assent.server.presence import Stopping
-from assent.server.serving import Serving, bind
+from assent.server.serving import Serving, bind, is_loopback
 from assent.session import Session, wait_for_answer
 from assent.store import Store
 from assent.store.address import default_path, open_store
@@ -78,6 +80,33 @@ def chat(
 
 
 @click.command()
+@click.argument("project", metavar="DIR")
+@click.option("--server", metavar="URL", help="An assent server. Without it: one in this process.")
+@tools_option
+@preset_option
+@session_option
+@plain_option
+@store_option
+@config_option
+def edit(
+    project: str,
+    server: str | None,
+    folders: tuple[str, ...],
+    preset: str | None,
+    session_id: str | None,
+    plain: bool,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
+    loaded = load(config, environ=os.environ, flags={"store": store})
+    check_session_id(session_id)
+    desk = Desk(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
+    asyncio.run(_chat_elsewhere(desk, server) if server else _chat_here(desk))
+    return DONE
+
+
+@click.command()
 @click.option("--port", type=click.IntRange(0, 65535), help="0 takes any free one.")
 @tools_option
 @preset_option
@@ -114,7 +143,14 @@ class Desk:
     """What the person brings: configuration, tools, a preset, a terminal."""
 
     def __init__(
-        self, config: Config, folders: tuple[str, ...], preset: str | None, session_id: str | None, *, plain: bool
+        self,
+        config: Config,
+        folders: tuple[str, ...],
+        preset: str | None,
+        session_id: str | None,
+        *,
+        plain: bool,
+        project: ProjectEditor | None = None,
     ) -> None:
         self.config = config
         self.preset = preset
@@ -124,6 +160,10 @@ class Desk:
         self.registry = ToolRegistry()
         if folders or HERE.is_dir():
             find_tools(folders).load(self.registry, ask=ask_trust if self.approver else None)
+        self._project = project
+        self._command = "assent chat" if project is None else f"assent edit {project.folder}"
+        if project is not None:
+            editor_tools(self.registry)
 
     def open_store(self) -> Store:
         """The configured store, or the one in the user's data folder."""
@@ -138,9 +178,9 @@ class Desk:
 
     @contextmanager
     def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:
-        """For the tour: a folder that is thrown away, and tools that work in it."""
-        if not is_rehearsal:
-            yield None
+        """The project to work on. For the tour: a folder that is thrown away, and tools that work in it."""
+        if self._project is not None or not is_rehearsal:
+            yield self._project
             return
         add_tour(self.registry)
         with TemporaryDirectory(prefix="assent-tour-") as folder:
@@ -164,7 +204,14 @@ class Desk:
             async with session:
                 satellite = Satellite(session, api, hear=lambda heard: talk.hear(heard))
                 talk = Chat(
-                    satellite, ways, chosen, words=words, approver=self.approver, screen=sys.stdout, plain=self.plain
+                    satellite,
+                    ways,
+                    chosen,
+                    words=f"{words} Type tour to see how." if self.registry.is_registered(NOTE) else words,
+                    command=self._command,
+                    approver=self.approver,
+                    screen=sys.stdout,
+                    plain=self.plain,
                 )
                 await talk.talk(self.composer(talk))
 
@@ -226,6 +273,8 @@ async def _up(desk: Desk) -> None:
         )
         serving = Beside(front, stopping, config.limits, sock)
         click.echo(f"Listening on {address}/v1, for this machine only.")
+        if not is_loopback(config.host):
+            click.echo(f"(host = {config.host} is for `assent serve`.)")
         click.echo(f"Remembering in {config.store or desk.data_file()}, session {session.id}.")
         click.echo(choice.words)
         click.echo(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. Ctrl-C stops.")

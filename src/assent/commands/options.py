@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from assent.display import visible
 from assent.terminal.keys import forget_typed
 from assent.toolbox import Answer, Found
 from assent.trust import code_files
@@ -41,12 +42,13 @@ def print_json(value: Any) -> None:
 
 def ask_trust(found: Found, changed: bool) -> Answer:
     """Ask whether code that was found here may run. Only a whole word agrees."""
+    folder = visible(str(found.folder))  # whoever chose the names may not be a friend
     if changed:
-        click.echo(f"The code in {found.folder} has changed since you agreed to run it.", err=True)
+        click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
     else:
-        click.echo(f"The code in {found.folder} was found here. You have not agreed to run it yet.", err=True)
+        click.echo(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
     for file in code_files(found.folder):
-        click.echo(f"  {file}", err=True)
+        click.echo(f"  {visible(str(file))}", err=True)
     click.echo(
         "It would run with all the rights of your account. Type yes to run this code, always to trust this", err=True
     )

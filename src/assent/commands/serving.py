@@ -16,6 +16,7 @@ import uvloop
 from assent.cli import DONE, FAILED
 from assent.config import Config, load
 from assent.errors import AssentError, ConfigError
+from assent.model_choice import choose_model
 from assent.server.app import build_app
 from assent.server.auth import SCOPES, Tokens
 from assent.server.chat import CONFIGURED
@@ -52,23 +53,14 @@ def serve(config: Path | None, **flags: Any) -> int:
 async def _serve(config: Config) -> int:
     server = config.server
     persona = config.persona_text()
-    url = server.upstream
-    if url is None:
-        found = await find_local()
-        if found is None:
-            raise ConfigError(
-                "no model is configured, and none answers at the usual local ports",
-                hint="name one with --upstream URL, or start a local one; `assent doctor` looks again",
-            )
-        url = found[1]
-    upstream = HttpUpstream(url, key=config.upstream_key, limits=server.limits)
+    choice = await choose_model(config)
     store = open_store(_address(config))
     try:
         await check_address(server.host, store)
         stopping = Stopping()
         app = build_app(
             store,
-            upstream,
+            choice.upstream,
             model=server.model,
             persona=persona,
             limits=server.limits,
@@ -80,7 +72,7 @@ async def _serve(config: Config) -> int:
         serving = Serving(app, stopping, server.limits, sock)
         host = f"[{server.host.strip('[]')}]" if ":" in server.host else server.host
         click.echo(f"Listening on http://{host}:{sock.getsockname()[1]}/v1")
-        click.echo(f"The model is at {url}. Ctrl-C stops.")
+        click.echo(f"{choice.words} Ctrl-C stops.")
         sys.stdout.flush()
         await serving.serve_here()
     finally:

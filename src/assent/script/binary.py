@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from assent.script.operators import arithmetic, compare
@@ -108,24 +109,24 @@ _LEFT = {"slot": "f[l]", "closure": "l(f)"}
 _RIGHT = {"slot": "f[r]", "closure": "r(f)", "constant": "r"}
 
 
-def _templates() -> dict[tuple[str, str, str], Make]:
-    made: dict[tuple[str, str, str], Make] = {}
-    for left, left_text in _LEFT.items():
-        for right, right_text in _RIGHT.items():
-            for operator in ("+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!="):
-                gaps = {
-                    "left": left_text,
-                    "right": right_text,
-                    "operator": operator,
-                    "safe": MAX_SAFE_INTEGER,
-                    "small": _SMALL_FACTOR if operator == "*" else _SMALL_SUM,
-                    "guard": " and b" if operator == "/" else "",
-                    "result": f"a {operator} b",
-                    "answer": operator == "==",
-                    "bound": f"{MAX_SAFE_INTEGER} // (abs(r) or 1)" if operator == "*" else _SMALL_SUM,
-                }
-                made[operator, left, right] = _fill(_template(operator, right), gaps)
-    return made
+@cache
+def _maker(operator: str, left: str, right: str) -> Make:
+    """Fill a template; only for what scripts use, since filling all of them would take a tenth of the start-up."""
+    gaps = {
+        "left": _LEFT[left],
+        "right": _RIGHT[right],
+        "operator": operator,
+        "safe": MAX_SAFE_INTEGER,
+        "small": _SMALL_FACTOR if operator == "*" else _SMALL_SUM,
+        "guard": " and b" if operator == "/" else "",
+        "result": f"a {operator} b",
+        "answer": operator == "==",
+        "bound": f"{MAX_SAFE_INTEGER} // (abs(r) or 1)" if operator == "*" else _SMALL_SUM,
+    }
+    names: dict[str, Any] = {"arithmetic": arithmetic, "compare": compare, "equality": equality, "inf": math.inf}
+    exec(_template(operator, right).format(**gaps), names)
+    make: Make = names["make"]
+    return make
 
 
 def _template(operator: str, right: str) -> str:
@@ -138,16 +139,6 @@ def _template(operator: str, right: str) -> str:
     return _WITH_CONSTANT if right == "constant" else _ARITHMETIC
 
 
-def _fill(template: str, gaps: dict[str, Any]) -> Make:
-    names: dict[str, Any] = {"arithmetic": arithmetic, "compare": compare, "equality": equality, "inf": math.inf}
-    exec(template.format(**gaps), names)
-    make: Make = names["make"]
-    return make
-
-
-_MADE = _templates()
-
-
 def binary(operator: str, left: Operand, right: Operand, at: int) -> Closure:
     """A closure for `left operator right`."""
     left_kind, a = left
@@ -156,7 +147,7 @@ def binary(operator: str, left: Operand, right: Operand, at: int) -> Closure:
         left_kind, a = "closure", _giving(a)
     if right_kind == "constant" and not _fits(operator, b):
         right_kind, b = "closure", _giving(b)
-    return _MADE[operator, left_kind, right_kind](a, b, at)
+    return _maker(operator, left_kind, right_kind)(a, b, at)
 
 
 def _giving(constant: Any) -> Closure:

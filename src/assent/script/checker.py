@@ -55,7 +55,6 @@ from assent.script.nodes import (
     Unary,
     children,
     inside,
-    is_flat_call,
 )
 from assent.script.operators import near_key, nearest, operand_hint
 from assent.script.parser import parse
@@ -304,9 +303,9 @@ class _Checker:
 
     # Expressions: each look gives the kind of a value and reports what cannot be.
 
-    def kind(self, node: Expression, suspends: bool) -> Kind:
+    def kind(self, node: Expression, suspends: int) -> Kind:
         """The kind of an expression of a statement."""
-        if suspends and not is_flat_call(node):
+        if suspends > (type(node) is Call):
             self.warn_of_skipped_calls(node)
         if self.deep:
             # Children first, so that no look goes deeper than one level.

@@ -33,6 +33,7 @@ from assent.script.nodes import (
 from assent.script.operators import element, is_number, kind_of, member, nearest, negate, not_boolean, sign
 from assent.script.runtime import RUN, UNSET, Frame, Run
 from assent.script.scopes import Scopes
+from assent.values import scalar_text
 
 Closure = Callable[[Frame], Any]
 
@@ -255,13 +256,11 @@ class Expressions:
         return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
 
     def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
-        """FORMAT with both halves written out: the template is cut before the script runs."""
+        """FORMAT with both halves written out: cut before the script runs, and constants filled in."""
         self.cost += 2
         self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
-        values = self.closures(node.values)
         pieces: list[str] = []
-        # Which value belongs into which piece.
-        gaps: list[tuple[int, int]] = []
+        gaps: dict[str, list[int]] = {key: [] for key in node.keys}
         end = 0
         missing: PlacedError | None = None
         for match in PLACEHOLDER.finditer(template):
@@ -269,22 +268,40 @@ class Expressions:
             end = match.end()
             if match[1] is None:
                 pieces.append(match[0][0])
-            elif match[1] in node.keys:
-                gaps.append((len(pieces), node.keys.index(match[1])))
+            elif match[1] in gaps:
+                gaps[match[1]].append(len(pieces))
                 pieces.append("")
             elif missing is None:
                 missing = missing_key(match[1], node.keys, at)
         pieces.append(template[end:])
+
+        # Reading a variable that certainly has a value changes nothing, so only the rest is evaluated, in its order.
+        read: list[tuple[int, int]] = []
+        evaluated: list[Closure] = []
+        shown: list[tuple[int, int]] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            kind, operand = self._operand(value)
+            if kind == "slot":
+                read += [(gap, operand) for gap in gaps[key]]
+            elif kind == "constant":
+                for gap in gaps[key]:
+                    pieces[gap] = scalar_text(operand)
+            else:
+                shown += [(gap, len(evaluated)) for gap in gaps[key]]
+                evaluated.append(operand)
         # A few long strings may be joined before they are weighed; many may not.
-        few = len(gaps) <= MAX_NESTED_CHAIN
+        few = len(read) + len(shown) <= MAX_NESTED_CHAIN
 
         def fill(f: Frame) -> str:
-            found = [value(f) for value in values]
+            found = [value(f) for value in evaluated]
             if missing is not None:
                 raise missing
             run: Run = f[RUN]
             filled = pieces.copy()
-            for gap, number in gaps:
+            for gap, place in read:
+                value = f[place]
+                filled[gap] = value if type(value) is str else run.show(value, at)
+            for gap, number in shown:
                 value = found[number]
                 filled[gap] = value if type(value) is str else run.show(value, at)
             if few:

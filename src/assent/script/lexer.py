@@ -22,12 +22,14 @@ NAME_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 DIGITS = frozenset("0123456789")
 SYMBOLS = frozenset("+-*/%()[]{}:,.=<>") | {"==", "!=", "<=", ">="}
 
-_SKIPPED = r"(?:[ \t\r\n]+|//[^\n]*)*"
+# Possessive (++, *+): what was taken is never given back, so no text makes the pattern try twice.
+_SKIPPED = r"[ \t\r\n]*+(?://[^\n]*+[ \t\r\n]*+)*+"
 _TOKEN = (
-    r"[A-Za-z_][A-Za-z0-9_]*"
-    r"|[0-9]+(?:\.[0-9]+)?"
-    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
-    r"|[=<>!]=|[-+*/%()\[\]{}:,.=<>]"
+    r"[A-Za-z_][A-Za-z0-9_]*+"
+    r"|[-+*%()\[\]{}:,.]|/(?!/)"
+    r"|[0-9]++(?:\.[0-9]++)?"
+    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+    r"|[=<>!]=|[=<>]"
 )
 # The last alternative but one is any other character; the last is the end of the text, an empty token.
 _CUT = re.compile(rf"{_SKIPPED}({_TOKEN}|[\s\S]|\Z)")
@@ -49,19 +51,26 @@ def find_token(source: str, index: int) -> tuple[int, int]:
     """The offset and the length of a token, from its index."""
     for number, match in enumerate(_CUT.finditer(source)):
         if number == index:
-            return match.start(1), len(match[1])
+            return _place(source, match)
     return len(source), 0
+
+
+def token_places(source: str) -> list[tuple[int, int]]:
+    """The offset and the length of every token, for those who need many."""
+    return [_place(source, match) for match in _CUT.finditer(source)]
+
+
+def _place(source: str, match: re.Match[str]) -> tuple[int, int]:
+    if match[1] == "":
+        # The end is shown behind the last thing that was written, and not on an empty line below it.
+        return len(source.rstrip()), 0
+    return match.start(1), len(match[1])
 
 
 def tokens_and_comments(source: str) -> Iterator[tuple[int, str, bool]]:
     """Every token and comment of a text that parses, as (offset, text, is a comment), for the formatter."""
     for match in _COMMENT_OR_TOKEN.finditer(source):
         yield match.start(), match[0], match[1] is not None
-
-
-def token_places(source: str) -> list[tuple[int, int]]:
-    """The offset and the length of every token, for those who need many."""
-    return [(match.start(1), len(match[1])) for match in _CUT.finditer(source)]
 
 
 def is_name(token: str) -> bool:

@@ -26,6 +26,8 @@ from assent.script.program import Program
 from assent.script.runtime import FIRST_SLOT, UNSET, Frame, Host, Run
 from assent.values import measure, plain
 
+_DEFAULT_LIMITS = Limits()
+
 Status = Literal["done", "failed", "cancelled"]
 
 
@@ -51,7 +53,7 @@ class Machine:
         self.script = script
         self.given = variables or {}
         self._program = Program(script, self.given)
-        self._run = Run(host, limits or Limits())
+        self._run = Run(host, limits or _DEFAULT_LIMITS)
 
     @property
     def output(self) -> list[str]:
@@ -99,7 +101,7 @@ class Machine:
                     number = outcome
                 else:
                     number = ~outcome
-                    run.check_clock(0)
+                    run.check_clock()
                     await self._breathe()
                 continue
             before = perf_counter()
@@ -120,6 +122,9 @@ class Machine:
         for name, slot in self._program.slots.items():
             value = frame[slot]
             if value is UNSET or (name in self.given and value is self.given[name]):
+                continue
+            if type(value) is str or type(value) is int or type(value) is bool:
+                into[name] = value
                 continue
             into.pop(name, None)
             try:

@@ -114,12 +114,12 @@ Expression: TypeAlias = Literal | Name | ListOf | ObjectOf | Unary | Chain | Acc
 
 
 class Let(msgspec.Struct, frozen=True, gc=False):
-    """`LET name = a`; `at` is the name. `suspends` says whether a CALL or NOW is inside."""
+    """`LET name = a`; `at` is the name. `suspends` says how many CALLs and NOWs are inside."""
 
     at: int
     name: str
     value: Expression
-    suspends: bool
+    suspends: int
 
 
 class Set(msgspec.Struct, frozen=True, gc=False):
@@ -128,7 +128,7 @@ class Set(msgspec.Struct, frozen=True, gc=False):
     at: int
     name: str
     value: Expression
-    suspends: bool
+    suspends: int
 
 
 class Do(msgspec.Struct, frozen=True, gc=False):
@@ -136,7 +136,7 @@ class Do(msgspec.Struct, frozen=True, gc=False):
 
     at: int
     value: Expression
-    suspends: bool
+    suspends: int
 
 
 class If(msgspec.Struct, frozen=True, gc=False):
@@ -146,8 +146,8 @@ class If(msgspec.Struct, frozen=True, gc=False):
     condition: Expression
     then: tuple[Statement, ...]
     otherwise: tuple[Statement, ...] | None
-    suspends: bool
-    """Whether the condition suspends; the blocks say so for themselves."""
+    suspends: int
+    """Of the condition; the blocks say so for themselves."""
     then_at: int
     else_at: int
     """The token ELSE, or END where there is none."""
@@ -162,8 +162,8 @@ class For(msgspec.Struct, frozen=True, gc=False):
     name: str
     items: Expression
     body: tuple[Statement, ...]
-    suspends: bool
-    """Whether the list suspends; the body says so for itself."""
+    suspends: int
+    """Of the list; the body says so for itself."""
     do_at: int
     end_at: int
 
@@ -211,8 +211,3 @@ def inside(node: Expression) -> Iterator[Expression]:
         current = waiting.pop()
         yield current
         waiting.extend(reversed(children(current)))
-
-
-def is_flat_call(node: Expression) -> bool:
-    """A CALL whose arguments are literals and names: the common one, with nothing inside to look for."""
-    return type(node) is Call and all(type(value) is Literal or type(value) is Name for value in node.values)

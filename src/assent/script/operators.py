@@ -41,7 +41,7 @@ _KINDS = {
 
 def kind_of(value: object) -> str:
     """The type of a value in the words of the language, with its article."""
-    return _KINDS[type(value)]
+    return _KINDS.get(type(value), "no JSON value")
 
 
 def is_number(value: object) -> bool:

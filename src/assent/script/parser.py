@@ -11,6 +11,9 @@ The words for what went wrong are in mistakes.py.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
+
+import msgspec
 
 from assent.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
 from assent.script.lexer import DIGITS, KEYWORDS, NAME_START, cut, is_name, is_string, read_number, read_string
@@ -68,7 +71,7 @@ BRACKET_LEVEL = 0
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _BRACKETS = frozenset("([{")
 _SIGNS = frozenset(["-", "+", "NOT"])
-_CLOSING = {"(": ")", "[": "]", "{": "}", "function": ")", "index": "]", "call": "}", "calc": "}"}
+_CLOSING = {"(": ")", "[": "]", "{": "}", "function": ")", "call": "}", "calc": "}"}
 
 
 def parse(source: str, *, name: str | None = None) -> Script:
@@ -83,68 +86,57 @@ def parse(source: str, *, name: str | None = None) -> Script:
         raise error.locate(source, name, "parse") from None
 
 
-class _Sign:
+class _Sign(msgspec.Struct, gc=False):
     """A unary operator that waits for its operand."""
 
-    __slots__ = ("at", "operator")
-    level = UNARY_LEVEL
-
-    def __init__(self, operator: str, at: int) -> None:
-        self.operator = operator
-        self.at = at
+    level: ClassVar[int] = UNARY_LEVEL
+    operator: str
+    at: int
 
 
-class _Joined:
+class _Joined(msgspec.Struct, gc=False):
     """Operands and operators of one level, waiting for the last operand."""
 
-    __slots__ = ("ats", "items", "level", "operators")
-
-    def __init__(self, level: int, first: Expression, operator: str, at: int) -> None:
-        self.level = level
-        self.items = [first]
-        self.operators = [operator]
-        self.ats = [at]
+    level: int
+    items: list[Expression]
+    operators: list[str]
+    ats: list[int]
 
 
-class _Bracket:
+class _Bracket(msgspec.Struct, gc=False):
     """A bracket that is open, with what is inside it so far."""
 
-    __slots__ = ("at", "closing", "items", "keys", "kind", "site", "steps", "target")
-    level = BRACKET_LEVEL
-    # For an index, what it leads into and the way so far; for a CALL, its number in the text.
-    target: Expression
-    steps: list[Member | Index]
-    site: int
-
-    def __init__(self, kind: str, at: int) -> None:
-        self.kind = kind
-        self.closing = _CLOSING[kind]
-        self.at = at
-        self.items: list[Expression] = []
-        self.keys: dict[str, int] = {}
-        """Keys, in order, with the tokens they stand at."""
+    level: ClassVar[int] = BRACKET_LEVEL
+    kind: str
+    closing: str
+    at: int
+    items: list[Expression] = []
+    keys: dict[str, int] = {}
+    """Keys, in order, with the tokens they stand at."""
+    site: int = 0
+    """For a CALL, its number in the text."""
+    target: Expression | None = None
+    steps: list[Member | Index] = []
+    """For an index, what it leads into and the way so far."""
 
 
 _Waiting = _Sign | _Joined | _Bracket
 
 
-class _Block:
+class _Block(msgspec.Struct, gc=False):
     """An IF or FOR whose END has not come yet."""
 
-    __slots__ = ("at", "body_at", "else_at", "head", "kind", "name", "name_at", "outer", "suspends", "then")
-
-    def __init__(self, kind: str, at: int, head: Expression, suspends: bool, outer: list[Statement]) -> None:
-        self.kind = kind
-        self.at = at
-        self.head = head
-        self.suspends = suspends
-        self.outer = outer
-        self.name = ""
-        self.name_at = 0
-        self.body_at = 0
-        """The token THEN or DO."""
-        self.then: tuple[Statement, ...] | None = None
-        self.else_at = 0
+    kind: str
+    at: int
+    head: Expression
+    suspends: int
+    outer: list[Statement]
+    name: str
+    name_at: int
+    body_at: int
+    """The token THEN or DO."""
+    then: tuple[Statement, ...] | None = None
+    else_at: int = 0
 
 
 class _Parser:
@@ -158,7 +150,7 @@ class _Parser:
         self.deepest = 0
         self.sites = 0
         self.suspensions = 0
-        """CALLs and NOWs so far: a statement during which the number grew suspends."""
+        """CALLs and NOWs so far."""
 
     # Statements.
 
@@ -193,18 +185,19 @@ class _Parser:
                 at, before = self.i, self.suspensions
                 if blocks and token.upper() in ("ELSEIF", "ELIF", "ELSIF"):
                     raise self.unexpected(at, "a statement")
-                body.append(Do(at, self.expression("a statement"), self.suspensions != before))
+                body.append(Do(at, self.expression("a statement"), self.suspensions - before))
 
     def assignment(self, keyword: str) -> Let | Set:
         at = self.i + 1
         name = self.tokens[at]
         if not is_name(name) or name in KEYWORDS:
             raise self.unexpected(at, f"a variable name after {keyword}")
-        self.i = at + 1
-        self.expect("=", f"= after {keyword} {name}")
+        if self.tokens[at + 1] != "=":
+            raise self.unexpected(at + 1, f"= after {keyword} {name}")
+        self.i = at + 2
         before = self.suspensions
         value = self.expression("a value")
-        return (Let if keyword == "LET" else Set)(at, name, value, self.suspensions != before)
+        return (Let if keyword == "LET" else Set)(at, name, value, self.suspensions - before)
 
     def open_block(self, keyword: str, outer: list[Statement]) -> _Block:
         at = self.i
@@ -223,9 +216,7 @@ class _Parser:
         else:
             self.expect("DO", "DO after the list of FOR")
         self.go_deeper(at)
-        block = _Block(keyword, at, head, self.suspensions != before, outer)
-        block.name, block.name_at, block.body_at = name, name_at, self.i - 1
-        return block
+        return _Block(keyword, at, head, self.suspensions - before, outer, name, name_at, self.i - 1)
 
     def expect(self, token: str, wanted: str) -> None:
         if self.tokens[self.i] != token:
@@ -273,7 +264,8 @@ class _Parser:
                 operand = Literal(i, int(token) if len(token) < 16 and "." not in token else self.number(i))
                 i += 1
             elif first == '"' and len(token) > 1:
-                operand = Literal(i, self.string(i))
+                plain = "\\" not in token and token.isprintable()
+                operand = Literal(i, token[1:-1] if plain else self.string(i))
                 i += 1
             elif token in _CONSTANTS:
                 operand = Literal(i, _CONSTANTS[token])
@@ -312,9 +304,7 @@ class _Parser:
                         operand, steps = _way_into(operand)
                     i += 1
                     self.go_deeper(i)
-                    index = _Bracket("index", i)
-                    index.target, index.steps = operand, steps
-                    waiting.append(index)
+                    waiting.append(_Bracket("index", "]", i, target=operand, steps=steps))
                     break
                 if steps is not None:
                     operand = Access(operand.at, operand, tuple(steps))
@@ -331,7 +321,7 @@ class _Parser:
                         joined.operators.append(token)
                         joined.ats.append(i)
                     else:
-                        waiting.append(_Joined(level, operand, token, i))
+                        waiting.append(_Joined(level, [operand], [token], [i]))
                     i += 1
                     break
 
@@ -350,6 +340,7 @@ class _Parser:
                     steps = around.steps
                     steps.append(Index(around.at, operand))
                     operand = around.target
+                    assert operand is not None
                 else:
                     around.items.append(operand)
                     if token == ",":
@@ -372,7 +363,7 @@ class _Parser:
     def open(self, kind: str, at: int, waiting: list[_Waiting]) -> Expression | None:
         """Open a bracket; gives its value at once when nothing is inside."""
         self.go_deeper(at)
-        bracket = _Bracket(kind, at)
+        bracket = _Bracket(kind, _CLOSING[kind], at)
         waiting.append(bracket)
         if kind == "(":
             return None
@@ -432,8 +423,9 @@ class _Parser:
         name = self.tokens[at]
         if not is_name(name) or name in KEYWORDS:
             raise self.unexpected(at, "a tool's name after CALL")
-        self.i = at + 1
-        self.expect("{", f"{{ after CALL {name}")
+        if self.tokens[at + 1] != "{":
+            raise self.unexpected(at + 1, f"{{ after CALL {name}")
+        self.i = at + 2
         self.suspensions += 1
         return self.open("call", at, waiting)
 

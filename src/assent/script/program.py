@@ -10,7 +10,6 @@ step for each element.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 from assent.script import steps
 from assent.script.builtins import BUILTINS
@@ -23,7 +22,6 @@ from assent.script.expressions import (
     calc,
     wrong_function,
 )
-from assent.script.lexer import token_places
 from assent.script.nodes import (
     Access,
     Calc,
@@ -43,50 +41,15 @@ from assent.script.nodes import (
     Statement,
     Unary,
     children,
-    is_flat_call,
 )
 from assent.script.operators import negate, sign
 from assent.script.scopes import Scope, Scopes
+from assent.script.sites import CallSite, Places
 from assent.script.steps import Step
 from assent.script.work import Work, carry_out
 
 # Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
 MAX_CLOSURE_DEPTH = 12
-
-
-class Places:
-    """The lines and columns of a script's tokens, worked out when somebody asks for the first."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-
-    @cached_property
-    def offsets(self) -> list[int]:
-        return [offset for offset, _ in token_places(self.source)]
-
-    def of(self, at: int) -> tuple[int, int]:
-        offset = self.offsets[at]
-        return self.source.count("\n", 0, offset) + 1, offset - self.source.rfind("\n", 0, offset)
-
-
-class CallSite:
-    """Where in a script a CALL stands. It does not know the program, which would be a cycle to collect."""
-
-    __slots__ = ("_at", "_places", "index", "tool")
-
-    def __init__(self, places: Places, node: Call) -> None:
-        self._places = places
-        self._at = node.at
-        self.tool = node.tool
-        self.index = node.site
-
-    @property
-    def line(self) -> int:
-        return self._places.of(self._at)[0]
-
-    @property
-    def column(self) -> int:
-        return self._places.of(self._at)[1]
 
 
 class Program:
@@ -139,11 +102,12 @@ class _Writer:
                 else:
                     self.add(self.finish(statement, value), height=0)
 
-    def value(self, node: Expression, suspends: bool) -> Closure | None:
+    def value(self, node: Expression, suspends: int) -> Closure | None:
         """A closure for an expression, or None where it must be spread over steps that leave its value on the stack."""
         if not suspends and not self.deep:
             return self.expressions.closure(node)
-        if is_flat_call(node):
+        if suspends == 1 and type(node) is Call and not self.deep:
+            # The common one: nothing inside it waits.
             self.hard = set()
             return None
         self.hard = _hard_parts(node)
@@ -213,11 +177,11 @@ class _Writer:
         body = self.steps[following + 1 :]
         if min(self.heights[following + 1 :], default=0) >= 0:
             del self.steps[following + 1 :], self.heights[following + 1 :]
-            self.steps[following] = steps.sweep(slot, sorted(scope.asked), body, cost, elastic, following)
+            self.steps[following] = steps.sweep(slot, sorted(scope.asked), body, cost, elastic, following, node.at)
         else:
             self.add(steps.jump(following))
             end = len(self.steps)
-            self.steps[following] = steps.take_next(slot, sorted(scope.asked), cost, following, end)
+            self.steps[following] = steps.take_next(slot, sorted(scope.asked), cost, following, end, node.at)
 
     def add(self, step: Step | None, height: int = -1) -> int:
         """Put a step at the end, or leave a place for one; gives its number."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from assent.errors import NotJSON
 from assent.script.errors import LimitExceeded, NumberRange
 from assent.script.limits import Limits
-from assent.values import compare, measure, scalar_text, text
+from assent.values import compare, measure, number_text, scalar_text, text
 
 Frame = list[Any]
 RUN = 0
@@ -93,7 +93,7 @@ class Run:
         self.deadline = 0.0
         """When the computing time is over; moved on by every wait."""
         self.at = 0
-        """The CALL or NOW being answered."""
+        """The CALL or NOW being answered, or the loop that last took a breath."""
 
     def start(self) -> None:
         """Begin to count the computing time."""
@@ -117,14 +117,16 @@ class Run:
         self.fuel -= steps
         self.charge(steps, words, at)
 
-    def check_clock(self, at: int) -> None:
+    def check_clock(self) -> None:
         if perf_counter() > self.deadline:
-            raise LimitExceeded(f"more than {self.limits.seconds:g} seconds of computing", at)
+            raise LimitExceeded(f"more than {self.limits.seconds:g} seconds of computing", self.at)
 
     def show(self, value: Any, at: int) -> str:
         """A value as it prints, within the limits for strings and values."""
         if type(value) is str:
             return value
+        if type(value) is float:
+            return number_text(value)
         limits = self.limits
         try:
             if type(value) is not list and type(value) is not dict:

@@ -134,14 +134,14 @@ def enter(items: Closure, cost: int, words: int, at: int) -> Step:
     return step
 
 
-def take_next(place: int, emptied: list[int], cost: int, here: int, end: int) -> Step:
+def take_next(place: int, emptied: list[int], cost: int, here: int, end: int, at: int) -> Step:
     """One element of a FOR whose body may wait."""
 
     def step(f: Frame) -> int | None:
         run: Run = f[RUN]
         run.fuel -= cost
         if run.fuel < 0:
-            run.fuel = SLICE
+            run.fuel, run.at = SLICE, at
             return ~here
         for value in f[STACK][-1]:
             f[place] = value
@@ -154,7 +154,7 @@ def take_next(place: int, emptied: list[int], cost: int, here: int, end: int) ->
     return step
 
 
-def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: bool, here: int) -> Step:
+def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: bool, here: int, at: int) -> Step:
     """Many elements of a FOR whose body neither waits nor loops; the rest after a breath.
 
     An elastic body may turn out to be far more work than its cost says, so there the fuel is looked at each time.
@@ -186,12 +186,12 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
         take(f, iterator, run)
         left = length_hint(iterator)
         if left:
-            run.fuel = SLICE
+            run.fuel, run.at = SLICE, at
             return ~here
         f[STACK].pop()
         run.fuel -= cost * before
         if run.fuel < 0:
-            run.fuel = SLICE
+            run.fuel, run.at = SLICE, at
             return ~(here + 1)
         return None
 

@@ -7,14 +7,19 @@
     conversations  who said what, and which request is pending: folds over the store's records
     intake         which messages of a request count, which results are honoured
     prompt         what the model gets to see, and in which order
+    scripts        whether a message is a script; it is read, never run
     reply          what the model's message asks for
+    reply_shape    what a model's server sends, checked and filled up
     upstream       the model's server
+    presence       whether anybody still waits for an answer
+    metrics        what is counted
     chat           one turn, from request to answer
     stream         the same turn, piece by piece
     operations     the list of doors, with scope and types; the app and the OpenAPI document are made from it
-    door           what every request passes: Host, Origin, body, rate, log, metrics
-    app            all of it together
-    serving        sockets, slow headers, the graceful stop
+    openapi        the document
+    door           what every request passes: Host, Origin, body, log, metrics
+    app            all of it together; who may, and how often
+    serving        sockets, slow headers and bodies, the graceful stop
 
 Nothing here can import the code that carries out calls. That is the product's promise, and a test reads the imports.
 """

@@ -74,7 +74,7 @@ def build_app(
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, []).append(operation)
     routes = [Route(path, Endpoint(path, operations, parts, rates)) for path, operations in by_path.items()]
-    routes.append(Route("/openapi.json", OpenDocument(msgspec.json.encode(document(limits)))))
+    routes.append(Route("/openapi.json", OpenDocument(limits)))
     # The router alone: Starlette's application would turn a refusal into a page of its own. And no redirects: a path
     # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
     router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
@@ -114,15 +114,18 @@ class Endpoint:
 
 
 class OpenDocument:
-    """The OpenAPI document, ready to be sent."""
+    """The OpenAPI document. Made when somebody asks: it takes longer than everything else at the start together."""
 
-    def __init__(self, data: bytes) -> None:
-        self._body = Body(data)
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._body: Body | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["assent.route"] = "/openapi.json"
         if scope["method"] != "GET":
             raise wrong_method(["GET"])
+        if self._body is None:
+            self._body = Body(msgspec.json.encode(document(self._limits)))
         await send_body(send, 200, self._body)
 
 

@@ -106,8 +106,7 @@ class Conversation:
         if kind == "message":
             self.turns = data["turn"]
             weight = len(record.data)
-            said = msgspec.convert(data["said"], Said)
-            self.lines.append(Line(said, self.turns, record.at, weight))
+            self.lines.append(Line(msgspec.convert(data["said"], Said), self.turns, record.at, weight))
             self.weight += weight
         elif kind == "pending":
             self.pending[record.subject] = msgspec.convert(data, Pending)
@@ -174,7 +173,9 @@ class Conversations:
             add("settled", id, {"how": how})
         once: str | None = _turn_key(conversation.id, number)
         for said in turn.said:
-            add("message", conversation.id, {"turn": number, "said": msgspec.to_builtins(said)}, once)
+            entries.append(
+                Entry(stream, "conversation.message", conversation.id, at, _message_data(number, said), once)
+            )
             once = None
         for pending in turn.pending:
             add("pending", pending.id, msgspec.to_builtins(pending))
@@ -261,6 +262,22 @@ def seconds(at: int) -> int:
 
 def _stream(id: str) -> str:
     return f"conversation/{id}"
+
+
+class _Message(msgspec.Struct, frozen=True):
+    said: Said
+    turn: int
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def _message_data(turn: int, said: Said) -> bytes:
+    """A message as canonical JSON. Most are plain text, and need no walk over their values to be that."""
+    message = _Message(said, turn)
+    if said.tool_calls is None and (said.content is None or isinstance(said.content, str)):
+        return _encode(message)
+    return canonical(msgspec.to_builtins(message))
 
 
 def _turn_key(id: str, number: int) -> str:

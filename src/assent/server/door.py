@@ -6,11 +6,12 @@ from (Origin), nor about the name under which it found this machine (Host), so b
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, MutableMapping
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +26,10 @@ from assent.server.refusal import Refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+
+# Request ids: unlike those of any other process, and in order within this one.
+_PROCESS = secrets.token_hex(6)
+_NUMBERS = itertools.count(1)
 
 UNMATCHED = "unmatched"
 """The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
@@ -50,7 +55,8 @@ class Door:
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         self._inside = inside
-        self._hosts = LOOPBACK | {host.lower() for host in hosts}
+        # An IPv6 address stands in brackets in a Host header, and without them in a configuration.
+        self._hosts = LOOPBACK | {f"[{host.strip('[]')}]" if ":" in host else host for host in map(str.lower, hosts)}
         self._origins = frozenset(origins)
         self._metrics = metrics
         self._log = log
@@ -124,7 +130,7 @@ class Answer:
         self._send = send
         self.status = 499
         """Of a request whose client left before there was one."""
-        self.id = secrets.token_hex(8)
+        self.id = f"{_PROCESS}-{next(_NUMBERS):x}"
         self._started = False
 
     async def send(self, message: Message) -> None:
@@ -150,37 +156,36 @@ class Answer:
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Limits) -> bytes:
-    """The body of a request that promises JSON, within its limits."""
+    """The body of a request that promises JSON, within its size. Its time is the socket's business: serving.py."""
     media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
     if media != b"application/json":
         raise Refusal(
             415, "not_json", "the body has to be JSON", hint="send the header `Content-Type: application/json`"
         )
-    too_large = Refusal(
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > limits.body_bytes:
+        raise _too_large(limits)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone("the client has gone")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limits.body_bytes:
+            raise _too_large(limits)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_large(limits: Limits) -> Refusal:
+    return Refusal(
         413,
         "body_too_large",
         f"the body is larger than {limits.body_bytes} bytes",
         hint="send a conversation_id, and only what is new",
     )
-    length = headers.get(b"content-length", b"")
-    if length.isdigit() and int(length) > limits.body_bytes:
-        raise too_large
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(limits.body_seconds):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGone("the client has gone")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > limits.body_bytes:
-                    raise too_large
-                if not message.get("more_body", False):
-                    return b"".join(parts)
-    except TimeoutError:
-        raise Refusal(408, "body_too_slow", f"the body did not arrive within {limits.body_seconds:g} seconds") from None
 
 
 async def send_body(send: Send, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
@@ -219,12 +224,17 @@ def access_log(write: Callable[[str], Any]) -> structlog.typing.FilteringBoundLo
     logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         _Lines(write),
         processors=[
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _stamp,
             structlog.processors.JSONRenderer(serializer=_json),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(20),
     ).bind()
     return logger
+
+
+def _stamp(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event["at"] = datetime.now(UTC)
+    return event
 
 
 def _json(event: object, **_: object) -> str:

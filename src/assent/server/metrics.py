@@ -39,14 +39,17 @@ class Metrics:
             "assent_ignored_tool_results", "Results that answered no pending request", ["reason"],
             registry=self.registry,
         )  # fmt: skip
-        self._at_hand: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._tokens = Counter(
             "assent_tokens", "Tokens as the model's server counts them", ["kind"], registry=self.registry
         )
 
+        # Looking up a labelled counter costs more than counting, so the few that there are stay at hand.
+        self._at_hand: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._kinds = {kind: self._asked.labels(kind) for kind in ("tool_request", "near_miss", "script", "text")}
+        self._spent = {kind: self._tokens.labels(kind) for kind in ("prompt", "completion")}
+
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request has been answered."""
-        # Looking up a labelled counter costs more than counting, so the few that there are stay at hand.
         key = (route, method, status)
         counters = self._at_hand.get(key)
         if counters is None:
@@ -84,16 +87,16 @@ class Metrics:
             else "script" if reading.script
             else "text"
         )  # fmt: skip
-        self._asked.labels(kind).inc()
+        self._kinds[kind].inc()
         for entry in ignored:
             self._ignored.labels(entry.reason).inc()
 
     def count_tokens(self, usage: dict[str, Any] | None) -> None:
         """What a turn cost, if the model's server says so."""
-        for kind in ("prompt", "completion"):
+        for kind in self._spent:
             count = (usage or {}).get(f"{kind}_tokens")
             if type(count) is int and count > 0:
-                self._tokens.labels(kind).inc(count)
+                self._spent[kind].inc(count)
 
     def exposition(self) -> bytes:
         """All of it, as Prometheus reads it."""

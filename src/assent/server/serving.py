@@ -1,7 +1,8 @@
-"""Sockets: where the app listens, how long headers may take, and how the server stops.
+"""Sockets: where the app listens, how long a request may take to arrive, and how the server stops.
 
-uvicorn has limits on neither the time nor the size of headers; the protocol below adds both. When the server is told
-to stop it takes no new connections, lets running turns finish for a while, and then tells their clients.
+uvicorn has limits on neither the time nor the size of headers, nor on the time of a body; the protocol below adds
+them. When the server is told to stop it takes no new connections, lets running turns finish for a while, and then
+tells their clients.
 """
 
 from __future__ import annotations
@@ -143,6 +144,7 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
         ) -> None:
             super().__init__(config, server_state, app_state, _loop)
             self._header_timer: TimerHandle | None = None
+            self._body_timer: TimerHandle | None = None
             self._header_bytes = 0
             self._in_headers = True
 
@@ -155,6 +157,7 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
+            self._stop_body_timer()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
@@ -165,8 +168,11 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
                 if self._header_timer is None:
                     self._start_timer()
             super().data_received(data)
-            # Only what is still unfinished counts: a body may have come in the same packet.
-            if self._in_headers and self._header_bytes > limits.header_bytes:
+            # Only what is still unfinished counts: most requests come whole, in one packet.
+            if not self._in_headers:
+                if self._body_timer is None:
+                    self._body_timer = self.loop.call_later(limits.body_seconds, self._body_too_slow)
+            elif self._header_bytes > limits.header_bytes:
                 self._refuse(431, "headers_too_large", f"the headers are larger than {limits.header_bytes} bytes")
 
         def on_headers_complete(self) -> None:
@@ -180,6 +186,7 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
         def on_message_complete(self) -> None:
             self._in_headers = True
             self._header_bytes = 0
+            self._stop_body_timer()
             super().on_message_complete()
 
         def _start_timer(self) -> None:
@@ -193,6 +200,20 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
         def _too_slow(self) -> None:
             self._header_timer = None
             self._refuse(408, "headers_too_slow", f"the headers took longer than {limits.header_seconds:g} seconds")
+
+        def _stop_body_timer(self) -> None:
+            if self._body_timer is not None:
+                self._body_timer.cancel()
+                self._body_timer = None
+
+        def _body_too_slow(self) -> None:
+            self._body_timer = None
+            if self.cycle is None or not self.cycle.response_started:
+                words = f"the body did not arrive within {limits.body_seconds:g} seconds"
+                self._refuse(408, "body_too_slow", words)
+            else:
+                # An answer was given without waiting for the rest.
+                self.transport.close()
 
         def _refuse(self, status: int, code: str, words: str) -> None:
             self._stop_timer()

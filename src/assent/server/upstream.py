@@ -96,12 +96,11 @@ class HttpUpstream:
                     if data == b"[DONE]":
                         return
                     chunk = check_chunk(self._decode(data), self.redact)
-                    finished = finished or any(c.get("finish_reason") for c in chunk["choices"])
+                    for choice in chunk["choices"]:
+                        finished = finished or bool(choice.get("finish_reason"))
                     yield chunk
             if not finished:
-                raise Refusal(
-                    502, "upstream_died", "the model's server closed the stream before the answer was complete"
-                )
+                raise Refusal(502, "upstream_died", "the model's server broke off before its answer was complete")
 
     async def models(self) -> list[str]:
         session = self._open()
@@ -140,8 +139,10 @@ class HttpUpstream:
                 headers=headers,
                 # Nothing of one caller's turn may stick to another's.
                 cookie_jar=aiohttp.DummyCookieJar(),
-                # The other phases have limits of their own, where they happen.
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_seconds),
+                # `sock_read` is the wait for the first byte; between later ones, `_piece` is stricter.
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self._limits.connect_seconds, sock_read=self._limits.first_byte_seconds
+                ),
             )
         return self._session
 
@@ -161,9 +162,8 @@ class HttpUpstream:
     async def _attempt(self, data: bytes) -> tuple[aiohttp.ClientResponse | Refusal, float | None]:
         """One attempt: a response, or why not and how long to wait at least before another (None: there is no use)."""
         try:
-            async with asyncio.timeout(self._limits.first_byte_seconds):
-                # No redirects: one could carry the key to another host.
-                response = await self._open().post(self._chat, data=data, headers=_JSON, allow_redirects=False)
+            # No redirects: one could carry the key to another host.
+            response = await self._open().post(self._chat, data=data, headers=_JSON, allow_redirects=False)
         except TimeoutError:
             return self._slow("did not begin to answer"), None
         except (aiohttp.ClientError, OSError) as problem:
@@ -186,48 +186,37 @@ class HttpUpstream:
             return await content.read()
         parts: list[bytes] = []
         size = 0
-        async with aclosing(self._pieces(response)) as pieces:
-            async for piece in pieces:
-                size += len(piece)
-                if size > self._limits.reply_bytes:
-                    raise self._too_large()
-                parts.append(piece)
+        while piece := await self._piece(content):
+            size += len(piece)
+            if size > self._limits.reply_bytes:
+                raise self._too_large()
+            parts.append(piece)
         return b"".join(parts)
 
     async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         """The data of each server-sent event. Events that carry none, such as comments, are skipped."""
         rest = b""
         size = 0
-        async with aclosing(self._pieces(response)) as pieces:
-            async for piece in pieces:
-                size += len(piece)
-                if size > self._limits.reply_bytes * STREAM_OVERHEAD:
-                    raise self._too_large()
-                *lines, rest = (rest + piece).split(b"\n")
-                for line in lines:
-                    if line.startswith(b"data:"):
-                        data = line[5:].strip()
-                        if data:
-                            yield data
-        if rest.startswith(b"data:") and rest[5:].strip():
-            yield rest[5:].strip()
+        while piece := await self._piece(response.content):
+            size += len(piece)
+            if size > self._limits.reply_bytes * STREAM_OVERHEAD:
+                raise self._too_large()
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                if line.startswith(b"data:") and (data := line[5:].strip()):
+                    yield data
+        if rest.startswith(b"data:") and (data := rest[5:].strip()):
+            yield data
 
-    async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-        """What arrives, as it arrives, with the failures of the network as refusals."""
-        content = response.content
-        while True:
-            try:
-                async with asyncio.timeout(self._limits.idle_seconds):
-                    piece = await content.readany()
-            except TimeoutError:
-                raise self._slow("stopped in the middle of its answer") from None
-            except (aiohttp.ClientError, OSError):
-                raise Refusal(
-                    502, "upstream_died", "the model's server broke off in the middle of its answer"
-                ) from None
-            if not piece:
-                return
-            yield piece
+    async def _piece(self, content: aiohttp.StreamReader) -> bytes:
+        """What arrives next, with the failures of the network as refusals; nothing at the end."""
+        try:
+            async with asyncio.timeout(self._limits.idle_seconds):
+                return await content.readany()
+        except TimeoutError:
+            raise self._slow("stopped in the middle of its answer") from None
+        except (aiohttp.ClientError, OSError):
+            raise Refusal(502, "upstream_died", "the model's server broke off in the middle of its answer") from None
 
     async def _some(self, response: aiohttp.ClientResponse) -> str:
         """What an error response says, if it says it soon."""

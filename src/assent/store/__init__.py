@@ -99,12 +99,20 @@ class Store(Protocol):
         self,
         *,
         stream: str | None = None,
-        kind: str | None = None,
+        kind: str | Sequence[str] | None = None,
         subject: str | None = None,
+        below: str | None = None,
         after: int = 0,
         limit: int | None = None,
     ) -> Sequence[Record]:
-        """The records that match, oldest first. What this store object accepted is seen, waiting for it if need be."""
+        """The records that match, oldest first. What this store object accepted is seen, waiting for it if need be.
+
+        Several kinds match any of them. `below` matches a subject and those that begin with it and a dot: a run and
+        its calls.
+        """
+
+    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
+        """The records of one kind whose subject has no later record of another kind, oldest first."""
 
     async def taken(self, once: str) -> Record | None:
         """The record that holds this key."""
@@ -199,6 +207,18 @@ async def verify_store(store: Store, *, head: Head | None = None) -> Head:
     last = verify((), start=last, head=head)
     await store.examine()
     return last
+
+
+async def prove(store: Store, records: Iterable[Record]) -> None:
+    """Raise Tampered when one of these records does not follow from the record before it, as the store has it.
+
+    It proves much less than `verify_store`, and costs so little that it can be done before a record is acted upon: who
+    changed a record in the file, or put one in, must have written anew everything after it.
+    """
+    for record in records:
+        before = await store.read(after=max(record.seq - 2, 0), limit=1) if record.seq > 1 else ()
+        last = Head(before[0].seq, before[0].digest) if before else Head(0, GENESIS)
+        _follow(last, record)
 
 
 def _follow(last: Head, record: Record) -> Head:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from assent.errors import StoreError
 from assent.store import Store
+from assent.store.folders import data_folder
 from assent.store.memory import MemoryStore
 from assent.store.sqlite import SqliteStore
 
@@ -35,13 +36,7 @@ def open_store(address: str) -> Store:
 
 def default_path(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
     """Where the store is when nobody says otherwise: `sys.platform`, `os.environ`, `Path.home()` decide."""
-    if platform == "darwin":
-        folder = home / "Library" / "Application Support"
-    else:
-        # The XDG rules say that a relative path is to be ignored.
-        named = environment.get("XDG_DATA_HOME", "")
-        folder = PurePath(named) if PurePath(named).is_absolute() else home / ".local" / "share"
-    return Path(folder / "assent" / "assent.db")
+    return data_folder(platform, environment, home) / "assent.db"
 
 
 def _file_named(address: str, rest: str) -> Path:

@@ -1,9 +1,19 @@
-"""Making folders that are only their owner's business."""
+"""Folders that are only their owner's business: where they are, and how they are made."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+
+
+def data_folder(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
+    """Where assent keeps what it remembers for a person: `sys.platform`, `os.environ`, `Path.home()` decide."""
+    if platform == "darwin":
+        return Path(home / "Library" / "Application Support" / "assent")
+    # The XDG rules say that a relative path is to be ignored.
+    named = PurePath(environment.get("XDG_DATA_HOME", ""))
+    return Path((named if named.is_absolute() else home / ".local" / "share") / "assent")
 
 
 def make_private(folder: Path) -> None:

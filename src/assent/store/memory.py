@@ -47,14 +47,19 @@ class MemoryStore:
         self,
         *,
         stream: str | None = None,
-        kind: str | None = None,
+        kind: str | Sequence[str] | None = None,
         subject: str | None = None,
+        below: str | None = None,
         after: int = 0,
         limit: int | None = None,
     ) -> Sequence[Record]:
+        kinds = (kind,) if isinstance(kind, str) else kind
         with self._lock:
-            if subject is not None:
-                places: Sequence[int] = self._subjects.get(subject, ())
+            if below is not None:
+                names = [name for name in self._subjects if name == below or name.startswith(f"{below}.")]
+                places: Sequence[int] = sorted(place for name in names for place in self._subjects[name])
+            elif subject is not None:
+                places = self._subjects.get(subject, ())
             elif stream is not None:
                 places = self._streams.get(stream, ())
             else:
@@ -65,9 +70,19 @@ class MemoryStore:
                 if limit is not None and len(found) >= limit:
                     break
                 record = self._records[places[index]]
-                if (stream is None or record.stream == stream) and (kind is None or record.kind == kind):
+                if stream is not None and record.stream != stream:
+                    continue
+                if subject is not None and record.subject != subject:
+                    continue
+                if kinds is None or record.kind in kinds:
                     found.append(record)
             return found
+
+    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
+        closed = {record.subject: record.seq for record in await self.read(kind=closed_by)}
+        return [
+            record for record in await self.read(stream=stream, kind=kind) if closed.get(record.subject, 0) < record.seq
+        ]
 
     async def taken(self, once: str) -> Record | None:
         with self._lock:

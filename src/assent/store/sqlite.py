@@ -55,24 +55,42 @@ class SqliteStore:
         self,
         *,
         stream: str | None = None,
-        kind: str | None = None,
+        kind: str | Sequence[str] | None = None,
         subject: str | None = None,
+        below: str | None = None,
         after: int = 0,
         limit: int | None = None,
     ) -> Sequence[Record]:
         await self._catch_up()
         # The planner would not know which of two indexes is the narrower one. The plus sign hides a column from it.
-        conditions = ["seq >= ?"]
-        values: list[object] = [after + 1 if after else _FIRST_SEQ]
         hidden = ""
-        for column, value in (("subject", subject), ("stream", stream), ("kind", kind)):
+        conditions: list[str] = []
+        values: list[object] = []
+        if below is not None:
+            # The slash follows the dot, so this span of the index holds what is wanted and hardly anything else.
+            conditions.append("subject >= ? AND subject < ? AND (+subject = ? OR substr(subject, 1, ?) = ?)")
+            values += [below, f"{below}/", below, len(below) + 1, f"{below}."]
+            hidden = "+"
+        for column, value in (("subject", subject), ("stream", stream)):
             if value is not None:
                 conditions.append(f"{hidden}{column} = ?")
                 values.append(value)
                 hidden = "+"
-        values.append(-1 if limit is None else limit)
+        if kind is not None:
+            kinds = [kind] if isinstance(kind, str) else list(kind)
+            conditions.append(f"{hidden}kind IN ({', '.join('?' * len(kinds))})")
+            values += kinds
+        conditions.append(f"{'+' if below is not None else ''}seq >= ?")
+        values += [after + 1 if after else _FIRST_SEQ, -1 if limit is None else limit]
         rows = self._query(f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq LIMIT ?", values)
         return [_record(row) for row in rows]
+
+    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
+        await self._catch_up()
+        chosen, values = ("kind = ?", [kind]) if stream is None else ("stream = ? AND +kind = ?", [stream, kind])
+        closed = "SELECT 1 FROM records AS later WHERE later.subject = records.subject AND later.seq > records.seq"
+        sql = f"{_SELECT} WHERE {chosen} AND NOT EXISTS ({closed} AND +later.kind = ?) ORDER BY seq"
+        return [_record(row) for row in self._query(sql, [*values, closed_by])]
 
     async def taken(self, once: str) -> Record | None:
         await self._catch_up()
@@ -101,7 +119,10 @@ class SqliteStore:
         return forgotten
 
     def hold(self, name: str) -> Callable[[], None] | None:
-        return hold(self.path.with_name(self.path.name + ".holds"), name)
+        try:
+            return hold(self.path.with_name(self.path.name + ".holds"), name)
+        except OSError as problem:
+            raise explain(problem, self.path.with_name(self.path.name + ".holds")) from problem
 
     async def examine(self) -> None:
         await self._catch_up()

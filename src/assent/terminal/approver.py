@@ -57,11 +57,11 @@ class TerminalApprover:
     async def _converse(self, request: ApprovalRequest) -> UserAction:
         dialogue: CardDialogue | FlatDialogue
         if self.plain:
-            dialogue = FlatDialogue(request, self._stdin, self._screen)
+            dialogue = FlatDialogue(request, self._stdin, self._screen, self._waiting)
         else:
-            dialogue = CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen)
+            dialogue = CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting)
         self._dialogue = dialogue
-        conversation = self._conversation = asyncio.ensure_future(dialogue.hold(self._waiting))
+        conversation = self._conversation = asyncio.ensure_future(dialogue.hold())
         try:
             await asyncio.wait({conversation})
         except asyncio.CancelledError:

@@ -49,7 +49,7 @@ def draw(face: Face, width: int, waiting: int = 0) -> list[Text]:
 
 def barred(face: Face, line: Text) -> Text:
     """A line of the card, behind its bar."""
-    return Text(BAR if line.plain else BAR.rstrip(), accent(face)).append_text(line)
+    return _led(BAR if line.plain else BAR.rstrip(), accent(face)).append_text(line)
 
 
 def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
@@ -57,13 +57,13 @@ def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
     color = accent(face)
     room = max(MIN_WIDTH, width) - len(BAR) - 1
     lines: list[Text] = [barred(face, Text())]
-    row = Text(BAR, color)
+    row = _led(BAR, color)
     used = 0
     for key, words in items:
         length = cell_len(f"[{key}] {words}")
         if used and used + 3 + length > room:
             lines.append(row)
-            row, used = Text(BAR, color), 0
+            row, used = _led(BAR, color), 0
         if used:
             row.append("   ")
             used += 3
@@ -75,7 +75,7 @@ def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
 
 def prompt(face: Face) -> Text:
     """Where the answer will stand."""
-    return Text(PROMPT, accent(face))
+    return _led(PROMPT, accent(face))
 
 
 def accent(face: Face) -> str:
@@ -160,7 +160,7 @@ def _arguments(face: Face, width: int) -> Iterator[Text]:
             yield from _said(label, width, "bold")
             label = ""
         for line in _literal(value, width - indent):
-            yield Text(label.ljust(indent), "bold").append_text(line)
+            yield _led(label.ljust(indent), "bold").append_text(line)
             label = ""
     if face.arguments_hidden:
         yield Text(f"  … {face.arguments_hidden} more arguments: v shows them", "italic")
@@ -183,7 +183,7 @@ def hidden_words(count: int) -> str:
 def _quoted(said: Passage, width: int, style: str = "") -> Iterator[Text]:
     for line in said.text.split("\n"):
         for piece in wrap(line, width - len(QUOTE)):
-            yield Text(QUOTE, "dim").append_text(_marked(piece, style))
+            yield _led(QUOTE, "dim").append_text(_marked(piece, style))
     if said.hidden:
         yield Text(hidden_words(said.hidden), "italic")
 
@@ -199,6 +199,11 @@ def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
     for piece in chop_cells(line, max(1, width)) or [""]:
         yield start, piece
         start += len(piece)
+
+
+def _led(text: str, style: str) -> Text:
+    """The beginning of a line, whose style ends with it: the own style of a `Text` would colour all that follows."""
+    return Text().append(text, style)
 
 
 def _marked(text: str, style: str = "") -> Text:

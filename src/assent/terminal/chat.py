@@ -17,6 +17,7 @@ from assent.outcome import Kind, Outcome
 from assent.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
 from assent.terminal.approver import TerminalApprover
 from assent.terminal.attendance import attend
+from assent.terminal.card import MIN_WIDTH, wrap
 from assent.terminal.composer import Composer, Left
 from assent.terminal.face import one_line
 from assent.terminal.progress import fit
@@ -25,6 +26,9 @@ from assent.terminal.slash import COMMANDS, Slash
 from assent.terminal.speech import Speech
 from assent.ways import Way
 
+# What stands before words that a script wrote, or that came with an error.
+OUTPUT = "┊ "
+SAID = "  "
 # Of a result, what a line on the screen shows. The model gets all of it, and /runs has it too.
 MAX_RESULT = 200
 
@@ -55,6 +59,7 @@ class Chat:
         chosen: str,
         *,
         words: str,
+        command: str,
         approver: TerminalApprover | None,
         screen: TextIO,
         plain: bool,
@@ -63,6 +68,7 @@ class Chat:
         self.ways = ways
         self.way = ways[chosen]
         self._opening_words = words
+        self._command = command
         self._approver = approver
         self._screen = screen
         self._plain = plain
@@ -76,14 +82,17 @@ class Chat:
         stop = self.satellite.session.listen(self._hear_session)
         try:
             self._greet()
-            await self._turn(self.satellite.resume())
+            # Only if there is something: a turn throws away what is typed meanwhile, and many type before the prompt.
+            if await self.satellite.is_unfinished():
+                self.print("Going on with what was interrupted.")
+                await self._turn(self.satellite.resume())
             while await self._next(composer):
                 pass
         except Left:
             pass
         finally:
             stop()
-        self.print(f"Left. `assent chat --session {self.satellite.session.id}` comes back to it.")
+        self.print(f"Left. `{self._command} --session {self.satellite.session.id}` comes back to it.")
 
     def choose(self, name: str) -> None:
         """Work under this preset from now on."""
@@ -105,9 +114,18 @@ class Chat:
     def print(self, *lines: str) -> None:
         """Lines of our own, between the model's words."""
         self._speech.finish()
+        width = max(MIN_WIDTH, size_of(self._screen)[0] - 1)
         for line in lines:
-            self._screen.write(f"{line}\n")
+            for piece in [line] if self._plain else wrap(line, width):
+                self._screen.write(f"{piece}\n")
         self._screen.flush()
+
+    def quote(self, text: str) -> None:
+        """Words that are not ours, each line behind a bar, so that none can pass for one of ours."""
+        bar = SAID if self._plain else OUTPUT
+        width = max(MIN_WIDTH, size_of(self._screen)[0] - 1 - len(bar))
+        for line in visible(text).split("\n"):
+            self.print(*(f"{bar}{piece}" for piece in ([line] if self._plain else wrap(line, width))))
 
     def words(self) -> dict[str, Iterable[str]]:
         """What can be typed after a slash, and what may follow it."""
@@ -119,7 +137,7 @@ class Chat:
         return known
 
     async def _next(self, composer: Composer) -> bool:
-        typed = (await composer.read(self.way.mark(), self.way.status())).strip()
+        typed = (await composer.read(self.way.mark())).strip()
         if not typed:
             return True
         name, _, rest = typed.removeprefix("/").partition(" ")
@@ -132,7 +150,7 @@ class Chat:
         try:
             return await self._slash.obey(name, rest)
         except AssentError as problem:
-            self.print(visible(str(problem)))
+            self.quote(str(problem))
             return True
 
     async def _turn(self, work: Coroutine[Any, Any, Ended | None]) -> None:
@@ -142,9 +160,10 @@ class Chat:
                 self.satellite.session, work, approver=self._approver, plain=self._plain, again="stops the turn"
             )
         except KeyboardInterrupt:
+            await self.satellite.leave_off()
             self.print("Stopped. What was done is kept, and the model hears of it with your next message.")
         except AssentError as problem:
-            self.print(visible(str(problem)))
+            self.quote(str(problem))
         else:
             self._speech.finish()
             if ended is not None and ended.bound is not None:
@@ -155,7 +174,7 @@ class Chat:
             case Asked() | Started() | Reported():
                 self._speech.finish()
             case Printed(_, line):
-                self.print(f"  {visible(line)}")
+                self.quote(line)
             case Finished(outcome):
                 self.print(self._told(outcome))
 
@@ -172,4 +191,8 @@ class Chat:
     def _greet(self) -> None:
         session = self.satellite.session
         tools = len(session.registry.all(with_editor=session.editor is not None))
-        self.print(self._opening_words, f"{tools} tools; session {session.id}. /help says what else can be typed.")
+        self.print(
+            self._opening_words,
+            f"This is {self.way.status()}.",
+            f"{tools} tools; session {session.id}. /help says what else can be typed.",
+        )

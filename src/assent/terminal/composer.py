@@ -18,7 +18,6 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
@@ -37,8 +36,8 @@ class Left(Exception):
 class Composer(Protocol):
     """A way to hear from the person."""
 
-    async def read(self, mark: str, status: str) -> str:
-        """The next message; `mark` stands before it, and `status` is on the screen meanwhile. `Left` at the end."""
+    async def read(self, mark: str) -> str:
+        """The next message; `mark` stands before it, and stays on the screen. Raises `Left` at the end."""
 
 
 class LineComposer:
@@ -57,10 +56,9 @@ class LineComposer:
             output=Vt100_Output(sys.stdout, _size, term=os.environ.get("TERM"), enable_cpr=False),
         )
 
-    async def read(self, mark: str, status: str) -> str:
-        toolbar: AnyFormattedText = [("reverse", f" {status} ")]
+    async def read(self, mark: str) -> str:
         try:
-            return await self._session.prompt_async(f"{mark} ▸ ", bottom_toolbar=toolbar, handle_sigint=False)
+            return await self._session.prompt_async(f"{mark} ▸ ", handle_sigint=False)
         except KeyboardInterrupt:
             return ""  # Ctrl+C empties the line, as in a shell.
         except EOFError:
@@ -73,12 +71,8 @@ class FlatComposer:
     def __init__(self, stdin: TextIO, screen: TextIO) -> None:
         self._stdin = stdin
         self._screen = screen
-        self._told = ""
 
-    async def read(self, mark: str, status: str) -> str:
-        if status != self._told:  # Said when it changes, and not before every line.
-            self._told = status
-            self._screen.write(f"{status}\n")
+    async def read(self, mark: str) -> str:
         self._screen.write(f"You ({mark}): ")
         self._screen.flush()
         typed = await read_line(self._stdin)
@@ -99,7 +93,7 @@ class PipeComposer:
         # A daemon thread: a pipe that stays open must not keep a program alive that wants to leave.
         threading.Thread(target=self._read_all, args=(stdin,), name="assent-stdin", daemon=True).start()
 
-    async def read(self, mark: str, status: str) -> str:
+    async def read(self, mark: str) -> str:
         typed = ""
         while True:
             line = await self._lines.get()

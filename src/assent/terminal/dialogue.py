@@ -46,19 +46,18 @@ class Keys(Protocol):
 class CardDialogue:
     """A card that is answered with keys."""
 
-    def __init__(self, request: ApprovalRequest, keys: Keys, screen: TextIO) -> None:
+    def __init__(self, request: ApprovalRequest, keys: Keys, screen: TextIO, waiting: int = 0) -> None:
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
         self._sheet = Sheet(self._face, screen)
         self._keyboard = keys
-        self._waiting = 0
-
-    async def hold(self, waiting: int = 0) -> UserAction:
-        """Draw the card and talk until there is an answer."""
         self._waiting = waiting
+
+    async def hold(self) -> UserAction:
+        """Draw the card and talk until there is an answer."""
         with self._keyboard.taken():
-            self._sheet.card(self._face, waiting)
+            self._sheet.card(self._face, self._waiting)
             await self._keyboard.wait_until_quiet()
             self._show_menu()
             while True:
@@ -238,19 +237,20 @@ class Sheet:
 class FlatDialogue:
     """A card that is read aloud and answered with words."""
 
-    def __init__(self, request: ApprovalRequest, stdin: TextIO, screen: TextIO) -> None:
+    def __init__(self, request: ApprovalRequest, stdin: TextIO, screen: TextIO, waiting: int = 0) -> None:
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
         self._stdin = stdin
         self._screen = screen
+        self._waiting = waiting
 
     def count(self, waiting: int) -> None:
         """Whoever listens to a card is not interrupted: the next one will say that it waited."""
 
-    async def hold(self, waiting: int = 0) -> UserAction:
+    async def hold(self) -> UserAction:
         """Say the card and talk until there is an answer."""
-        self._say_all(flat(self._face, waiting))
+        self._say_all(flat(self._face, self._waiting))
         forget_typed(self._stdin.fileno())  # what was typed before the question answers nothing
         while True:
             self._say_all(question(self._face, edited=self._draft.is_changed))

@@ -152,7 +152,7 @@ def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[R
         room -= kept
         hidden += len(body) - kept
         rows += [*head, *body[:kept]]
-        if 0 < kept < len(body):
+        if 0 < kept < len(body) and len(shown) > 1:
             rows.append(_fold_row(body[kept:]))
     if len(previews) > len(shown):
         rest = [sum(map(len, _head_and_body(preview))) for preview in previews[len(shown) :]]

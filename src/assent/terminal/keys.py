@@ -63,13 +63,13 @@ class Keyboard:
             finally:
                 self.forget()
 
-    async def wait_until_quiet(self, seconds: float = ARMING_SECONDS) -> None:
+    async def wait_until_quiet(self) -> None:
         """Throw away what was typed, until nothing more comes."""
         self.forget()
         with self._input.attach(self._read):
             while not self._is_closed:
                 try:
-                    await asyncio.wait_for(self._arrived.get(), seconds)
+                    await asyncio.wait_for(self._arrived.get(), ARMING_SECONDS)
                 except TimeoutError:
                     break
         self.forget()

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Protocol, get_args
 
 from assent.calls import Decision
-from assent.display import visible
-from assent.errors import AssentError, did_you_mean
-from assent.feedback import took_back
+from assent.errors import AssentError, SessionError, did_you_mean
 from assent.journal import data_of
 from assent.satellite import Satellite
-from assent.takeback import take_back
+from assent.session import Session
 from assent.terminal.face import one_line
 from assent.ways import Way
 
@@ -26,6 +24,7 @@ COMMANDS = {
     "quit": "leave; the session stays",
 }
 
+BY = "the person in the chat"
 # What fits a screen. The whole list is in the journal.
 MAX_RUNS = 20
 
@@ -40,6 +39,8 @@ class Talk(Protocol):
     def choose(self, name: str) -> None: ...
 
     def print(self, *lines: str) -> None: ...
+
+    def quote(self, text: str) -> None: ...
 
 
 class Slash:
@@ -75,7 +76,7 @@ class Slash:
             self._chat.print("There are no tools. `assent new tool NAME` makes one; --tools DIR names a folder.")
 
     async def _state(self, rest: str) -> None:
-        self._chat.print(*visible(self._chat.satellite.session.format_state_for_prompt()).split("\n"))
+        self._chat.quote(self._chat.satellite.session.format_state_for_prompt())
 
     async def _preset(self, rest: str) -> None:
         chat = self._chat
@@ -114,16 +115,32 @@ class Slash:
         self._chat.print(*(lines or ["Nothing was called in this session yet."]))
 
     async def _undo(self, rest: str) -> None:
-        taken = await take_back(self._chat.satellite.session, rest or None)
-        self._chat.satellite.tell(took_back(taken.tool, taken.paths))
-        paths = ", ".join(one_line(path) for path in taken.paths)
-        self._chat.print(f"Undone: {paths} as before {one_line(taken.tool, 60)}. The model hears of it.")
+        session = self._chat.satellite.session
+        call_id = rest or await last_changed(session)
+        if call_id is None:
+            raise SessionError("no call of this session has changed a file that is not restored already")
+        undone = await session.undo(call_id, by=BY)
+        self._chat.satellite.tell(f"The person undid a call. {undone.message}")
+        self._chat.quote(undone.message)
+        self._chat.print("The model hears of it with your next message.")
 
     async def _resolve(self, rest: str) -> None:
         call_id, _, decision = rest.partition(" ")
         decided = next((known for known in get_args(Decision) if known == decision), None)
         if decided is None:
             raise AssentError("say which call and what to do about it", hint="/resolve CALL again, done or abandon")
-        outcome = await self._chat.satellite.session.resolve(call_id, decided, by="the person in the chat")
+        outcome = await self._chat.satellite.session.resolve(call_id, decided, by=BY)
         self._chat.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         self._chat.print(one_line(outcome.message, 300))
+
+
+async def last_changed(session: Session) -> str | None:
+    """The last call of the session that changed a file and was not taken back."""
+    changed: dict[str, None] = {}
+    for record in await session.journal.history(session.id):
+        if record.kind == "changing_file":
+            changed.pop(record.subject, None)
+            changed[record.subject] = None
+        elif record.kind == "undone":
+            changed.pop(record.subject, None)
+    return next(reversed(changed), None)

@@ -61,8 +61,8 @@ class Feed:
                 yield self._event(place, "state", state())
             elif coming := [kept for kept in self._kept if kept[0] > place]:
                 # What is dropped while these are sent was taken before; what comes meanwhile is looked for afterwards.
-                place = coming[-1][0]
-                for _, event in coming:
+                for number, event in coming:
+                    place = number
                     yield event
             else:
                 more = self._more

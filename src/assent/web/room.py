@@ -20,12 +20,11 @@ from assent.calls import Decision
 from assent.display import visible
 from assent.errors import ArgumentsError, AssentError, Problem
 from assent.events import Answered, Asked, Event, Finished, Printed, Reported, RunFinished, RunStarted, Started
-from assent.feedback import took_back
+from assent.rehearsal import NOTE
 from assent.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
 from assent.server.refusal import Refusal
 from assent.terminal.draft import Draft
 from assent.terminal.face import one_line
-from assent.tour import NOTE
 from assent.ways import Way
 from assent.web.events import Feed
 from assent.web.story import Story, brief, run_of, told
@@ -295,7 +294,7 @@ class Room:
     async def undo(self, call_id: str) -> None:
         """Take back what a call changed."""
         taken = await self.session.undo(call_id, by=BY)
-        self.satellite.tell(took_back(taken.tool, taken.paths))
+        self.satellite.tell(f"The person undid a call. {taken.message}")
         story = self._story(call_id)
         story.undone_by = BY
         self.show(story)

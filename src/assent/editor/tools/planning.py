@@ -123,7 +123,7 @@ async def carry_out(editor: SealedEditor, steps: Sequence[Step]) -> None:
     for step in steps:
         try:
             if not await _write(editor, step):
-                raise EditError("the file is gone", place=step.path, hint="look at the project again")
+                raise EditError("the editor did not write it", place=step.path, hint="look whether it is still there")
         except EditError as problem:
             if editor.changes:
                 await _take_back(editor, problem)

@@ -1,0 +1,105 @@
+"""Writes docs/reference.md: every public name with its signature and what its docstring says.
+
+    python docs/generate_reference.py
+
+A test compares the committed page with a fresh one, so the page cannot fall behind the code.
+"""
+
+import inspect
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import assent
+from assent import testing
+
+PAGE = Path(__file__).parent / "reference.md"
+HEAD = """# Reference
+
+Generated from the code by `docs/generate_reference.py`. What is not on this page is not public.
+"""
+
+
+def generate() -> str:
+    """The whole page."""
+    parts = [HEAD, "## `assent`\n"]
+    parts += [entry("assent", name, getattr(assent, name)) for name in assent.__all__]
+    parts += ["## `assent.testing`\n", f"{summary(testing)}\n"]
+    parts += [entry("assent.testing", name, getattr(testing, name)) for name in testing.__all__]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def entry(module: str, name: str, value: Any) -> str:
+    """One name: its signature, its text, its methods."""
+    lines = [f"### `{module}.{name}`", ""]
+    if inspect.isclass(value) or inspect.isroutine(value):
+        lines += ["```python", f"{name}{signature(value)}", "```", ""]
+    elif type(value).__module__.startswith("assent"):
+        value = type(value)  # an object that stands for itself, such as AssistantTool
+    else:
+        lines += ["```python", f"{name} = {shown(value)}", "```", ""]
+    if text := documented(value):
+        lines += [text, ""]
+    if inspect.isclass(value):
+        lines += list(members(value))
+    return "\n".join(lines)
+
+
+def members(value: type) -> Iterator[str]:
+    """The public methods and properties of a class, in alphabetical order, with their first sentences."""
+    found = []
+    for name in sorted(dir(value)):
+        if name.startswith("_"):
+            continue
+        member = inspect.getattr_static(value, name)
+        if isinstance(member, (staticmethod, classmethod)):
+            member = member.__func__
+        if isinstance(member, property):
+            found.append(f"* `{name}`{told(member)}")
+        elif inspect.isfunction(member):
+            prefix = "await " if inspect.iscoroutinefunction(member) else ""
+            found.append(f"* `{prefix}{name}{signature(member, method=True)}`{told(member)}")
+    if found:
+        yield from [*found, ""]
+
+
+def told(member: Any) -> str:
+    text = summary(member)
+    return f": {text}" if text else ""
+
+
+def summary(value: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+
+
+def documented(value: Any) -> str:
+    """A docstring of the object's own; what Python says of its type is no documentation."""
+    own = inspect.getdoc(value) or ""
+    return "" if own == inspect.getdoc(type(value)) else own
+
+
+def signature(value: Any, *, method: bool = False) -> str:
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    parameters = list(found.parameters.values())[1 if method else 0 :]
+    return shown(found.replace(parameters=parameters))
+
+
+def shown(value: Any) -> str:
+    """A signature or a type without what differs between versions of Python and places in memory."""
+    text = repr(value) if typing.get_origin(value) else str(value)
+    text = re.sub(r"<function \S+ at 0x[0-9a-f]+>|<factory>|<object object at 0x[0-9a-f]+>", "…", text)
+    if isinstance(value, tuple):
+        text = f"{len(value)} of them: " + ", ".join(f"`{item}`" for item in value)
+    text = re.sub(r"(?:(?<=: )|(?<=> ))'([^']*)'", r"\1", text)  # annotations that are kept as text
+    text = re.sub(r"<built-in function (\w+)>", r"\1", text)
+    return re.sub(r"\b(?:assent|collections|typing)(?:\.[a-z_]+)*\.(?=[A-Z])", "", text)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(generate())

@@ -1,0 +1,15 @@
+"""Run by `assent test`, and by pytest."""
+
+from assent.tooltests import tool_beside
+
+tool = tool_beside(__file__)
+
+
+def test_a_path_is_not_a_name():
+    result = tool.test_execute({"name": "../secrets.txt"})
+    assert not result["success"]
+    assert "name" in result["message"]
+
+
+def test_what_is_not_there_is_said():
+    assert tool.test_execute({"name": "nothing.txt"})["message"] == "There is no document nothing.txt in the inbox."

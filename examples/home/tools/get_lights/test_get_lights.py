@@ -1,0 +1,9 @@
+"""Run by `assent test`, and by pytest."""
+
+from assent.tooltests import tool_beside
+
+tool = tool_beside(__file__)
+
+
+def test_a_new_house_is_dark():
+    assert tool.test_execute({})["message"].splitlines() == [f"{room}: off" for room in tool.ROOMS]

@@ -1,0 +1,9 @@
+"""Run by `assent test`, and by pytest."""
+
+from assent.tooltests import tool_beside
+
+tool = tool_beside(__file__)
+
+
+def test_a_new_calendar_is_empty():
+    assert tool.test_execute({"day": "2026-07-01"})["message"] == "Nothing on that day."

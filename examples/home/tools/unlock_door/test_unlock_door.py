@@ -1,0 +1,10 @@
+"""Run by `assent test`, and by pytest."""
+
+from assent.tooltests import tool_beside
+
+tool = tool_beside(__file__)
+
+
+def test_a_no_leaves_it_locked():
+    result = tool.test_execute({}, {"primary_confirmed": False, "secondary_confirmed": True})
+    assert "The door stays locked." in result["message"]

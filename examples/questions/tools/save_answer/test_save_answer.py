@@ -1,0 +1,20 @@
+"""Run by `assent test`, and by pytest."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from assent.tooltests import tool_beside
+
+tool = tool_beside(__file__)
+
+
+def test_it_writes_once():
+    with TemporaryDirectory() as folder:
+        tool.ANSWERS = Path(folder, "answers")
+        assert tool.test_execute({"name": "a.md", "text": "42"})["success"]
+        assert not tool.test_execute({"name": "a.md", "text": "43"})["success"]
+        assert (tool.ANSWERS / "a.md").read_text() == "42\n"
+
+
+def test_the_card_shows_the_text():
+    assert "42" in tool.test_approval({"name": "a.md", "text": "42"})["message"]

@@ -1,0 +1,49 @@
+"""docs/editor.md is true: its example prints what it says, its script checks, its table is complete."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from assent import ToolRegistry, changes, check, editor_tools
+from assent.editor import folder
+
+TEXT = (Path(__file__).parents[2] / "docs" / "editor.md").read_text()
+
+
+def block(language: str) -> str:
+    (body,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    return str(body)
+
+
+def test_the_example_prints_what_the_page_says(tmp_path: Path):
+    """Whoever reads it copies it first."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block("python")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout == block("text")
+
+
+def test_the_script_is_one_that_would_run():
+    """Checked against the real tools, with nothing to complain about."""
+    registry = ToolRegistry()
+    editor_tools(registry)
+    assert check(block("nuwa"), registry) == []
+
+
+def test_the_table_names_every_tool_and_whether_it_asks():
+    """In the order in which a model is told of them."""
+    registry = ToolRegistry()
+    told = re.findall(r"^\| `(\w+)` \|.*\| (yes|no) \|$", TEXT, re.MULTILINE)
+    assert told == [(t.name, "yes" if t.manifest.require_approval else "no") for t in editor_tools(registry)]
+
+
+def test_the_limits_are_the_ones_that_hold():
+    """Numbers in a page grow old."""
+    assert f"at most {folder.MAX_FILE_BYTES // 1_000_000} MB each" in TEXT
+    assert f"{changes.MAX_CALL_BYTES // 1_000_000} MB for one call" in TEXT

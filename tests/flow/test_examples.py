@@ -1,0 +1,144 @@
+"""The example assistants: their tools pass their own tests, their presets load, their scripts run."""
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assent import Session, ToolRegistry
+from assent.approval import ALLOWED, DENIED, Preset
+from assent.config import load
+from assent.runs import check
+from assent.script import format_script
+from assent.server.app import build_app
+from assent.server.upstream import HttpUpstream
+from assent.store.memory import MemoryStore
+from assent.testing import FixedApprover
+from assent.tooltests import run_tool_tests
+from assent.ways import ways_of
+from flow.conftest import QUICK, MakeStage, Stage, request, served
+from requirements import requirement
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = {"home": "evening.nuwa", "clerk": "tidy.nuwa", "questions": "best_city.nuwa"}
+
+
+@pytest.fixture(params=list(SCRIPTS))
+def example(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A copy of an example, and we are in it."""
+    shutil.copytree(EXAMPLES / request.param, tmp_path / request.param)
+    monkeypatch.chdir(tmp_path / request.param)
+    return str(request.param)
+
+
+def test_its_tools_pass_their_own_tests(example: str):
+    results = run_tool_tests("tools")
+    assert [(result.tool, result.name, result.problem) for result in results if not result.passed] == []
+    assert len(results) >= 12
+
+
+def test_its_presets_load_and_its_script_is_tidy_and_right(example: str):
+    ways = ways_of(load(environ={}).preset, "json")
+    assert len(ways) >= 2
+    registry = ToolRegistry()
+    registry.load("tools")
+    text = Path(SCRIPTS[example]).read_text(encoding="utf-8")
+    assert format_script(text) == text
+    assert check(text, registry) == []
+
+
+@pytest.mark.parametrize("example", ["home"], indirect=True)
+async def test_the_house_follows_its_script_and_remembers(example: str):
+    """Lights need no person under the preset that allows it; the calendar asks all the same."""
+    registry = ToolRegistry()
+    registry.load("tools")
+    approver = FixedApprover(ALLOWED)
+    async with Session(registry, approver=approver, preset=Preset(True, "evening")) as session:
+        run = await session.run_script(Path("evening.nuwa").read_text())
+        assert run.status == "done", run.error
+        assert "living room: on, 40 %" in run.output[0]
+        assert [card.tool for card in approver.requests] == ["add_event"]
+        assert session.get_state_value("calendar") == {"2026-07-01": {"9": "Walk"}}
+        again = await session.call("add_event", {"day": "2026-07-01", "hour": 9, "title": "Dentist"})
+        assert "9:00 is taken: Walk" in again.message
+
+
+@pytest.mark.parametrize("example", ["clerk"], indirect=True)
+async def test_the_clerk_files_what_is_allowed_and_leaves_the_rest(example: str):
+    """The second card is denied: that document stays where it is."""
+    registry = ToolRegistry()
+    registry.load("tools")
+    async with Session(registry, approver=FixedApprover([ALLOWED, DENIED, ALLOWED])) as session:
+        run = await session.run_script(Path("tidy.nuwa").read_text())
+    assert run.status == "done", run.error
+    assert "2 filed." in run.output
+    assert sorted(str(path) for path in Path("archive").rglob("*.txt")) == [
+        "archive/invoices/2026-03-gas.txt",
+        "archive/letters/letter.txt",
+    ]
+    assert [path.name for path in Path("inbox").iterdir()] == ["2026-03-water.txt"]
+
+
+@pytest.mark.parametrize("example", ["questions"], indirect=True)
+async def test_a_question_about_the_data_is_answered_and_written_down(example: str):
+    registry = ToolRegistry()
+    registry.load("tools")
+    async with Session(registry, approver=FixedApprover(ALLOWED)) as session:
+        run = await session.run_script(Path("best_city.nuwa").read_text())
+    assert run.status == "done", run.error
+    assert Path("answers/best-city.md").read_text() == "The best city is Lisbon.\n"
+
+
+async def spoken(s: Stage, program: Path, *arguments: str) -> str:
+    """What a program says that is given the address of a server in front of the stage's model."""
+    app = build_app(MemoryStore(), HttpUpstream(s.model.url, limits=QUICK), limits=QUICK, log=lambda line: None)
+    async with served(app) as port:
+        running = await asyncio.create_subprocess_exec(
+            sys.executable, str(program), f"http://127.0.0.1:{port}", *arguments, stdout=subprocess.PIPE
+        )
+        said, _ = await running.communicate()
+    return said.decode()
+
+
+FLOW = [request("lookup_weather", city="Lisbon"), "It is 18 degrees and clear in Lisbon."]
+
+
+async def test_the_satellite_of_the_docs_does_what_the_docs_say(stage: MakeStage, tmp_path: Path):
+    """Whoever copies it has a satellite."""
+    text = (EXAMPLES.parent / "docs" / "satellites.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "satellite.py").write_text(found, encoding="utf-8")
+    s = await stage(FLOW)
+    assert await spoken(s, tmp_path / "satellite.py") == "It is 18 degrees and clear in Lisbon.\n2 steps\n"
+
+
+def test_the_presets_of_the_docs_load(tmp_path: Path):
+    """And mean what the page says."""
+    text = (EXAMPLES.parent / "docs" / "satellites.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "assent.toml").write_text(found, encoding="utf-8")
+    (tmp_path / "persona.md").write_text("Be brief.")
+    ways = ways_of(load(environ={}, folder=tmp_path).preset, "json")
+    assert (ways["careful"].bounds.steps, ways["careful"].persona) == (6, "Be brief.")
+    assert ways["quick"].preset.auto_approve
+
+
+@requirement("API-2", "API-25")
+async def test_a_satellite_of_thirty_lines_completes_the_flow(stage: MakeStage):
+    """Written from the docs alone, with nothing but urllib: question, request, execution, result, answer."""
+    program = EXAMPLES / "satellite_30_lines.py"
+    assert sum(bool(line.strip()) for line in program.read_text().splitlines()) <= 30
+    assert set(re.findall(r"^(?:import|from) (\w+)", program.read_text(), re.MULTILINE)) == {
+        "json",
+        "os",
+        "sys",
+        "urllib",
+    }
+    s = await stage(FLOW)
+    said = await spoken(s, program, "What is the weather in Lisbon?")
+    assert said == "It is 18 degrees and clear in Lisbon.\n"
+    assert "Lisbon is 18°C and clear." in s.sent()[-1]["content"]

@@ -1,0 +1,344 @@
+"""Connections that break and servers that go away: nothing is done twice and no result is lost."""
+
+import asyncio
+import itertools
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent import ApprovalRequest, UserAction
+from assent.apiclient import ApiError, ConnectionLost, HttpWire
+from assent.approval import ALLOWED
+from assent.bounds import Bounds
+from assent.errors import SessionError
+from assent.inprocess import InProcessWire, alive
+from assent.journal import Journal
+from assent.satellite import Forgotten, Retrying
+from assent.scripted import Fault, Gate
+from assent.server.app import build_app
+from assent.server.upstream import HttpUpstream
+from assent.store import Entry
+from assent.store.address import open_store
+from assent.store.memory import MemoryStore
+from flow.conftest import QUICK, Cut, MakeStage, Stage, native, request, served
+from requirements import requirement
+
+ASKING = {
+    "json": request("send", to="Ann"),
+    "native": native(("call_1", "send", '{"to": "Ann"}')),
+    "script": 'CALL send { to: "Ann" }',
+}
+
+
+def results(stage: Stage) -> list[dict[str, Any]]:
+    """The results that the model was shown in its last request."""
+    return [m for m in stage.sent() if m["role"] == "tool" or str(m["content"]).startswith("Result of the tool")]
+
+
+@requirement("API-42")
+@pytest.mark.parametrize("protocol", ["json", "native", "script"])
+@pytest.mark.parametrize(("turn", "how"), list(itertools.product([0, 1], ["before", "within", "after"])))
+async def test_a_connection_that_breaks_once_loses_and_repeats_nothing(
+    stage: MakeStage, protocol: str, turn: int, how: str
+):
+    """Before or after the execution, and wherever in the exchange it breaks."""
+    asks = ASKING[protocol]
+    s = await stage(lambda body: "Sent." if any("Sent 1 to Ann" in str(m) for m in body["messages"]) else asks)
+    satellite = s.satellite(ALLOWED, protocol=protocol, wire=Cut(InProcessWire(s.app), {turn: how}))
+    ended = await satellite.say("Send Ann one.")
+    assert ended.text == "Sent."
+    assert s.did == [("send", "Ann", 1)]
+    assert len(results(s)) == 1
+    assert [type(heard) for heard in s.heard].count(Retrying) == 1
+    assert len(await s.records(satellite, "delivered")) == 1
+    # The person's words stand once in the history, however often they were sent.
+    assert [m["content"] for m in s.sent()].count("Send Ann one.") == 1
+
+
+@requirement("API-42")
+async def test_an_answer_that_was_lost_is_not_asked_for_again(stage: MakeStage):
+    """The server has the turn. Asking the model once more would cost, and might say something else."""
+    s = await stage([request("lookup_weather", city="Lisbon"), "Clear."])
+    wire = Cut(InProcessWire(s.app), {0: "after", 2: "after"})
+    assert (await s.satellite(wire=wire).say("Weather?")).text == "Clear."
+    assert len(s.model.requests) == 2
+    assert s.text.endswith("Clear.")
+
+
+async def test_a_server_that_stays_away_is_an_error_and_the_result_waits(stage: MakeStage):
+    """After a named number of attempts the person is told. What was done is delivered with their next message."""
+    s = await stage([request("send", to="Ann"), "I see."])
+    wire = Cut(InProcessWire(s.app), {1: "before", 2: "before"})
+    satellite = s.satellite(ALLOWED, wire=wire, bounds=Bounds(reconnects=1))
+    with pytest.raises(ConnectionLost):
+        await satellite.say("Send.")
+    assert s.did == [("send", "Ann", 1)]
+    assert (await satellite.say("Are you there?")).text == "I see."
+    result, words = s.sent()[-2:]
+    assert "Sent 1 to Ann." in result["content"]
+    assert words["content"] == "Are you there?"
+
+
+async def test_a_model_that_fails_for_a_moment_is_asked_again(stage: MakeStage):
+    """502 from the model's server may pass; a refusal of the request does not."""
+    s = await stage([Fault("status", status=500), "Hello."])
+    assert (await s.satellite().say("Hi.")).text == "Hello."
+    s = await stage([Fault("status", status=400, body=b"too long"), "Hello."])
+    with pytest.raises(ApiError, match="too long"):
+        await s.satellite().say("Hi.")
+    assert len(s.model.requests) == 1
+    s = await stage([Fault("status", status=401), "Hello."])
+    with pytest.raises(ApiError, match="refused our key"):
+        await s.satellite().say("Hi.")
+    assert len(s.model.requests) == 1
+
+
+@requirement("API-42")
+async def test_a_server_that_restarts_between_execution_and_delivery_gets_the_result_once(
+    stage: MakeStage, tmp_path: Path
+):
+    """Pending survives the server, and the outcome survives the connection."""
+    address = f"sqlite:///{tmp_path / 'server.db'}"
+    s = await stage([request("send", to="Ann"), "Sent."])
+    async with AsyncExitStack() as stack:
+
+        async def start(port: int = 0) -> tuple[AsyncExitStack, int]:
+            running = AsyncExitStack()
+            store = open_store(address)
+            running.push_async_callback(store.close)
+            app = build_app(store, HttpUpstream(s.model.url, limits=QUICK), limits=QUICK, log=lambda line: None)
+            return running, await running.enter_async_context(served(app, port))
+
+        first, port = await start()
+        stack.push_async_callback(first.aclose)
+
+        async def restart_and_allow(card: ApprovalRequest) -> UserAction:
+            await first.aclose()
+            second, _ = await start(port)
+            stack.push_async_callback(second.aclose)
+            return card.allow()
+
+        wire = HttpWire(f"http://127.0.0.1:{port}/v1")
+        stack.push_async_callback(wire.close)
+        satellite = s.satellite(restart_and_allow, wire=wire)
+        assert (await satellite.say("Send Ann one.")).text == "Sent."
+        assert s.did == [("send", "Ann", 1)]
+        assert len(results(s)) == 1
+
+
+async def test_a_server_that_forgot_the_conversation_begins_a_new_one(stage: MakeStage):
+    """Its memory is gone, ours is not: the model hears what came of its request, and the person is told."""
+    s = await stage([request("send", to="Ann"), "I see."])
+    empty = build_app(MemoryStore(), HttpUpstream(s.model.url, limits=QUICK), limits=QUICK, log=lambda line: None)
+
+    class Forgetful(InProcessWire):
+        def forget(self) -> None:
+            self._app = empty
+
+    wire = Forgetful(s.app)
+
+    def forget_and_allow(card: ApprovalRequest) -> UserAction:
+        wire.forget()
+        return card.allow()
+
+    satellite = s.satellite(forget_and_allow, wire=Cut(wire, {1: "before"}))
+    first = satellite.conversation_id
+    async with alive(empty):
+        assert (await satellite.say("Send.")).text == "I see."
+    assert s.did == [("send", "Ann", 1)]
+    assert satellite.conversation_id != first
+    assert any(isinstance(heard, Forgotten) for heard in s.heard)
+    assert "The earlier conversation was lost" in s.sent()[-1]["content"]
+    assert "Sent 1 to Ann." in s.sent()[-1]["content"]
+
+
+async def test_two_programs_in_one_conversation_are_told_apart(stage: MakeStage):
+    """Whoever comes second must not take the other's turn for an answer to its own."""
+    s = await stage(lambda body: f"Answer {len(body['messages'])}.")
+    first = s.satellite(id="shared", wire=Cut(InProcessWire(s.app), {1: "before"}))
+    await first.say("One.")
+    await s.satellite(id="shared").say("Two.")
+    with pytest.raises(SessionError, match="somebody else"):
+        await first.say("Three.")
+
+
+@requirement("API-42")
+async def test_a_new_process_goes_on_with_what_the_old_one_left(stage: MakeStage):
+    """The request is pending at the server and was never begun here: it is asked, run and delivered."""
+    s = await stage([request("send", to="Ann"), "Sent."])
+    old = s.satellite(ALLOWED, id="kept", wire=Cut(InProcessWire(s.app), {0: "after"}), bounds=Bounds(reconnects=0))
+    with pytest.raises(ConnectionLost):
+        await old.say("Send.")
+    assert s.did == []
+    ended = await s.satellite(ALLOWED, id="kept").resume()
+    assert ended is not None
+    assert ended.text == "Sent."
+    assert s.did == [("send", "Ann", 1)]
+    assert await s.satellite(ALLOWED, id="kept").resume() is None
+
+
+@requirement("API-42")
+async def test_a_call_in_doubt_is_told_as_unknown_and_left_for_a_person(stage: MakeStage):
+    """The program died while the tool ran. Nobody knows, nobody repeats it, and the model is told so."""
+    s = await stage([request("pay", to="Ann"), "A person has to look."])
+    paying = asyncio.Event()
+
+    @s.registry.tool(effect="irreversible")
+    async def pay(to: str) -> str:
+        """Pays somebody."""
+        s.did.append(to)
+        paying.set()
+        await asyncio.sleep(3600)
+        return "Paid."
+
+    # As long as it hangs there, the first satellite is to the second what a dead process is: a start without an end.
+    dead = asyncio.create_task(s.satellite(ALLOWED, id="doubt").say("Pay Ann."))
+    await paying.wait()
+    second = s.satellite(ALLOWED, id="doubt")
+    ended = await second.resume()
+    assert ended is not None
+    assert ended.text == "A person has to look."
+    assert s.did == ["Ann"]
+    assert "It is not known whether pay was carried out" in s.sent()[-1]["content"]
+    assert [life.started["tool"] for life in await second.session.in_doubt() if life.started] == ["pay"]
+    dead.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await dead
+
+
+@requirement("API-42")
+async def test_a_script_that_was_interrupted_goes_on_where_it_was(stage: MakeStage):
+    """Its first call is done and stays done; the second, which had not begun, runs."""
+    script = 'LET a = CALL send { to: "Ann" }\nPRINT(a)\nCALL send { to: "Ben" }'
+    s = await stage([script, "Both."])
+    asked = asyncio.Event()
+
+    async def first_only(card: ApprovalRequest) -> UserAction:
+        if card.arguments["to"] == "Ben":
+            asked.set()
+            await asyncio.sleep(3600)
+        return card.allow()
+
+    dead = asyncio.create_task(s.satellite(first_only, id="script", protocol="script").say("Both."))
+    await asked.wait()
+    dead.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await dead
+    ended = await s.satellite(ALLOWED, id="script", protocol="script").resume()
+    assert ended is not None
+    assert ended.text == "Both."
+    assert s.did == [("send", "Ann", 1), ("send", "Ben", 1)]
+    assert "Sent 1 to Ann." in results(s)[0]["content"]
+
+
+async def test_a_stopped_script_tells_the_model_how_far_it_came(stage: MakeStage):
+    """The turn was stopped in the middle of a script. What it had done is not lost on the model."""
+    script = 'CALL lookup_weather { city: "Lisbon" }\nCALL search { word: "Ada" }'
+    s = await stage([script, "I see."])
+    satellite = s.satellite(protocol="script")
+    saying = asyncio.create_task(satellite.say("Search."))
+    await s.running.wait()
+    saying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saying
+    await satellite.say("Never mind.")
+    assert "Lisbon is 18°C" in results(s)[0]["content"]
+    assert "stopped by the person" in results(s)[0]["content"]
+
+
+async def test_a_script_that_is_stopped_leaves_no_call_in_doubt(stage: MakeStage):
+    """Whoever stops a turn has not crashed: the call that ran is cancelled, and known to be."""
+    s = await stage(["CALL hold {}", "I see."])
+    holding = asyncio.Event()
+
+    @s.registry.tool(effect="reversible")
+    async def hold() -> str:
+        """Holds on."""
+        holding.set()
+        await asyncio.sleep(3600)
+        return "Held."
+
+    satellite = s.satellite(ALLOWED, protocol="script")
+    saying = asyncio.create_task(satellite.say("Hold."))
+    await holding.wait()
+    saying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saying
+    assert await satellite.session.in_doubt() == []
+    await satellite.say("Never mind.")
+    assert "hold was cancelled" in results(s)[0]["content"]
+
+
+async def test_what_a_person_stopped_does_not_go_on_by_itself(stage: MakeStage):
+    """They stopped the turn and left. Coming back must not run what they stopped; speaking tells the model."""
+    both = native(("a", "search", '{"word": "Ada"}'), ("b", "lookup_weather", '{"city": "Lisbon"}'))
+    s = await stage([both, "I see."])
+    satellite = s.satellite(id="left", protocol="native")
+    saying = asyncio.create_task(satellite.say("Search."))
+    await s.running.wait()
+    saying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saying
+    await satellite.leave_off()
+    later = s.satellite(id="left", protocol="native")
+    assert await later.resume() is None
+    await later.say("Never mind.")
+    assert s.did == []
+    told = {m["tool_call_id"]: m["content"] for m in s.sent() if m["role"] == "tool"}
+    assert "search was cancelled" in told["a"]
+    assert "abandoned" in told["b"]
+
+
+async def test_a_result_is_durable_before_it_is_sent(stage: MakeStage):
+    """What needs no approval is written without waiting. Before the model hears of it, it is on disk all the same."""
+
+    class Counting(MemoryStore):
+        waiting = 0
+
+        def append(self, entry: Entry) -> None:
+            self.waiting += 1
+            super().append(entry)
+
+        async def commit(self, *entries: Entry) -> bool:
+            self.waiting = 0
+            return await super().commit(*entries)
+
+    store = Counting()
+    seen: list[int] = []
+
+    class Watching(InProcessWire):
+        def exchange(self, method: str, path: str, body: bytes | None) -> Any:
+            if b"tool_result" in (body or b""):
+                seen.append(store.waiting)
+            return super().exchange(method, path, body)
+
+    s = await stage([request("lookup_weather", city="Lisbon"), "Clear."], journal=Journal(store))
+    await s.satellite(wire=Watching(s.app)).say("Weather?")
+    assert seen == [0]
+
+
+async def test_a_satellite_that_lost_an_answer_looks_before_it_speaks_again(stage: MakeStage):
+    """The server has the turn whose answer was lost. The next call is named by the turn that it really is in."""
+    s = await stage([native(("0", "send", '{"to": "Ann"}')), native(("0", "send", '{"to": "Ben"}')), "Done."])
+    wire = Cut(InProcessWire(s.app), {0: "after"})
+    satellite = s.satellite(ALLOWED, protocol="native", wire=wire, bounds=Bounds(reconnects=0))
+    with pytest.raises(ConnectionLost):
+        await satellite.say("Send Ann one.")
+    await satellite.say("No, Ben.")
+    assert s.did == [("send", "Ben", 1)]
+    assert [facts["turn"] for facts in await s.records(satellite, "requested")] == [2]
+
+
+async def test_a_turn_that_nobody_waits_for_is_taken_from_the_model(stage: MakeStage):
+    """Stopping has to reach the model's server: it would go on thinking, and cost, for nobody."""
+    gate = Gate()
+    s = await stage([["Let me ", gate, "think"]])
+    satellite = s.satellite()
+    saying = asyncio.create_task(satellite.say("Go."))
+    await asyncio.to_thread(gate.reached.wait, 10)
+    saying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saying
+    assert await asyncio.to_thread(s.model.cancelled.wait, 10)

@@ -1,0 +1,368 @@
+"""The chat on a real screen: a process of its own, a terminal of its own, and a model behind a real server."""
+
+import json
+import re
+import signal
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assent.scripted import Gate, ScriptedModel
+from requirements import requirement
+from surfaces.conftest import MakeTool, Run
+from surfaces.screens import Program, piped
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+MENU = "[Esc] close"
+READY = "asks ▸"
+
+SEND = """
+def request(params):
+    return {"message": f"Send {params['amount']} to {params['to']}?", "primary_button_label": "Send"}
+def execute(params, user_action):
+    if not user_action.primary_confirmed:
+        return {"success": False, "message": "Nothing was sent."}
+    open("sent.txt", "a").write(params["to"] + "\\n")
+    return {"success": True, "message": f"Sent {params['amount']} to {params['to']}."}
+AssistantTool.register_approval_request(request)
+AssistantTool.register_execute_tool_with_approval(execute)
+"""
+PARAMETERS = [{"name": "to", "type": "string"}, {"name": "amount", "type": "number"}]
+
+SEARCH = """
+import time
+def execute(params):
+    AssistantTool.on_cancel = lambda: "found it in 1990"
+    for year in range(1990, 3000):
+        if AssistantTool.is_cancelled:
+            break
+        AssistantTool.report(f"letters of {year}", id="search", fraction=(year - 1990) / 1010)
+        time.sleep(0.02)
+    return {"success": True, "message": "all searched"}
+AssistantTool.register_execute_tool(execute)
+"""
+
+
+def request(name: str, **arguments: Any) -> str:
+    return json.dumps({"tool_request": {"name": name, "arguments": arguments}})
+
+
+ASK = request("send", to="Ann", amount=5)
+
+Model = Callable[..., ScriptedModel]
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with ExitStack() as stack:
+        yield lambda replies: stack.enter_context(ScriptedModel(replies))
+
+
+@pytest.fixture
+def tools(make_tool: MakeTool) -> None:
+    make_tool("send", SEND, parameters=PARAMETERS, autoApprove=True, effect="reversible")
+    make_tool("search", SEARCH, requireApproval=False, effect="none")
+
+
+def chat(run: Run, model: ScriptedModel, *arguments: str, **facts: Any) -> Program:
+    program = run("chat", "--tools", "tools", *arguments, ASSENT_UPSTREAM=model.url, **facts)
+    program.until("▸" if "--plain" not in arguments else "You (")
+    return program
+
+
+def told(model: ScriptedModel) -> str:
+    """The last thing the model was told."""
+    return str(model.requests[-1]["messages"][-1]["content"])
+
+
+@requirement("API-2", "API-31")
+def test_words_stream_under_a_prompt_that_says_whether_it_auto_approves(run: Run, model: Model, tools: None):
+    """The beginning is on the screen before the end exists; preset, auto-approval and model are said."""
+    gate = Gate()
+    m = model([["Let me think about it. ", gate, "Done."]])
+    program = chat(run, m)
+    assert f"Model: {m.url} (ASSENT_UPSTREAM)." in program.text
+    assert "default, asks ▸" in program.text
+    assert "This is preset default: asks before what needs approval." in program.text
+    program.press("Hello\r")
+    program.until("┃ Let me think about")
+    assert "Done." not in program.text
+    gate.open()
+    program.until("┃ Let me think about it. Done.")
+    program.press("/quit\r")
+    program.until("--session")
+    assert program.finish() == 0
+
+
+@requirement("API-2")
+def test_a_card_is_answered_by_keys_and_enter_does_not_approve(run: Run, model: Model, tools: None, tmp_path: Path):
+    """In the middle of a conversation, where Enter has just been pressed to speak."""
+    m = model([ASK, "Ann has it."])
+    program = chat(run, m)
+    program.press("Send Ann 5.\r")
+    program.until(MENU)
+    program.press("\r")
+    program.until("Enter alone does not answer")
+    assert not (tmp_path / "sent.txt").exists()
+    program.press("a")
+    program.until("┃ Ann has it.")
+    assert "✓ send (done): Sent 5 to Ann." in program.text
+    assert (tmp_path / "sent.txt").read_text() == "Ann\n"
+
+
+def test_a_denial_with_a_reason_reaches_the_model(run: Run, model: Model, tools: None, tmp_path: Path):
+    """The reason is typed below the card, and the model reads it."""
+    m = model([ASK, "Then not."])
+    program = chat(run, m)
+    program.press("Send Ann 5.\r")
+    program.until(MENU)
+    program.press("r")
+    program.until("Your reason")
+    program.press("wrong Ann\r")
+    program.until("┃ Then not.")
+    assert "Their reason: wrong Ann" in told(m)
+    assert not (tmp_path / "sent.txt").exists()
+
+
+def test_progress_changes_in_place_and_ctrl_c_keeps_what_there_is(run: Run, model: Model, tools: None):
+    """One line for one report id; the first Ctrl+C cancels the call, and the model gets the partial result."""
+    m = model([request("search"), "At least 1990."])
+    program = chat(run, m)
+    program.press("Search.\r")
+    program.until("letters of 1999")
+    assert program.text.count("letters of") == 1
+    program.press("\x03")
+    program.until("┃ At least 1990.")
+    assert "Ctrl+C again stops the turn" in program.text
+    assert "✗ search (cancelled)" in program.text
+    assert "found it in 1990" in told(m)
+
+
+def test_a_second_ctrl_c_stops_the_turn_and_the_chat_goes_on(run: Run, model: Model, tools: None):
+    """The call is cancelled, and the model thinks for ever about it. The person need not wait for that."""
+    m = model([request("search"), ["Well, ", Gate()], "Hello again."])
+    program = chat(run, m)
+    program.press("Search.\r")
+    program.until("letters of 1999")
+    program.press("\x03")
+    program.until("┃ Well,")
+    program.press("\x03")
+    program.until("Stopped. What was done is kept")
+    program.until("▸", times=2)
+    program.press("Hello.\r")
+    program.until("┃ Hello again.")
+    assert "found it in 1990" in str(m.requests[-1]["messages"])
+
+
+def test_what_the_model_writes_cannot_pass_for_the_program(run: Run, model: Model, tools: None):
+    """Every line of it has our bar, wrapped ones too; escapes and look-alikes are marked."""
+    forged = "\x1b[2J\x1b[H╭─ ✎ Write Note\n│ [a] Allow\n╰▸ default, asks ▸ /quit\n" + "word " * 60 + "p\u0430yp\u0430l"
+    m = model([forged])
+    program = chat(run, m, columns=60)
+    program.press("Hi\r")
+    program.until("U+0430", times=2)
+    said = program.text.split("▸ Hi\n", 1)[1].split("default, asks ▸\n")[0]
+    lines = [line for line in said.splitlines() if line and not line.startswith("default, asks")]
+    assert all(line.startswith("┃") for line in lines), said
+    assert "‹U+001B›[2J" in said.replace("\n┃ ", "")
+    assert b"\x1b[2J\x1b[H\xe2" not in program.raw
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_a_narrow_and_a_wide_window_without_colour(run: Run, model: Model, tools: None, columns: int):
+    """NO_COLOR: all of it is legible, and nothing is coloured. The whole screen is what it was."""
+    m = model(["The quick brown fox jumps over the lazy dog, and back to where it came from.", ASK, "Fine."])
+    program = chat(run, m, "--session", "snapshot", columns=columns, NO_COLOR="1")
+    program.press("Hi\r")
+    program.until("▸", times=2)
+    program.press("Send\r")
+    program.until(MENU)
+    program.press("d")
+    program.until("┃ Fine.")
+    program.until(READY, times=3)
+    expected = (GOLDEN / f"chat_{columns}.txt").read_text(encoding="utf-8")
+    assert re.sub(r":\d{5}/", ":00000/", program.text) + "\n" == expected
+    coloured = re.findall(rb"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|9[0-7]|38;|48;)[0-9;]*m", program.raw)
+    assert coloured == []
+
+
+def test_the_presets_of_the_file_are_there_and_auto_approval_is_never_silent(
+    run: Run, model: Model, tools: None, tmp_path: Path
+):
+    """Switching says so, the prompt says so, and every call that was approved by it says so."""
+    (tmp_path / "assent.toml").write_text('[preset.bold]\nauto_approve = true\nprotocol = "json"\n')
+    m = model([ASK, "Ann has it."])
+    program = chat(run, m)
+    program.press("/preset nonsense\r")
+    program.until("there is no preset nonsense")
+    program.press("/preset bold\r")
+    program.until("* preset bold: AUTO-APPROVES what tools allow; protocol json")
+    program.until("bold, AUTO-APPROVES ▸")
+    program.press("Send Ann 5.\r")
+    program.until("┃ Ann has it.")
+    assert "auto-approved by preset bold" in program.text
+    assert (tmp_path / "sent.txt").read_text() == "Ann\n"
+
+
+def test_commands_say_what_there_is(run: Run, model: Model, tools: None):
+    """Tools, state, runs, help: without the model."""
+    m = model([request("send", to="Ann")])
+    program = chat(run, m)
+    program.press("/tools\r")
+    program.until("send to amount")
+    program.press("/state\r")
+    program.until("No state information available.")
+    program.press("/runs\r")
+    program.until("Nothing was called in this session yet.")
+    program.press("/undo\r")
+    program.until("no call of this session has changed a file")
+    program.press("/resolve x\r")
+    program.until("say which call and what to do about it")
+    program.press("/help\r")
+    program.until("what was called and run in this session")
+    assert m.requests == []
+
+
+def test_tab_completes_and_history_outlives_the_program(run: Run, model: Model, tools: None, tmp_path: Path):
+    """Commands, tools and the names of their arguments; what was typed last comes back with the arrow key."""
+    m = model(lambda body: "I heard.")
+    program = chat(run, m)
+    program.press("/too\t")
+    program.until("▸ /tools")
+    program.press("\x15/send to=x am\t")
+    program.until("/send to=x amount=")
+    program.press("\x15remember this\r")
+    program.until("I heard.")
+    program.press("\x04")
+    assert program.finish() == 0
+    history = tmp_path / ".data" / "assent" / "chat_history"
+    assert history.stat().st_mode & 0o777 == 0o600
+    program = chat(run, m)
+    program.press("\x1b[A")
+    program.until("▸ remember this")
+
+
+@requirement("API-42")
+def test_a_killed_chat_asks_its_card_again(run: Run, model: Model, tools: None, tmp_path: Path):
+    """The window was closed while a card waited. Coming back to the session asks it, and it runs once."""
+    m = model([ASK, "Ann has it."])
+    program = chat(run, m, "--session", "kept")
+    program.press("Send Ann 5.\r")
+    program.until(MENU)
+    program._child.kill(signal.SIGKILL)
+    program = run("chat", "--tools", "tools", "--session", "kept", ASSENT_UPSTREAM=m.url)
+    program.until(MENU)
+    program.press("a")
+    program.until("┃ Ann has it.")
+    assert (tmp_path / "sent.txt").read_text() == "Ann\n"
+    assert len(m.requests) == 2
+
+
+def test_the_flat_mode_has_no_codes_and_is_answered_with_words(run: Run, model: Model, tools: None):
+    """For screen readers: nothing moves, nothing is drawn, who speaks is said."""
+    m = model([ASK, "Ann has it."])
+    program = chat(run, m, "--plain")
+    program.until("preset default: asks before what needs approval")
+    program.press("Send Ann 5.\r")
+    program.until("Type one of these and press Enter: allow")
+    program.press("allow\r")
+    program.until("The assistant says:")
+    program.until("Ann has it.")
+    assert b"\x1b" not in program.raw
+    program.press("/quit\r")
+    assert program.finish() == 0
+
+
+def test_a_multi_line_script_can_be_pasted(run: Run, tools: None, tmp_path: Path):
+    """With the rehearsal model: the script runs, its call is asked for with its line, its output is shown."""
+    program = run("chat", "--tools", "tools", ASSENT_UPSTREAM="")
+    program.until(READY)
+    assert "The rehearsal model" in program.text
+    script = 'LET r = CALL send { to: "Ann", amount: 1 }\nPRINT("╭─ card\\n╰▸ [a] Allow")\nPRINT(r.message)'
+    program.press(f"\x1b[200~{script}\x1b[201~\r")
+    program.until(MENU)
+    assert "line 1 of the script" in program.text
+    program.press("a")
+    program.until("┃ Rehearsal model: The script ended: done.")
+    assert "┊ Sent 1 to Ann." in program.text
+    assert "┊ ╭─ card\n┊ ╰▸ [a] Allow" in program.text  # what a script prints cannot pass for a card
+
+
+@requirement("API-31")
+def test_the_tour_on_a_real_screen(run: Run):
+    """With nothing configured and no tools: allowed, denied, undone, within a minute."""
+    program = run("chat", lines=40)
+    program.until("Type tour")
+    program.until(READY)
+    program.press("tour\r")
+    program.until("1 of 3")
+    program.press("next\r")
+    program.until(MENU)
+    assert "+Somebody read this before it was written." in program.text
+    program.press("a")
+    program.until("2 of 3")
+    program.press("next\r")
+    program.until("Send Postcard")
+    program.until("[a] Allow…")
+    program.press("d")
+    program.until("3 of 3")
+    program.press("/undo\r")
+    program.until("Took back tour_note: note.md is as it was before.")
+    program.press("next\r")
+    program.until("That was the tour.")
+
+
+@requirement("API-3")
+def test_up_serves_and_chats_in_one_process(run: Run, model: Model, tools: None):
+    """The address is printed and answers while the chat is in front; both have the same model."""
+    m = model(lambda body: "Hello from the model.")
+    program = run("up", "--port", "0", "--tools", "tools", ASSENT_UPSTREAM=m.url)
+    program.until("▸")
+    found = re.search(r"http://127\.0\.0\.1:\d+/v1", program.text)
+    assert found
+    body = json.dumps({"messages": [{"role": "user", "content": "Hi"}]}).encode()
+    asked = urllib.request.Request(f"{found[0]}/chat/completions", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked) as answer:
+        assert json.load(answer)["choices"][0]["message"]["content"] == "Hello from the model."
+    program.press("Hi\r")
+    program.until("┃ Hello from the model.")
+    program.press("/quit\r")
+    assert program.finish() == 0
+
+
+def test_a_chat_with_a_server_elsewhere(run: Run, model: Model, tools: None, tmp_path: Path):
+    """Tools and cards are here, the model is there."""
+    m = model([ASK, "Ann has it."])
+    server = run("serve", "--port", "0", "--store", "memory:", ASSENT_UPSTREAM=m.url)
+    server.until("/v1")
+    found = re.search(r"http://127\.0\.0\.1:\d+", server.text)
+    assert found
+    program = run("chat", "--server", found[0], "--tools", "tools")
+    program.until(READY)
+    program.press("Send Ann 5.\r")
+    program.until(MENU)
+    program.press("a")
+    program.until("┃ Ann has it.")
+    assert (tmp_path / "sent.txt").read_text() == "Ann\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--preset", "nonsense"], "--preset: there is no preset nonsense"),
+        (["--session", "../x"], "--session: an id has letters"),
+        (["--server", "nonsense"], "'nonsense' is not the address of a server"),
+        (["--server", "http://127.0.0.1:9"], "http://127.0.0.1:9 does not answer"),
+        (["--tools", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_cannot_begin_is_said_in_words(tmp_path: Path, arguments: list[str], words: str):
+    """No traceback, and the place that has to be changed."""
+    done = piped("chat", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,117 @@
+"""Consent as data: what a request covers, what a seal binds, what a secret looks like."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assent import ApprovalRequest, AssentError, Session, ToolRegistry, UserAction
+from assent.approval import MASK, Seal, approver_name, flaw, hide, keep_secrets, mask
+from assent.testing import FixedApprover
+from requirements import requirement
+from sending import CALL
+from test_values import json_values
+
+
+@pytest.fixture
+async def request_seen(registry: ToolRegistry, send) -> ApprovalRequest:
+    approver = FixedApprover(ApprovalRequest.deny)
+    await Session(registry, approver=approver).call("send", CALL)
+    return approver.requests[0]
+
+
+@requirement("TOOL-45")
+async def test_an_answer_made_by_a_request_names_it(request_seen: ApprovalRequest):
+    """Yes, no, neither, and yes with changes."""
+    assert request_seen.allow() == UserAction(True, False, answers=request_seen.digest)
+    assert request_seen.deny("why") == UserAction(False, True, "why", answers=request_seen.digest)
+    assert request_seen.close() == UserAction(False, False, answers=request_seen.digest)
+    assert request_seen.edit(amount=1).arguments == CALL | {"amount": 1}
+
+
+@requirement("TOOL-45")
+async def test_two_requests_are_never_the_same(request_seen: ApprovalRequest, registry: ToolRegistry):
+    """The nonce alone tells them apart, and a digest cannot be given from outside."""
+    again = msgspec.structs.replace(request_seen, nonce="other")
+    assert again.digest != request_seen.digest
+    assert msgspec.structs.replace(request_seen, digest="forged").digest == request_seen.digest
+
+
+@requirement("TOOL-45")
+async def test_a_seal_has_one_flaw_at_a_time(request_seen: ApprovalRequest):
+    """Another request, another nonce, another tool, no tool, too late, too early; and none."""
+    good = Seal(request_seen.digest, request_seen.nonce, "Ann", 100.0)
+
+    def found(seal: Seal = good, tool: str | None = request_seen.tool_digest, now: float = 100.0) -> str | None:
+        return flaw(seal, request_seen, tool_digest=tool, now=now, valid_seconds=60)
+
+    assert found() is None
+    assert found(now=160.0) is None
+    assert found(msgspec.structs.replace(good, request="other")) == "the answer was given to another request"
+    assert found(msgspec.structs.replace(good, nonce="other")) == "the answer was given to another request"
+    assert found(tool="other") == found(tool=None) == "the tool changed while the question waited"
+    assert found(now=160.1) == found(now=99.9) == "the answer is older than 60 seconds"
+
+
+@requirement("TOOL-45")
+def test_the_seal_binds_who_answered_and_when():
+    """Its digest is what the journal burns."""
+    seals = [
+        Seal("r", "n", "Ann", 1.0),
+        Seal("r", "n", "Bob", 1.0),
+        Seal("r", "n", "Ann", 2.0),
+        Seal("x", "n", "Ann", 1.0),
+    ]
+    assert len({seal.digest for seal in seals}) == 4
+
+
+def test_whoever_answers_has_a_name_in_the_journal():
+    """A name they chose, their function's, or their type's."""
+
+    async def ann(request: ApprovalRequest) -> UserAction:
+        return request.allow()
+
+    class Window:
+        async def __call__(self, request: ApprovalRequest) -> UserAction:
+            return request.allow()
+
+    assert [approver_name(who) for who in (ann, Window(), FixedApprover())] == ["ann", "Window", "fixed approver"]
+
+
+@requirement("TOOL-2")
+@settings(deadline=None, max_examples=40)
+@given(st.dictionaries(st.sampled_from(["a", "b", "pin"]), json_values))
+def test_secrets_are_hidden_from_surfaces_and_from_the_journal_and_come_back(arguments):
+    """What a surface sends back unchanged is what was there; what it changed is changed."""
+    secrets = frozenset({"pin"})
+    for seen in (mask(arguments, secrets), hide(arguments, secrets)):
+        assert keep_secrets(seen, arguments, secrets) == arguments
+        assert {k: v for k, v in seen.items() if k != "pin"} == {k: v for k, v in arguments.items() if k != "pin"}
+    if "pin" in arguments:
+        assert mask(arguments, secrets)["pin"] == MASK
+        assert hide(arguments, secrets)["pin"].keys() == {"secret"}
+        assert keep_secrets({"pin": "new"}, arguments, secrets) == {"pin": "new"}
+
+
+@requirement("TOOL-2")
+def test_a_secret_cannot_pretend_to_be_hidden_already():
+    """An object that looks like a digest and is none is digested like any other."""
+    hidden = hide({"pin": {"secret": "hunter2"}}, frozenset({"pin"}))
+    assert "hunter2" not in str(hidden)
+    assert hide(hidden, frozenset({"pin"})) == hidden
+
+
+@requirement("TOOL-47")
+@pytest.mark.parametrize("arguments", [[], "x", 5, {"a": object()}, {1: 2}, {"a": "\ud800"}])
+def test_edited_arguments_are_a_json_object(arguments):
+    """Refused where they are given, to whoever gave them."""
+    with pytest.raises(AssentError):
+        UserAction(True, False, arguments=arguments)
+
+
+async def test_a_request_survives_the_way_to_another_process(request_seen: ApprovalRequest):
+    """Plain data, JSON, and everything on it that a person needs."""
+    facts = msgspec.json.decode(msgspec.json.encode(request_seen.facts()))
+    assert facts["digest"] == request_seen.digest
+    assert facts["arguments"] == CALL
+    assert {"tool", "display_name", "message", "title", "preview", "missing", "effect", "origin"} <= facts.keys()

@@ -1,0 +1,50 @@
+"""Folding, and what is left alone. Hostile text is in attack/test_hostile_text.py."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assent.display import displayable, fold, is_plain, visible
+from requirements import requirement
+
+
+@requirement("TOOL-44")
+@settings(deadline=None, max_examples=200)
+@given(st.text(), st.integers(1, 10), st.none() | st.integers(1, 10))
+def test_folding_loses_nothing_without_counting_it(text, lines, width):
+    """What is shown is the beginning, and the number says how many lines are not."""
+    shown, hidden = fold(text, lines, width)
+    assert shown.count("\n") + 1 <= lines
+    if hidden == 0:
+        assert shown.replace("\n", "") == text.replace("\n", "")
+    else:
+        assert text.replace("\n", "").startswith(shown.replace("\n", ""))
+        assert hidden > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "width", "shown"),
+    [
+        ("a\nb\nc", 2, None, ("a\nb", 1)),
+        ("a\nb", 2, None, ("a\nb", 0)),
+        ("abcdef", 2, 2, ("ab\ncd", 1)),
+        ("", 1, 5, ("", 0)),
+        ("\n\n", 2, None, ("\n", 1)),
+    ],
+)
+def test_folding_by_lines_and_by_width(text, lines, width, shown):
+    """A long line is as long as many."""
+    assert fold(text, lines, width) == shown
+
+
+def test_plain_is_what_would_not_change():
+    """A surface can leave such text alone."""
+    assert is_plain("Send 5 € to Ann?")
+    assert not is_plain("Send\u200b")
+    assert visible("") == ""
+
+
+def test_half_characters_have_a_replacement():
+    """And whole ones, also outside of the basic plane, stay."""
+    assert displayable("a\ud83d") == "a\ufffd"
+    assert displayable("😀 é") == "😀 é"

@@ -1,0 +1,84 @@
+"""What is public: the same in the package, in its lazy table, in its types and in the reference."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import assent
+from assent import testing
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference.md"
+
+
+def test_all_is_the_lazy_table():
+    """A name in one and not in the other could be seen and not had, or had and not seen."""
+    assert sorted(assent.__all__) == sorted(assent._ROOMS)
+    assert assent.__all__ == sorted(assent.__all__)
+    assert dir(assent) == sorted([*assent.__all__, "__version__"])
+
+
+def test_the_types_that_a_checker_sees_are_the_ones_that_are_loaded():
+    """The imports under TYPE_CHECKING are the lazy table, in the words of a type checker."""
+    tree = ast.parse((ROOT / "src" / "assent" / "__init__.py").read_text())
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module.removeprefix("assent.")
+        for node in guarded.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    assert seen == assent._ROOMS
+
+
+def test_every_public_name_can_be_had_first():
+    """In an interpreter that has loaded nothing of ours, whichever name is asked for first."""
+    program = """
+import importlib, sys
+for name in importlib.import_module("assent").__all__:
+    for module in [module for module in sys.modules if module.split(".")[0] == "assent"]:
+        del sys.modules[module]
+    package = importlib.import_module("assent")
+    namespace = {}
+    exec(f"from assent import {name}", namespace)
+    assert namespace[name] is getattr(package, name), name
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """As for any module; hasattr works."""
+    assert not hasattr(assent, "nothing")
+    with pytest.raises(AttributeError, match="module 'assent' has no attribute 'nothing'"):
+        assent.nothing  # noqa: B018
+
+
+def test_the_kit_says_what_is_public():
+    """Everything in __all__ exists."""
+    assert testing.__all__ == sorted(testing.__all__)
+    assert all(hasattr(testing, name) for name in testing.__all__)
+
+
+def test_the_reference_is_what_the_code_says():
+    """Generated, committed, compared. ASSENT_WRITE_GOLDEN=1 writes it again."""
+    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "docs" / "generate_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = module.generate()
+    if os.environ.get("ASSENT_WRITE_GOLDEN"):
+        REFERENCE.write_text(page)
+    assert page == REFERENCE.read_text(), "python docs/generate_reference.py writes it again"
+    for name in assent.__all__:
+        assert f"### `assent.{name}`" in page
+
+
+def test_the_version_is_the_one_that_is_built():
+    """One number, in two places that must not part."""
+    assert f'version = "{assent.__version__}"' in (ROOT / "pyproject.toml").read_text()

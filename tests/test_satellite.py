@@ -1,0 +1,332 @@
+"""What a satellite tells the model, and how it speaks to the server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assent import Session, ToolRegistry
+from assent.apiclient import Api, ApiError, ConnectionLost, HttpWire
+from assent.bounds import Bounds
+from assent.config import PresetConfig, PresetLimits
+from assent.editor.project import ProjectEditor
+from assent.errors import ConfigError
+from assent.feedback import script_result
+from assent.inprocess import InProcessWire
+from assent.outcome import Outcome
+from assent.rehearsal import Rehearsal
+from assent.replies import Pieces, near_script, was_said
+from assent.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET
+from assent.server.app import build_app
+from assent.server.auth import Tokens
+from assent.store.memory import MemoryStore
+from assent.toolprompt import native_tools, tool_prompt
+from assent.tour import add_tour
+from assent.ways import find_way, ways_of
+from flow.conftest import served
+from requirements import requirement
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def session() -> Session:
+    registry = ToolRegistry()
+
+    @registry.tool(require_approval=False, effect="none")
+    def lookup_weather(city: str, days: int = 1) -> str:
+        """Says what the weather will be like.
+
+        city: Where.
+        """
+        return city
+
+    registry.register(
+        "send",
+        {
+            "description": "Sends money\nto somebody.",
+            "parameters": [
+                {"name": "to", "type": "string", "description": "Who gets it."},
+                {"name": "note", "type": "any", "required": False},
+            ],
+        },
+        lambda args, context: None,
+        require_approval=True,
+    )
+    add_tour(registry)
+    session = Session(registry)
+    session.set_state("last_city", "Lisbon", {"description": "the city that was asked for last"})
+    session.set_state("checked_time", 1_700_000_000)
+    return session
+
+
+@requirement("API-43")
+@pytest.mark.parametrize("protocol", ["json", "script", "native"])
+def test_the_prompt_is_what_it_was(session: Session, protocol: Any):
+    """A changed word changes how models behave: whoever changes one should see all of it."""
+    expected = (GOLDEN / f"prompt_{protocol}.txt").read_text(encoding="utf-8")
+    assert tool_prompt(session, protocol, "You are the voice of a small house.") == expected
+
+
+@requirement("API-43")
+@pytest.mark.parametrize("protocol", ["json", "script", "native"])
+def test_the_prompt_is_the_same_for_the_same_tools_and_state(session: Session, protocol: Any):
+    """Prompts that differ by nothing but the weather defeat every cache."""
+    assert tool_prompt(session, protocol) == tool_prompt(session, protocol)
+
+
+@requirement("API-43")
+async def test_the_prompt_follows_tools_and_state(session: Session, tmp_path: Path):
+    """A tool that is gone is not offered; one that needs an editor is offered where there is one."""
+    assert "tour_note" not in tool_prompt(session, "json")
+    with_editor = Session(session.registry, editor=ProjectEditor(tmp_path))
+    assert "tour_note" in tool_prompt(with_editor, "json")
+    assert "tour_note" in str(native_tools(with_editor))
+    assert "tour_note" not in str(native_tools(session))
+    session.registry.unregister("send")
+    assert "send" not in tool_prompt(session, "json")
+    session.set_state("last_city", "Porto")
+    assert "last_city: Porto" in tool_prompt(session, "json")
+
+
+@requirement("API-43")
+@pytest.mark.parametrize("protocol", ["json", "script"])
+def test_a_thousand_tools_stay_within_the_budget_and_say_what_is_missing(protocol: Any):
+    """Less is said of each before any is left out, and what is left out is counted."""
+    registry = ToolRegistry()
+    for number in range(1000):
+        schema = {"description": f"Does the thing {number}. " * 20, "parameters": [{"name": "x", "type": "string"}]}
+        registry.register(f"tool_{number}", schema, lambda args, context: None)
+        if number == 2:
+            few = tool_prompt(Session(registry), protocol)
+            assert "Does the thing 2." in few
+    prompt = tool_prompt(Session(registry), protocol)
+    assert len(prompt) <= TOKEN_BUDGET * CHARACTERS_PER_TOKEN + 700
+    assert "Does the thing" not in prompt
+    assert "more that this text has no room for" in prompt
+
+
+def test_no_tools_are_said_to_be_none():
+    """A model that is not told would invent them."""
+    for protocol in ("json", "script", "native"):
+        assert "There are no tools." in tool_prompt(Session(ToolRegistry()), protocol)
+
+
+def test_native_tools_have_the_schema_that_arguments_are_checked_with(session: Session):
+    """What the model's server is told is what we will accept."""
+    send = next(tool["function"] for tool in native_tools(session) if tool["function"]["name"] == "send")
+    assert send["description"] == "Sends money to somebody. (a person is asked first)"
+    assert send["parameters"] == {
+        "type": "object",
+        "properties": {"to": {"type": "string", "description": "Who gets it."}, "note": {}},
+        "required": ["to"],
+        "additionalProperties": False,
+    }
+
+
+def test_a_script_result_is_bounded():
+    """A script may print a megabyte; a conversation cannot hold it."""
+    outcome = Outcome(kind="succeeded", message="m" * 10_000, call_id="c", tool="t")
+    text = script_result("done", ["x" * 1_000_000], "e" * 1_000_000, [outcome] * 500)
+    assert len(text) < 100_000
+    assert json.loads(text)["more_calls"] == 450
+    assert "980000 characters left out" in text
+
+
+@given(st.text(max_size=200))
+@settings(deadline=None, max_examples=200)
+def test_any_text_is_either_words_or_has_a_reason(text: str):
+    """Total: whatever the model writes, the satellite knows what to do about it."""
+    for protocol in ("json", "script", "native"):
+        reason = near_script(text, protocol, asks=False)
+        assert reason is None or (reason and protocol == "script")
+
+
+def test_a_long_text_that_begins_like_a_fence_takes_no_time():
+    """The look for a near script is linear."""
+    assert near_script("```" + "\n" * 200_000 + "x", "script", asks=False) is None
+
+
+def test_a_turn_is_only_ours_if_it_holds_what_we_sent():
+    """Order within a role counts, the server's order between roles does not, and results go by their ids."""
+    sent = [{"role": "user", "content": "hi"}, {"role": "tool_result", "id": "a", "name": "t", "content": "1"}]
+    held = [
+        {"role": "tool_result", "id": "a", "content": "1", "turn": 2},
+        {"role": "user", "content": "hi", "turn": 2},
+        {"role": "assistant", "content": "ok", "turn": 2},
+    ]
+    assert was_said({"turns": 2, "messages": held}, sent)
+    assert not was_said({"turns": 2, "messages": [{**held[0], "id": "b"}, *held[1:]]}, sent)
+    assert not was_said({"turns": 2, "messages": held[1:]}, sent)
+    assert not was_said({"turns": 3, "messages": held}, sent)
+
+
+def test_tokens_are_estimated_where_the_server_does_not_count():
+    """The bound holds for models that do not say what they used."""
+    pieces = Pieces(1, "json")
+    pieces.add({"choices": [{"delta": {"content": "x" * 400}}]})
+    assert pieces.whole().tokens == 101
+
+
+# The wire.
+
+
+@pytest.fixture
+async def app() -> Any:
+    return build_app(MemoryStore(), Rehearsal(), log=lambda line: None)
+
+
+async def collect(api: Api, **body: Any) -> str:
+    text = ""
+    async for chunk in api.turn({"messages": [{"role": "user", "content": "Hello"}], **body}):
+        for choice in chunk["choices"]:
+            text += choice["delta"].get("content") or ""
+    return text
+
+
+@requirement("API-3")
+async def test_both_wires_carry_the_same(app: Any):
+    """In one process or two: the boundary is the protocol."""
+    async with served(app) as port:
+        far = HttpWire(f"http://127.0.0.1:{port}")
+        for wire in (InProcessWire(app), far):
+            api = Api(wire)
+            assert (await collect(api, conversation_id=f"c{id(wire)}")).startswith("Rehearsal model:")
+            conversation = await api.conversation(f"c{id(wire)}")
+            assert conversation is not None
+            assert conversation["turns"] == 1
+            assert await api.conversation("nobody") is None
+            assert await api.models() == ["assent", "rehearsal"]
+            with pytest.raises(ApiError) as refused:
+                await collect(api, conversation_id="not an id")
+            assert refused.value.status == 400
+        await far.close()
+
+
+async def test_a_token_goes_with_every_request_and_the_own_process_needs_none():
+    """Once there are tokens, nobody comes in over a socket without one."""
+    store = MemoryStore()
+    _, token = await Tokens(store).create("satellite", ["chat"])
+    app = build_app(store, Rehearsal(), log=lambda line: None)
+    async with served(app) as port:
+        url = f"http://127.0.0.1:{port}"
+        with_token, without = HttpWire(url, token), HttpWire(url)
+        assert await collect(Api(with_token))
+        with pytest.raises(ApiError, match="wants a token"):
+            await collect(Api(without))
+        assert await collect(Api(InProcessWire(app)))
+        await with_token.close()
+        await without.close()
+
+
+async def test_nobody_at_the_address_is_a_lost_connection():
+    """And says where it looked."""
+    wire = HttpWire("http://127.0.0.1:9")
+    with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1:9"):
+        await collect(Api(wire))
+    await wire.close()
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8811", "ftp://x", "http://"])
+def test_an_address_that_is_none_is_refused_at_once(url: str):
+    with pytest.raises(ConfigError, match="not the address of a server"):
+        HttpWire(url)
+
+
+Answer = Callable[[asyncio.StreamWriter], Any]
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[Callable[[bytes], Any]]:
+    """A server that answers every request with these bytes and hangs up."""
+    servers: list[asyncio.Server] = []
+
+    async def start(answer: bytes) -> Api:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        servers.append(server)
+        return Api(HttpWire(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (b"", ConnectionLost),
+        (b"SSH-2.0-nonsense\r\n", ConnectionLost),
+        (HEAD, ConnectionLost),
+        (HEAD + b'data: {"choices": []}\n\n', ConnectionLost),
+        (HEAD + b"data: nonsense\n\ndata: [DONE]\n\n", ApiError),
+        (HEAD + b'data: {"error": {"message": "it broke\\nhint: wait", "code": "upstream_died"}}\n\n', ApiError),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", ApiError),
+        (b"HTTP/1.1 302 No\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n", ApiError),
+    ],
+)
+async def test_a_server_that_answers_badly_is_an_error_in_words(fake: Any, answer: bytes, problem: type[Exception]):
+    """Never a half answer taken for a whole one, and never a traceback."""
+    api = await fake(answer)
+    with pytest.raises(problem):
+        await collect(api)
+    await api.close()
+
+
+async def test_an_error_in_the_middle_keeps_its_code_and_hint(fake: Any):
+    """The satellite decides by the code whether to try again."""
+    api = await fake(HEAD + b'data: {"error": {"message": "it broke\\nhint: wait", "code": "upstream_died"}}\n\n')
+    with pytest.raises(ApiError) as refused:
+        await collect(api)
+    assert (refused.value.code, refused.value.fact, refused.value.hint) == ("upstream_died", "it broke", "wait")
+    await api.close()
+
+
+# Presets.
+
+
+def test_a_preset_decides_everything_it_names(tmp_path: Path):
+    """And leaves the rest as it was."""
+    (tmp_path / "persona.md").write_text("You are terse.")
+    ways = ways_of(
+        {
+            "bold": PresetConfig(
+                auto_approve=True,
+                protocol="native",
+                model="big",
+                persona=tmp_path / "persona.md",
+                limits=PresetLimits(steps=3),
+            )
+        },
+        "json",
+    )
+    bold, default = ways["bold"], ways["default"]
+    assert (bold.protocol, bold.model, bold.persona) == ("native", "big", "You are terse.")
+    assert bold.bounds == Bounds(steps=3)
+    assert bold.preset.auto_approve
+    assert "AUTO-APPROVES" in bold.status()
+    assert "AUTO-APPROVES" in bold.mark()
+    assert not default.preset.auto_approve
+    assert (default.protocol, default.model, default.persona) == ("json", "assent", None)
+
+
+def test_a_wrong_preset_is_named_with_the_nearest():
+    ways = ways_of({"careful": PresetConfig()}, "json")
+    with pytest.raises(ConfigError) as refused:
+        find_way(ways, "carefull")
+    assert refused.value.hint == "did you mean careful?"
+    with pytest.raises(ConfigError, match="steps has to be more than zero"):
+        ways_of({"none": PresetConfig(limits=PresetLimits(steps=0))}, "json")

@@ -1,0 +1,172 @@
+"""The object users hold: opened once, reopened with its past, used from sync and async code."""
+
+import asyncio
+import contextlib
+import threading
+
+import pytest
+
+from assent import Limits, Preset, Session, ToolRegistry, wait_for_answer
+from assent.approval import ALLOWED
+from assent.errors import SessionError
+from assent.journal import Journal
+from assent.store.memory import MemoryStore
+from assent.testing import FixedApprover, memory_journal
+from requirements import requirement
+from sending import CALL, until
+
+SCHEMA = {"description": "Works.", "parameters": [], "returns": "any"}
+
+
+class Slow(MemoryStore):
+    """Lets others run wherever a store on a disk would."""
+
+    async def read(self, **facts):
+        found = await super().read(**facts)
+        await asyncio.sleep(0)
+        return found
+
+    async def head(self):
+        await asyncio.sleep(0)
+        return await super().head()
+
+
+def test_sync_code_is_welcome(registry: ToolRegistry, send, effects):
+    """One loop in the background, for as many calls as one likes."""
+    session = Session(registry, approver=FixedApprover())
+    assert [session.call_sync("send", CALL).kind for _ in range(3)] == ["succeeded"] * 3
+    session.close_sync()
+    with pytest.raises(SessionError, match="the session is closed"):
+        session.call_sync("send", CALL)
+    session.close_sync()
+    assert effects == [CALL] * 3
+
+
+def test_closing_tells_whoever_still_waits(registry: ToolRegistry, send, caplog):
+    """A question that nobody answered leaves neither a task nor a warning behind."""
+    session = Session(registry, approver=wait_for_answer, limits=Limits(watch_after_seconds=0))
+    asked = threading.Event()
+    session.listen(lambda event: asked.set())
+    caller = threading.Thread(target=lambda: _swallow(session), daemon=True)
+    caller.start()
+    assert asked.wait(5)
+    session.close_sync()
+    caller.join(5)
+    assert not caller.is_alive()
+    assert "destroyed" not in caplog.text
+
+
+def _swallow(session: Session) -> None:
+    with contextlib.suppress(BaseException):
+        session.call_sync("send", CALL)
+
+
+async def test_a_session_on_a_loop_is_not_used_from_another(registry: ToolRegistry, send):
+    """In words, instead of a deadlock."""
+    async with Session(registry) as session:
+        with pytest.raises(SessionError, match="already lives on an event loop"):
+            session.call_sync("send", CALL)
+
+
+@requirement("TOOL-22")
+async def test_two_first_calls_at_once_bring_the_past_back_once(registry: ToolRegistry):
+    """Otherwise the slower one would put old state over the faster one's changes."""
+    journal = Journal(Slow())
+    async with Session(registry, id="s", journal=journal) as before:
+        before.set_state("n", 1)
+
+    def add(args, context):
+        context.set_state("n", context.get_state_value("n") + 1)
+        return context.get_state_value("n")
+
+    registry.register("add", SCHEMA, add, inline=True)
+    session = Session(registry, id="s", journal=journal)
+    outcomes = await asyncio.gather(*(session.call("add") for _ in range(5)))
+    assert sorted(outcome.value for outcome in outcomes) == [2, 3, 4, 5, 6]
+
+
+@requirement("TOOL-45", "TOOL-47")
+async def test_an_answer_written_between_two_looks_is_not_slept_through(registry: ToolRegistry, send, effects):
+    """The watcher looks where the journal ends before it reads, so that what comes in between wakes it."""
+
+    class Between(Slow):
+        async def read(self, **facts):
+            found = await super().read(**facts)
+            if self.hook and facts.get("kind") == "answered":
+                hook, self.hook = self.hook, None
+                await hook()
+            return found
+
+        hook = None
+
+    store = Between()
+    journal = Journal(store)
+    session = Session(registry, approver=wait_for_answer, journal=journal, limits=Limits(watch_after_seconds=0))
+
+    async def answer() -> None:
+        [facts] = await journal.waiting()
+        assert await journal.answer(facts, ALLOWED, "phone")
+
+    store.hook = answer
+    assert (await asyncio.wait_for(session.call("send", CALL), 2)).kind == "succeeded"
+    assert effects == [CALL]
+
+
+@requirement("TOOL-45", "TOOL-47")
+async def test_an_answer_from_elsewhere_on_the_same_journal_is_heard(registry: ToolRegistry, send, effects):
+    """As another process would give it: by the facts of the card."""
+    journal = memory_journal()
+    session = Session(registry, approver=wait_for_answer, journal=journal, limits=Limits(watch_after_seconds=0))
+    call = asyncio.create_task(session.call("send", CALL))
+    await until(session.pending)
+    await asyncio.sleep(0.01)
+    [facts] = await journal.waiting()
+    assert (facts["tool"], facts["arguments"], facts["session_id"]) == ("send", CALL, session.id)
+    assert await journal.answer(facts, ALLOWED, by="phone")
+    outcome = await asyncio.wait_for(call, 2)
+    assert outcome.kind == "succeeded"
+    answered = await journal.history(session.id, kind="answered")
+    assert b'"approver":"phone"' in (answered[0].data or b"")
+    assert effects == [CALL]
+    await session.close()
+
+
+async def test_the_cards_that_wait_can_be_looked_at_from_any_thread(registry: ToolRegistry, send):
+    """A window reads them while calls come and go."""
+    session = Session(registry, approver=FixedApprover())
+    stop = threading.Event()
+    problems: list[Exception] = []
+
+    def look() -> None:
+        while not stop.is_set():
+            try:
+                session.pending()
+            except Exception as problem:
+                problems.append(problem)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    for _ in range(50):
+        await session.call("send", CALL)
+    stop.set()
+    looking.join()
+    assert problems == []
+
+
+async def test_a_preset_can_be_changed_while_a_session_lives(registry: ToolRegistry, assistant, effects):
+    """It is the user's key, and they may take it back."""
+    assistant(autoApprove=True)
+    session = Session(registry, preset=Preset(auto_approve=True))
+    assert (await session.call("send", CALL)).approval == "auto"
+    session.preset = Preset()
+    assert (await session.call("send", CALL)).kind == "no_approver"
+    assert session.preset == Preset()
+    assert len(effects) == 1
+
+
+async def test_a_session_has_an_id_of_its_own_unless_it_is_given_one(registry: ToolRegistry):
+    """Random, so that no two share one."""
+    assert len({Session(registry).id for _ in range(100)}) == 100
+    assert Session(registry, id="mine").id == "mine"
+    assert Session(registry).registry is registry
+    assert Session(registry).editor is None
