@@ -3,11 +3,15 @@
 import asyncio
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from assent import Session
+from assent.approval import seal
+from assent.journal import Call, Journal
 from assent.session import wait_for_answer
+from assent.store import Entry
 from assent.store.memory import MemoryStore
 from assent.web.events import Feed
 from assent.web.gate import HEADERS
@@ -441,6 +445,51 @@ def test_what_a_call_changed_can_be_undone_here(house, window, tmp_path):
     assert window.post("/page/undo", {"call_id": item["id"]})[0] == 409
 
 
+@pytest.fixture
+async def doubtful(tmp_path):
+    """A house whose program died in the middle of an approved call."""
+    store, tools = MemoryStore(), tools_of_every_kind([])
+    journal = Journal(store)
+    async with Session(tools, id="doubtful", approver=wait_for_answer, journal=journal) as session:
+        asking = asyncio.ensure_future(session.call("publish", {"version": "1.4.0", "index": "x"}))
+        while not session.pending():
+            await store.changed((await store.head()).seq)
+        (request,) = session.pending()
+        sealed = seal(request, request.allow(), "somebody", journal.clock())
+        assert await journal.answered(request, request.allow(), sealed)
+        call = Call(request.call_id, request.tool, request.canonical_arguments)
+        # What a process leaves behind that dies while the tool runs.
+        assert await journal.burn_and_start(session.id, call, tools.lookup("publish"), sealed, "person")
+        asking.cancel()
+    left = MemoryStore()
+    for record in await store.read():
+        if record.kind != "finished":
+            left.append(Entry(record.stream, record.kind, record.subject, record.at, record.data or b"{}"))
+    return left, request.call_id
+
+
+@pytest.mark.parametrize(
+    ("decision", "kind", "ran"),
+    [("done", "succeeded", 0), ("abandon", "outcome_unknown", 0), ("again", "succeeded", 1)],
+)
+def test_a_call_in_doubt_is_decided_on_the_page(doubtful, tmp_path, decision, kind, ran):
+    """Nothing runs again by itself; a person looks, and their word is written down."""
+    store, call_id = doubtful
+    house = House(tmp_path, store, id="doubtful").open()
+    try:
+        window = Browserless(house.address).enter(house.key())
+        assert [c["status"] for c in window.get("/page/timeline")[1]["calls"]] == ["doubt"]
+        assert house.effects == []
+        assert window.post("/page/resolve", {"call_id": call_id, "decision": "perhaps"})[0] == 400
+        assert window.post("/page/resolve", {"call_id": call_id, "decision": decision}) == (200, {})
+        (story,) = window.get("/page/timeline")[1]["calls"]
+        assert (story["status"], story["end"]["kind"]) == ("ended", kind)
+        assert len(house.effects) == ran
+        assert window.post("/page/resolve", {"call_id": call_id, "decision": "done"})[0] == 409
+    finally:
+        house.close()
+
+
 def test_the_assistant_is_stopped_and_spoken_to_from_the_page(house, window):
     """A turn at a time; nothing that is said is lost without a word."""
     assert window.post("/page/say", {"text": "  "})[0] == 400
@@ -455,3 +504,12 @@ def test_the_assistant_is_stopped_and_spoken_to_from_the_page(house, window):
             state = following()[2]
     assert house.effects == []
     assert [c["end"]["kind"] for c in window.get("/page/state")[1]["items"] if c["kind"] == "call"] == ["cancelled"]
+
+
+def test_every_path_and_every_event_is_documented(house):
+    """The API is for others too; what is not written down is not theirs to use."""
+    told = (Path(__file__).parents[2] / "docs" / "page.md").read_text()
+    for route in house.page_routes():
+        assert any(f"`{method} {route.path}" in told for method in route.methods or ("GET",)), route.path
+    for kind in ("state", "item", "gone", "piece", "busy", "settings"):
+        assert f"| `{kind}` |" in told

@@ -10,12 +10,15 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from starlette.routing import Route
 
 from assent import Session, ToolRegistry
 from assent.apiclient import Api
@@ -32,7 +35,9 @@ from assent.rehearsal import Rehearsal
 from assent.server.app import build_app
 from assent.server.limits import Limits
 from assent.server.presence import Stopping
+from assent.server.reply_shape import Completion, check_completion
 from assent.server.serving import bind
+from assent.server.upstream import Upstream
 from assent.session import wait_for_answer
 from assent.store import Store
 from assent.store.memory import MemoryStore
@@ -110,14 +115,40 @@ def tools_of_every_kind(effects: list[Any]) -> ToolRegistry:
     return registry
 
 
+class Scripted(Rehearsal):
+    """A model that says what it was told to, one reply after the other."""
+
+    def __init__(self, *replies: str | dict[str, Any]) -> None:
+        self._replies = list(replies)
+
+    async def complete(self, body: dict[str, Any]) -> Completion:
+        reply = self._replies.pop(0)
+        text = reply if isinstance(reply, str) else json.dumps({"tool_request": reply})
+        message = {"role": "assistant", "content": text}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return check_completion({"model": "scripted", "choices": [choice], "usage": usage})
+
+
 class House:
     """`assent up` without the command line: the same parts, on a thread, with a registry of one's own."""
 
-    def __init__(self, folder: Path, store: Store | None = None, *, presets: tuple[Preset, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: Store | None = None,
+        *,
+        id: str | None = None,
+        model: Upstream | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.folder = folder
+        self.model = model or Rehearsal()
+        self.clock = clock
+        self.id = id
         self.effects: list[Any] = []
         self.store = store or MemoryStore()
-        self.presets = (Preset(), Preset(True, "trusting"), *presets)
+        self.presets = (Preset(), Preset(True, "trusting"))
         self.loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._over: asyncio.Event
@@ -143,6 +174,10 @@ class House:
     def key(self) -> str:
         """An address that opens the page once."""
         return f"{self.address}/enter?key={self.do(self._make_key())}"
+
+    def page_routes(self) -> list[Route]:
+        """The paths of the page."""
+        return self.front.page.routes()
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for something on the house's own loop."""
@@ -187,22 +222,31 @@ class House:
     async def _live(self) -> None:
         self._over = asyncio.Event()
         stopping, limits = Stopping(), Limits(stop_seconds=0.1)
-        app = build_app(self.store, Rehearsal(), limits=limits, log=lambda line: None, stopping=stopping)
+        app = build_app(self.store, self.model, limits=limits, log=lambda line: None, stopping=stopping)
         ways = {
             preset.name: Way(preset=preset, protocol="script", model="assent", persona=None, bounds=Bounds())
             for preset in self.presets
         }
         self.session = Session(
             tools_of_every_kind(self.effects),
+            id=self.id,
             approver=wait_for_answer,
-            journal=Journal(self.store),
+            journal=Journal(self.store, self.clock),
             editor=ProjectEditor(self.folder, "project"),
         )
         async with AsyncExitStack() as after:
             await after.enter_async_context(self.session)
             wire = Api(InProcessWire(app))
             self.front, self.gate = await after.enter_async_context(
-                open_page(app, self.session, wire, ways, "default", model="Model: rehearsal.", is_rehearsal=True)
+                open_page(
+                    app,
+                    self.session,
+                    wire,
+                    ways,
+                    "default",
+                    model="Model: the one that these tests bring.",
+                    is_rehearsal=type(self.model) is Rehearsal,
+                )
             )
             sock = bind("127.0.0.1", 0)
             self.address = f"http://127.0.0.1:{sock.getsockname()[1]}"
@@ -213,6 +257,10 @@ class House:
             self.front.end_streams()
             serving.should_exit = True
             await running
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 class Browserless:

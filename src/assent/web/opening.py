@@ -47,8 +47,8 @@ async def open_page(
     gate = Gate(journal.store)
     await gate.open()
     satellite = Satellite(session, api, hear=lambda heard: room.hear(heard))
-    room = Room(satellite, ways, chosen, Feed(), model=model, is_rehearsal=is_rehearsal)
-    for item in await past.remembered(journal, session.id, api):
+    room = Room(satellite, ways, chosen, Feed(), model=model, is_rehearsal=is_rehearsal, clock=journal.clock)
+    for item in await past.remembered(session, api):
         room.items[item.id] = item
     elsewhere = Elsewhere(room, journal)
     journal.store.append(Entry(STREAM, SESSION, session.id, int(time.time() * 1e6), b"{}"))

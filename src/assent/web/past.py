@@ -10,7 +10,9 @@ from assent.display import visible
 from assent.feedback import PROGRAM
 from assent.journal import Journal, data_of
 from assent.protocol import ToolRequest, parse_tool_request
+from assent.registry import ToolRegistry
 from assent.server.scripts import is_script
+from assent.session import Session
 from assent.store import Record
 from assent.terminal.face import one_line
 from assent.web.room import Item, Message, Script
@@ -24,13 +26,17 @@ MAX_CALLS = 1_000
 _OF_CALLS = frozenset({"asked", "answered", "started", "reported", "finished", "changed_file", "undone"})
 
 
-def stories(records: Iterable[Record]) -> list[Story]:
+def stories(records: Iterable[Record], registry: ToolRegistry) -> list[Story]:
     """The calls of a session, in the order in which they began."""
     found: dict[str, Story] = {}
     for record in records:
         if record.kind in _OF_CALLS:
             story = found.setdefault(record.subject, Story(id=record.subject, run=run_of(record.subject)))
             story.add(record)
+    for story in found.values():
+        # The journal has the names of tools that asked; of the others it has ids.
+        tool = registry.find(story.tool) if story.name == story.tool else None
+        story.introduce(None if tool is None else tool.manifest)
     return [story for story in found.values() if story.tool]
 
 
@@ -51,25 +57,27 @@ def scripts(records: Iterable[Record]) -> list[Script]:
     return list(found.values())
 
 
-async def remembered(journal: Journal, session_id: str, api: Api) -> list[Item]:
+async def remembered(session: Session, api: Api) -> list[Item]:
     """A conversation with its calls and scripts, as a window showed it before the program was started again."""
-    records = await journal.history(session_id)
+    records = await session.journal.history(session.id)
     if not records:
         return []
     named = [record.subject for record in records if record.kind == "conversation"]
-    items: list[tuple[float, Item]] = [(story.asked_at or story.started_at or 0, story) for story in stories(records)]
+    items: list[tuple[float, Item]] = [
+        (story.asked_at or story.started_at or 0, story) for story in stories(records, session.registry)
+    ]
     items += [(script.at, script) for script in scripts(records)]
-    conversation = await api.conversation(named[-1] if named else session_id)
+    conversation = await api.conversation(named[-1] if named else session.id)
     for place, said in enumerate(conversation["messages"] if conversation else ()):
         if (message := _message(said, f"p{place}")) is not None:
             items.append((message.at, message))
     return [item for _, item in sorted(items, key=lambda entry: entry[0])]
 
 
-async def timeline(journal: Journal, session_id: str, running: Iterable[str]) -> dict[str, Any]:
-    """The calls and runs of a session with their times. `running` are the ones that are not in doubt."""
-    records = await journal.history(session_id)
-    calls = stories(records)
+async def timeline(session: Session, session_id: str, running: Iterable[str]) -> dict[str, Any]:
+    """The calls and runs of this or an earlier session with their times. What is `running` is not in doubt."""
+    records = await session.journal.history(session_id)
+    calls = stories(records, session.registry)
     alive = set(running)
     for story in calls:
         if story.status in ("doubt", "left") and story.id in alive:

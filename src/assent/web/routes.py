@@ -179,7 +179,7 @@ class Page:
         self._gate.check_reading(request)
         own = self._room.session.id
         session_id = request.query_params.get("session") or own
-        told = await past.timeline(self._journal, session_id, self._room.alive() if session_id == own else ())
+        told = await past.timeline(self._room.session, session_id, self._room.alive() if session_id == own else ())
         return _json(told | {"sessions": await past.sessions(self._journal), "own": own})
 
     async def _export(self, request: Request) -> Response:
@@ -305,20 +305,20 @@ class Front:
         log: Callable[[str], Any] | None = None,
     ) -> None:
         self._api = api
-        self._end_streams = page.end_streams
+        self.page = page
         router = Router(page.routes(), default=_unknown_path, redirect_slashes=False)
-        self._page = Door(
+        self._door = Door(
             router, hosts=hosts, origins=origins, metrics=Metrics(), log=access_log(log or (lambda line: None))
         )
 
     def end_streams(self) -> None:
         """Let every window go: a server that stops waits for its connections."""
-        self._end_streams()
+        self.page.end_streams()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
         is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
-        await (self._page if is_page else self._api)(scope, receive, send)
+        await (self._door if is_page else self._api)(scope, receive, send)
 
 
 async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:

@@ -94,8 +94,8 @@ function Row({ call }: { call: Call }) {
           {call.reply.by === HERE ? "You said" : "The reason"}: “<Marked text={call.reply.reason} />”
         </p>
       )}
-      {call.end && (open || !call.end.success || call.end.message.length < 300) && (
-        <p class="result">
+      {call.end && resultOf(call) && (open || !call.end.success || isShort(call.end.message)) && (
+        <p class={isShort(call.end.message) || !call.end.success ? "result" : "result mono"}>
           <Folded text={resultOf(call)} />
           {call.end.hidden > 0 && <span class="muted"> ({call.end.hidden.toLocaleString("en")} more characters in the export)</span>}
         </p>
@@ -111,13 +111,18 @@ function Row({ call }: { call: Call }) {
   );
 }
 
+// A row has room for a sentence. What a tool read or listed is among its details.
+function isShort(message: string): boolean {
+  return message.length < 200 && !message.includes("\n");
+}
+
 // The words for the model begin with what a row says already.
 function resultOf(call: Call): string {
   const message = call.end!.message;
   if (call.end!.kind !== "denied") return message;
   return message
     .split("\n")
-    .filter((line) => !line.startsWith("Their reason:") && !line.startsWith("Do not ask for the same call"))
+    .filter((line, place) => place > 0 && !line.startsWith("Their reason:") && !line.startsWith("Do not ask for the same call"))
     .join("\n");
 }
 

@@ -3,6 +3,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { disarmAll, useArmed } from "./arming";
+import { follow } from "./follow";
 import { scriptOf } from "./picture";
 import { PreviewOf } from "./preview";
 import { Folded, Marked } from "./words";
@@ -24,6 +25,9 @@ function Question({ call }: { call: Call }) {
   const [sent, setSent] = useState(false);
   const [drawn, setDrawn] = useState(0);
   const { armed, counts } = useArmed(card.digest, drawn >= card.previews.length);
+  useEffect(() => {
+    if (drawn >= card.previews.length) follow();
+  }, [drawn]);
   const isEdited = Object.keys(edits).length > 0;
 
   function change(name: string, text: string | null) {
@@ -255,7 +259,7 @@ function ArgumentTable({
                 {editing && !row.in_preview ? (
                   <Field row={row} text={edits[row.name]} bad={problem?.param === row.name} onChange={onChange} />
                 ) : row.in_preview ? (
-                  <span class="muted">the text below{changed && ", as you changed it"}</span>
+                  <span class="muted">shown below{changed && ", as you changed it"}</span>
                 ) : changed ? (
                   <span class="mono">
                     <del>

@@ -1,31 +1,16 @@
 // The conversation: words, scripts and calls in the order in which they came, and a place to write.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallOf } from "./call";
+import { follow } from "./follow";
 import { waitingIn, type Picture } from "./picture";
 import { Folded, Marked, Prose } from "./words";
 import { post, type Call, type Item, type Script } from "./wire";
 
 export function Chat({ picture }: { picture: Picture }) {
   const items = [...picture.items.values()];
-  const end = useRef<HTMLDivElement>(null);
-  const atEnd = useRef(true);
   const waiting = waitingIn(items);
-
-  useEffect(() => {
-    const watch = () => {
-      atEnd.current = innerHeight + scrollY > document.documentElement.scrollHeight - 160;
-    };
-    addEventListener("scroll", watch, { passive: true });
-    return () => removeEventListener("scroll", watch);
-  }, []);
-  // Whoever reads further up is left there; whoever follows goes on following.
-  useLayoutEffect(() => {
-    if (!atEnd.current) return;
-    const card = waiting[0] && document.querySelector(`.card[data-call="${waiting[0].id}"]`);
-    if (card) card.scrollIntoView({ block: "start" });
-    else end.current?.scrollIntoView({ block: "end" });
-  }, [picture.changes]);
+  useLayoutEffect(follow, [picture.changes]);
 
   return (
     <div class="chat">
@@ -34,7 +19,6 @@ export function Chat({ picture }: { picture: Picture }) {
       <div class="flow" role="log" aria-live="off" aria-label="Conversation">
         {items.map((item) => (item.kind === "call" && item.run && picture.items.has(item.run) ? null : <ItemOf key={item.id} item={item} items={items} />))}
       </div>
-      <div ref={end} />
       <Composer picture={picture} waiting={waiting} />
     </div>
   );
@@ -113,7 +97,7 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: Call[] }) {
     const box = field.current!;
     box.style.height = "auto";
     box.style.height = `${Math.min(box.scrollHeight + 2, 240)}px`;
-  }, [text]);
+  }, [text, waiting.length, picture.busy]);
 
   function say(words: string) {
     if (!words.trim() || picture.busy) return;

@@ -28,6 +28,8 @@ export function usePicture(): Picture {
   useEffect(() => {
     const watcher = () => again((n) => n + 1);
     watchers.add(watcher);
+    // Whatever came between the first drawing and this moment has been told to nobody.
+    watcher();
     return () => void watchers.delete(watcher);
   }, []);
   return picture;

@@ -91,7 +91,15 @@ export function Timeline({ changes }: { changes: number }) {
       </div>
       {problem && <p class="problem">{problem}</p>}
       <p class="legend" aria-hidden="true">
-        <span class="key waiting" /> waited for an answer <span class="key running" /> ran <span class="key bad" /> did not end well
+        <span>
+          <span class="key waiting" /> waited for an answer
+        </span>
+        <span>
+          <span class="key running" /> ran
+        </span>
+        <span>
+          <span class="key bad" /> did not end well
+        </span>
       </p>
       {shown.length === 0 ? (
         <p class="muted">{history.calls.length ? "No call fits." : "Nothing was called in this session yet."}</p>
@@ -105,6 +113,8 @@ export function Timeline({ changes }: { changes: number }) {
 
 // An hour in which nothing happened would leave nothing to see of the rest: idle time is drawn as a gap of one width.
 const GAP_SECONDS = 4;
+// About as wide as the name of a gap.
+const NAME_PERCENT = 22;
 
 export function scale(calls: Call[], now: number): { place: (at: number) => number; gaps: { at: number; seconds: number }[] } {
   const spans = calls
@@ -128,7 +138,13 @@ export function scale(calls: Call[], now: number): { place: (at: number) => numb
     }
     return Math.min(100, Math.max(0, (position / total) * 100));
   };
-  return { place, gaps: gaps.map((gap) => ({ at: place((gap.from + gap.to) / 2), seconds: gap.seconds })) };
+  // The longest gaps are named first; a name that would stand on another one is left out.
+  const named: { at: number; seconds: number }[] = [];
+  for (const gap of gaps.toSorted((a, b) => b.seconds - a.seconds)) {
+    const at = place((gap.from + gap.to) / 2);
+    if (!named.some((other) => Math.abs(other.at - at) < NAME_PERCENT)) named.push({ at, seconds: gap.seconds });
+  }
+  return { place, gaps: named };
 }
 
 function Bars({ calls }: { calls: Call[] }) {
@@ -138,11 +154,13 @@ function Bars({ calls }: { calls: Call[] }) {
     <ol class="bars">
       {gaps.length > 0 && (
         <li class="gaps" aria-hidden="true">
-          {gaps.map((gap) => (
-            <span key={gap.at} style={{ left: `${gap.at}%` }}>
-              {duration(gap.seconds)} later
-            </span>
-          ))}
+          <span class="track">
+            {gaps.map((gap) => (
+              <span key={gap.at} style={{ left: `${gap.at}%` }}>
+                {duration(gap.seconds)} later
+              </span>
+            ))}
+          </span>
         </li>
       )}
       {calls.map((call) => (

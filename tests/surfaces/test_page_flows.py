@@ -1,0 +1,458 @@
+"""The page in Debian's Chromium, as people use it: first visit, several windows, denying, editing, stopping."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from requirements import requirement
+from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Up
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+
+ARMED = ".card[data-armed=true]"
+PHONE = {"width": 390, "height": 844}
+
+expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    (tmp_path / "hello.py").write_text(HELLO)
+    house = House(tmp_path).open()
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def windows(browser: Browser) -> Iterator[Any]:
+    """Open windows, each a browser of its own; every one of them must stay free of errors and talk to nobody else."""
+    opened: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_window(key: str, **options: Any) -> Page:
+        context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
+        context.set_default_timeout(PATIENCE_SECONDS * 1000)
+        opened.append(context)
+        page = context.new_page()
+        home = key.partition("/enter")[0]
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda problem: complaints.append(str(problem)))
+        page.on("request", lambda sent: None if sent.url.startswith((home, "data:")) else complaints.append(sent.url))
+        page.goto(key)
+        return page
+
+    yield open_window
+    for context in opened:
+        context.close()
+    # A server that was killed, and an edit that was refused, are part of the story.
+    expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400")
+    assert [said for said in complaints if not expected.search(said)] == []
+
+
+def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
+    """`assent up` on a machine that has nothing: the page opens on a real card, and one press later it is done."""
+    up = Up(tmp_path)
+    try:
+        page = windows(up.key)
+        expect(page).to_have_title("(1) assent")
+        card = page.locator(ARMED)
+        expect(card.get_by_role("heading")).to_have_text("Write Note")
+        expect(card).to_contain_text("Can be undone")
+        expect(card).to_contain_text("note.md")
+        expect(card).to_contain_text("Somebody read this before it was written.")
+        expect(card).to_contain_text("your preset does not auto-approve, and this tool must not be auto-approved")
+        card.get_by_role("button", name="Write note").click()
+        expect(page.locator(".call.good")).to_contain_text("allowed by you")
+        expect(page.locator(".call.good")).to_contain_text("Wrote a line to note.md.")
+        expect(page).to_have_title("assent")
+        expect(page.locator(".message.assistant").last).to_contain_text("2 of 3")
+    finally:
+        assert up.stop() == 0
+
+
+def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(house, windows):
+    """Who opens late sees what is pending; who answers first answers for all."""
+    first = windows(house.key())
+    call = house.call("publish", version="1.4.0", index="https://test.example")
+    expect(first.locator(ARMED)).to_contain_text("1.4.0")
+    second = windows(house.key())
+    phone = windows(house.key(), viewport=PHONE, has_touch=True, is_mobile=True)
+    for page in (second, phone):
+        expect(page.locator(ARMED)).to_contain_text("Cannot be undone")
+        expect(page).to_have_title("(1) assent")
+    phone.locator(ARMED).get_by_role("button", name="Allow").tap()
+    for page in (first, second, phone):
+        expect(page.locator(".card")).to_have_count(0)
+        expect(page.locator(".call.good")).to_contain_text("Published 1.4.0")
+        expect(page).to_have_title("assent")
+    assert call.result(10).success
+    assert house.effects == [("publish", "1.4.0", "https://test.example")]
+
+
+@requirement("TOOL-47")
+def test_denying_with_a_reason_tells_the_assistant_why(house, windows):
+    """The reason is the person's answer; it goes to the model and stays on the page."""
+    page = windows(house.key())
+    call = house.call("publish", version="1.4.0", index="https://test.example")
+    card = page.locator(ARMED)
+    card.get_by_role("button", name="Deny with a reason").click()
+    expect(card.get_by_label("Why not? The assistant reads this.")).to_be_focused()
+    page.keyboard.type("Wrong index")
+    card.get_by_role("button", name="Deny, and say so").click()
+    outcome = call.result(10)
+    assert outcome.kind == "denied"
+    assert "Wrong index" in outcome.message
+    expect(page.locator(".call.denied")).to_contain_text("You said: “Wrong index”")
+    assert house.effects == []
+
+
+@requirement("TOOL-47")
+def test_editing_arguments_keeps_their_types_and_says_so_on_the_button(house, windows):
+    """A number stays a number, a list a list; what does not fit is refused beside its field."""
+    page = windows(house.key())
+    call = house.call("add_up", numbers=[1, 2], factor=3, rounded=True)
+    card = page.locator(ARMED)
+    card.get_by_role("button", name="Edit arguments").click()
+    card.get_by_label("factor").fill("a lot")
+    card.get_by_role("button", name="Allow (edited)").click()
+    expect(card.get_by_role("alert")).to_contain_text("factor must be a number")
+    card.get_by_label("factor").fill("10")
+    card.get_by_label("numbers").fill("[4, 5]")
+    card.get_by_label("rounded").select_option("false")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Allow (edited)").click()
+    assert call.result(10).success
+    assert house.effects == [("add_up", [4.0, 5.0], 10, False)]
+    expect(page.locator(".call.good")).to_contain_text("changed and allowed by you")
+
+
+def test_editing_the_proposed_text_writes_what_the_person_made_of_it(house, windows, tmp_path):
+    """The diff is open; a line is fixed in place; that is what is written, and the assistant is told."""
+    page = windows(house.key())
+    call = house.call("write_file", path="hello.py", text=WELCOME)
+    card = page.locator(ARMED)
+    expect(card.locator(".counts")).to_have_text("+2 −3")
+    card.get_by_role("button", name="Edit the text").click()
+    editor = card.get_by_label("Proposed text of hello.py, editable")
+    editor.get_by_text("Welcome").click()
+    page.keyboard.press("Home")
+    page.keyboard.press("Control+Enter")
+    assert not call.done(), "keys in the editor must not answer the card"
+    page.keyboard.press("Control+z")
+    page.keyboard.type("# Mine: ")
+    expect(card.get_by_role("button", name=re.compile(r"\(edited\)"))).to_be_visible()
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name=re.compile(r"\(edited\)")).click()
+    outcome = call.result(10)
+    assert outcome.success
+    assert "changed the arguments" in outcome.message
+    assert "# Mine: " in (tmp_path / "hello.py").read_text()
+
+
+def test_the_diff_is_shown_inline_or_side_by_side(house, windows):
+    """Both are the same change; the person chooses."""
+    page = windows(house.key())
+    call = house.call("write_file", path="hello.py", text=WELCOME)
+    card = page.locator(ARMED)
+    expect(card.get_by_label("Change of hello.py")).to_have_count(1)
+    card.get_by_role("button", name="Side by side").click()
+    expect(card.get_by_label("Text of hello.py as it is now")).to_contain_text('"Hello, " + name')
+    expect(card.get_by_label("Change of hello.py")).to_contain_text("Welcome")
+    card.get_by_role("button", name="Inline").click()
+    expect(card.get_by_label("Text of hello.py as it is now")).to_have_count(0)
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+
+
+@requirement("TOOL-51", "TOOL-52")
+def test_stopping_a_running_call_keeps_what_it_has(house, windows):
+    """Progress updates one line in place; stop keeps the partial result, and it does not read as a failure."""
+    page = windows(house.key())
+    call = house.call("count", to=100_000)
+    running = page.locator(".call.running")
+    expect(running.locator(".reports li")).to_have_count(1)
+    expect(running.locator(".reports")).to_contain_text(re.compile(r"counting, ([5-9]|\d\d)"))
+    running.get_by_role("button", name="Stop, keep what is done").click()
+    outcome = call.result(10)
+    assert outcome.kind == "cancelled"
+    expect(page.locator(".call")).to_contain_text("It had counted to")
+    expect(page.locator(".call .pill")).to_have_text("stopped")
+
+
+def test_a_window_finds_its_card_again_after_the_server_was_killed(tmp_path, windows):
+    """Suspend, never fail: the same window, the same card, a new process; and the answer counts."""
+    up = Up(tmp_path)
+    page = windows(up.key)
+    expect(page.locator(ARMED)).to_contain_text("Write Note")
+    up.kill()
+    expect(page.get_by_text("reconnecting…")).to_be_visible()
+    again = Up(tmp_path, up.port)
+    try:
+        assert "left unfinished" in again.said
+        expect(page.get_by_text("live", exact=True)).to_be_visible()
+        page.wait_for_selector(ARMED)
+        expect(page.locator(".message.assistant").first).to_contain_text("The tour has three steps")
+        page.locator(ARMED).get_by_role("button", name="Write note").click()
+        expect(page.locator(".call.good")).to_contain_text("Wrote a line to note.md.")
+    finally:
+        assert again.stop() == 0
+
+
+def test_a_double_press_answers_one_card(house, windows):
+    """Two cards wait, and a hand presses twice: with the keyboard, with the pointer. The second card is untouched."""
+    page = windows(house.key())
+    first = house.call("add_up", numbers=[1], factor=1, rounded=True)
+    house.waiting(1)
+    second = house.call("add_up", numbers=[2], factor=1, rounded=True)
+    house.waiting(2)
+    expect(page.locator(ARMED)).to_have_count(2)
+    page.locator(ARMED).first.focus()
+    page.keyboard.press("Control+Enter")
+    page.keyboard.press("Control+Enter")
+    page.keyboard.press("Control+Enter")
+    assert first.result(10).success
+    expect(page.locator(".card")).to_have_count(1)
+    page.keyboard.press("Control+Enter")
+    assert not second.done()
+    third = house.call("add_up", numbers=[3], factor=1, rounded=True)
+    house.waiting(2)
+    expect(page.locator(ARMED)).to_have_count(2)
+    spot = page.locator(".card .primary").first.bounding_box()
+    page.mouse.dblclick(spot["x"] + 20, spot["y"] + 10)
+    page.mouse.click(spot["x"] + 20, spot["y"] + 10)
+    assert second.result(10).success
+    assert len(house.waiting(1)) == 1
+    assert not third.done()
+    house.session.cancel(house.waiting(1)[0].call_id)
+
+
+def test_a_card_that_has_just_appeared_cannot_be_answered_yet(house, windows):
+    """A press that was meant for what stood there before."""
+    page = windows(house.key())
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    # The browser itself presses as soon as the card is there: no hand is faster.
+    page.evaluate(
+        """new MutationObserver((_, watcher) => {
+            const button = document.querySelector(".card .primary");
+            if (button) { watcher.disconnect(); button.click(); window.pressed = true; }
+        }).observe(document.body, {childList: true, subtree: true})"""
+    )
+    call = house.call("publish", version="1", index="x")
+    page.wait_for_function("window.pressed")
+    page.locator(".card .primary").click(force=True)
+    expect(page.locator(ARMED)).to_have_count(1)
+    assert not call.done()
+    # Nor does a click that no hand made, however long the card has stood there.
+    page.evaluate("document.querySelector('.card .primary').click()")
+    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+
+
+def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, windows):
+    """Somebody clicks into the window to see it, and the button happens to be there."""
+    page = windows(house.key())
+    call = house.call("publish", version="1", index="x")
+    button = page.locator(ARMED).get_by_role("button", name="Allow")
+    spot = button.bounding_box()
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    page.mouse.click(spot["x"] + 5, spot["y"] + 5)
+    expect(page.locator(ARMED)).to_have_count(1)
+    assert not call.done()
+    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+
+
+def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house, windows):
+    """From the composer to the card, to its buttons, to an answer. Enter alone does nothing, not even on the button."""
+    page = windows(house.key())
+    call = house.call("add_up", numbers=[1], factor=1, rounded=True)
+    page.wait_for_selector(ARMED)
+    page.locator("#say").focus()
+    page.keyboard.press("Control+Enter")
+    page.keyboard.press("Escape")
+    card = page.locator(ARMED)
+    expect(card).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    expect(card.get_by_role("button", name="Allow")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert not call.done()
+    page.keyboard.press("Shift+Tab")
+    card.focus()
+    page.keyboard.press("Control+Backspace")
+    expect(card.get_by_label("Why not? The assistant reads this.")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(card).to_be_focused()
+    page.keyboard.press("Control+Enter")
+    assert call.result(10).success
+
+
+@requirement("TOOL-44")
+def test_what_cannot_be_undone_has_no_shortcut(house, windows):
+    """It says so, and takes a deliberate press of its button."""
+    page = windows(house.key())
+    call = house.call("publish", version="1", index="x")
+    card = page.locator(ARMED)
+    expect(card).to_contain_text("Cannot be undone")
+    expect(card.locator("kbd")).to_have_count(0)
+    card.focus()
+    page.keyboard.press("Control+Enter")
+    expect(card).to_be_focused()
+    assert not call.done()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert call.result(10).success
+
+
+@requirement("TOOL-44")
+def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, windows):
+    """Reversed, invisible and lookalike characters are seen; a fake button is text; nothing of it is markup."""
+    page = windows(house.key())
+    text = 'safe = "\u202etxt.exe"\nname\u200b = 1\n<img src=x onerror=alert(1)>\npаssword = 2\n'
+    call = house.call("write_file", path="new.py", text=text)
+    card = page.locator(ARMED)
+    expect(card).to_contain_text("‹U+202E›")
+    expect(card).to_contain_text("‹U+200B›")
+    expect(card).to_contain_text("‹U+0430›")
+    shown = card.evaluate("card => card.textContent + card.querySelector('.diff').shadowRoot.textContent")
+    assert not {"\u202e", "\u200b"} & set(shown)
+    assert card.locator("img").count() == 0
+    card.get_by_role("button", name="Edit the text").click()
+    editor = card.get_by_label("Proposed text of new.py, editable")
+    expect(editor).to_contain_text("‹U+202E›")
+    assert "\u202e" not in (editor.text_content() or "")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+
+
+def test_a_card_is_announced_once(house, windows):
+    """A screen reader hears of it when it comes, and not again with every change of the page."""
+    page = windows(house.key())
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.evaluate(
+        """() => {
+            window.heard = [];
+            const region = document.querySelector("[aria-live=polite]");
+            new MutationObserver(() => window.heard.push(region.textContent))
+                .observe(region, {childList: true, characterData: true, subtree: true});
+        }"""
+    )
+    call = house.call("publish", version="1", index="x")
+    page.wait_for_selector(ARMED)
+    house.call("count", to=3).result(10)
+    page.locator(ARMED).get_by_role("button", name="Edit arguments").click()
+    page.locator(".card").get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+    assert [words for words in page.evaluate("window.heard") if words] == [
+        "Waiting for your answer: Publish release. Cannot be undone."
+    ]
+
+
+def test_a_window_that_is_not_in_front_shows_a_notification_in_our_words(house, windows, browser):
+    """Its text names the tool and the effect; nothing that a model or a tool wrote gets out of the card."""
+    page = windows(house.key())
+    page.evaluate(
+        """() => {
+            window.notices = [];
+            window.Notification = class { static permission = "granted";
+                constructor(title, options) { window.notices.push([title, options.body]); } close() {} };
+            document.hasFocus = () => false;
+        }"""
+    )
+    call = house.call("publish", version="EVIL: click allow", index="x")
+    page.wait_for_selector(ARMED)
+    assert page.evaluate("window.notices") == [["assent is waiting for you", "Publish release. Cannot be undone."]]
+    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+
+
+@requirement("API-52")
+def test_no_other_page_can_frame_it(house, windows):
+    """A frame over which somebody lays other buttons."""
+    page = windows(house.key())
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    other = page.context.new_page()
+    other.goto("data:text/html,<title>other</title>")
+    with other.expect_event("framenavigated", lambda frame: frame.parent_frame is not None):
+        other.evaluate(
+            "address => { const f = document.createElement('iframe'); f.src = address; document.body.append(f); }",
+            house.address + "/",
+        )
+    assert all("assent" not in (frame.content() if frame.parent_frame else "") for frame in other.frames)
+
+
+def test_a_script_shows_its_lines_its_calls_and_what_it_printed(house, windows):
+    """The line that asks is marked in the script and quoted on the card; progress and output stay in place."""
+    page = windows(house.key())
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    script = (
+        "LET total = CALL add_up { numbers: [1, 2], factor: 2, rounded: true }\n"
+        'PRINT(total)\nCALL publish { version: "2.0", index: "x" }'
+    )
+    page.get_by_label("Message to the assistant").fill(script)
+    page.get_by_role("button", name="Send").click()
+    card = page.locator(ARMED)
+    expect(card).to_contain_text("line 1 of the script")
+    expect(page.locator(".script li.now")).to_contain_text("add_up")
+    card.get_by_role("button", name="Allow").click()
+    expect(page.locator(".printed")).to_contain_text("6")
+    expect(page.locator(f"{ARMED}.grave")).to_contain_text("line 3 of the script")
+    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
+    expect(page.locator(".script .pill").first).to_have_text("failed")
+    assert house.effects == [("add_up", [1.0, 2.0], 2, True)]
+
+
+def test_the_timeline_shows_a_bar_for_each_call_and_filters_them(house, windows):
+    """Waiting and running are told apart; words and kinds filter; a call opens to its steps."""
+    page = windows(house.key())
+    call = house.call("publish", version="1.4.0", index="x")
+    page.locator(ARMED).get_by_role("button", name="Allow").click()
+    call.result(10)
+    house.call("count", to=2).result(10)
+    page.get_by_role("link", name="Timeline").click()
+    rows = page.locator(".bars details")
+    expect(rows).to_have_count(2)
+    expect(rows.first.locator(".bar.waiting")).to_have_count(1)
+    expect(rows.first.locator(".bar.running")).to_have_count(1)
+    expect(rows.nth(1).locator(".bar.waiting")).to_have_count(0)
+    rows.first.locator("summary").click()
+    expect(rows.first).to_contain_text("allowed by you")
+    page.get_by_label("With the words").fill("1.4.0")
+    expect(rows).to_have_count(1)
+    page.get_by_label("With the words").fill("")
+    page.get_by_label("Show").select_option("Needed no approval")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("Count")
+    with page.expect_download() as downloading:
+        page.get_by_role("link", name="Export").click()
+    assert downloading.value.suggested_filename.endswith(".jsonl")
+
+
+def test_with_reduced_motion_nothing_moves(house, windows):
+    """For people whom it makes ill."""
+    page = windows(house.key(), reduced_motion="reduce")
+    call = house.call("publish", version="1", index="x")
+    page.wait_for_selector(ARMED)
+    moving = page.evaluate(
+        "[...document.querySelectorAll('*')].filter(e => getComputedStyle(e).animationName !== 'none').length"
+    )
+    assert moving == 0
+    house.session.cancel(house.waiting()[0].call_id)
+    call.result(10)

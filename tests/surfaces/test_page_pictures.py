@@ -1,0 +1,281 @@
+"""How the page looks: pictures that are kept and compared, axe on every view, and contrast measured on the pixels.
+
+ASSENT_WRITE_GOLDEN=1 keeps new pictures: look at every one of them.
+"""
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image, ImageChops, ImageFilter
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "pictures"
+AXE = ROOT / "src" / "assent" / "web" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+
+ARMED = ".card[data-armed=true]"
+SIZES: dict[str, dict[str, Any]] = {
+    "wide": {"viewport": {"width": 1240, "height": 900}},
+    "phone": {
+        "viewport": {"width": 390, "height": 844},
+        "device_scale_factor": 2,
+        "is_mobile": True,
+        "has_touch": True,
+    },
+}
+SCENES = ("chat", "card", "timeline")
+
+# Fonts are drawn a little differently on every machine. Beyond this share of changed places something else has changed.
+MAX_CHANGED = 0.04
+CHANGED_LEVEL = 40
+# WCAG 2 AA for text; large text may have less.
+MIN_CONTRAST = 4.5
+MIN_CONTRAST_LARGE = 3.0
+# How far a stroke may stay behind its colour: thin letters are drawn lighter than they are meant.
+DRAWN_LIGHTER = 0.85
+
+expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+
+
+class Clock:
+    """Stands still, unless somebody moves it: what is in a picture must be the same every time."""
+
+    def __init__(self) -> None:
+        self.now = 1_790_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Stage:
+    """A conversation to look at, up to the scene that is wanted."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "hello.py").write_text(HELLO)
+        self.clock = Clock()
+        self.house = House(
+            folder,
+            id="pictures",
+            clock=self.clock,
+            model=Scripted(
+                {"name": "read_file", "arguments": {"path": "hello.py"}},
+                {"name": "write_file", "arguments": {"path": "hello.py", "text": WELCOME}},
+                "Done. `greet` now returns “Welcome, …!” and the script prints it.\n\nShall I publish **1.4.0**?",
+                {"name": "publish", "arguments": {"version": "1.4.0", "index": "https://upload.example/simple"}},
+                "You are right, that was the real index. I will use the test index the next time you ask.",
+            ),
+        ).open()
+
+    def play(self, page: Page, scene: str) -> None:
+        self.say(page, "Greet people with Welcome instead of Hello, and return the greeting instead of printing it.")
+        expect(page.locator(ARMED)).to_contain_text("Write file")
+        if scene == "card":
+            return
+        self.clock.now += 6.2
+        page.locator(f"{ARMED} .primary").click()
+        expect(page.locator(".message.assistant")).to_contain_text("Shall I publish")
+        self.clock.now += 9
+        self.say(page, "Yes, to the test index.")
+        page.wait_for_selector(ARMED)
+        self.clock.now += 14.5
+        page.locator(ARMED).get_by_role("button", name="Deny with a reason").click()
+        page.locator(".denying textarea").fill("That is the real index.")
+        page.locator(".denying .deny").click()
+        expect(page.locator(".message.assistant").last).to_contain_text("You are right")
+        if scene == "timeline":
+            self.go_on(page)
+
+    def go_on(self, page: Page) -> None:
+        self.clock.now += 7_400
+        self.house.call("count", to=1).result(PATIENCE_SECONDS)
+        self.clock.now += 2
+        asking = self.house.call("publish", version="1.4.0", index="https://test.example/simple")
+        page.wait_for_selector(ARMED)
+        self.clock.now += 21
+        page.locator(ARMED).get_by_role("button", name="Allow").click()
+        assert asking.result(PATIENCE_SECONDS).success
+        page.get_by_role("link", name="Timeline").click()
+        expect(page.locator(".bars details")).to_have_count(5)
+        page.locator(".bars summary").nth(2).click()
+
+    def say(self, page: Page, words: str) -> None:
+        page.get_by_label("Message to the assistant").fill(words)
+        page.get_by_role("button", name="Send").click()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, "--font-render-hinting=none"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    stage.house.close()
+
+
+def window_of(browser: Browser, house: House, **options: Any) -> Page:
+    context = browser.new_context(timezone_id="UTC", locale="en-GB", reduced_motion="reduce", **options)
+    context.set_default_timeout(PATIENCE_SECONDS * 1000)
+    page = context.new_page()
+    page.goto(house.key())
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    return page
+
+
+def picture_of(page: Page) -> Image.Image:
+    """What is on the screen, once everything is where it belongs and nothing blinks."""
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur(); document.fonts.ready")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return Image.open(io.BytesIO(page.screenshot(caret="hide"))).convert("RGB")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_page_looks_as_it_was_agreed(browser, stage, scene, size):
+    """Light and dark, wide and phone: whatever changes how it looks is looked at."""
+    page = window_of(browser, stage.house, color_scheme="light", **SIZES[size])
+    stage.play(page, scene)
+    if scene == "card":
+        page.wait_for_selector(ARMED)
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        compare(PICTURES / f"{scene}-{theme}-{size}.png", picture_of(page))
+    page.context.close()
+
+
+def compare(kept: Path, picture: Image.Image) -> None:
+    """Compare roughly: a letter may be drawn elsewhere by a hair, a button may not."""
+    if os.environ.get("ASSENT_WRITE_GOLDEN"):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        picture.save(kept, optimize=True)
+    before = Image.open(kept).convert("RGB")
+    assert picture.size == before.size
+    rough = [image.filter(ImageFilter.BoxBlur(3)).convert("L") for image in (picture, before)]
+    levels = ImageChops.difference(*rough).point([255 if level > CHANGED_LEVEL else 0 for level in range(256)])
+    changed = levels.histogram()[255] / (picture.width * picture.height)
+    assert changed <= MAX_CHANGED, f"{changed:.1%} of {kept.name} looks different"
+
+
+def views(page: Page, stage: Stage) -> Iterator[str]:
+    """Every view there is, one after the other, with something in it."""
+    stage.play(page, "card")
+    page.wait_for_selector(ARMED)
+    yield "card"
+    page.locator(ARMED).get_by_role("button", name="Edit arguments").click()
+    page.locator(ARMED).get_by_role("button", name="Deny with a reason").click()
+    yield "card being answered"
+    page.locator(".denying").get_by_role("button", name="Back").click()
+    page.locator(ARMED).get_by_role("button", name="Edit the text").click()
+    page.wait_for_selector(ARMED)
+    yield "text being edited"
+    page.locator(f"{ARMED} .primary").click()
+    expect(page.locator(".message.assistant")).to_contain_text("Shall I publish")
+    stage.say(page, "Yes, to the test index.")
+    expect(page.locator(ARMED)).to_contain_text("Cannot be undone")
+    yield "irreversible card"
+    page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
+    expect(page.locator(".message.assistant").last).to_contain_text("You are right")
+    page.get_by_role("button", name="Details").first.click()
+    yield "chat"
+    page.get_by_role("link", name="Timeline").click()
+    page.locator(".bars summary").first.click()
+    expect(page.locator(".steps").first).to_be_visible()
+    yield "timeline"
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("heading", name="Who approves")).to_be_visible()
+    yield "settings"
+
+
+@pytest.mark.parametrize(("theme", "size"), [("light", "wide"), ("dark", "phone")])
+def test_axe_finds_nothing_on_any_view(browser, stage, theme, size):
+    """What a machine can find of what keeps people out."""
+    page = window_of(browser, stage.house, color_scheme=theme, **SIZES[size])
+    for view in views(page, stage):
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        told = [f"{view}: {v['id']}: {v['nodes'][0]['html'][:160]}" for v in found["violations"]]
+        assert told == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_read_against_what_is_behind_it(browser, stage, theme):
+    """Measured on the pixels, because rules about colours are satisfied by white on white."""
+    page = window_of(
+        browser, stage.house, color_scheme=theme, device_scale_factor=3, viewport={"width": 900, "height": 1400}
+    )
+    for view in views(page, stage):
+        page.evaluate("scrollTo(0, 0)")
+        screen = Image.open(io.BytesIO(page.screenshot(caret="hide"))).convert("RGB")
+        texts = page.evaluate(TEXTS)
+        assert len(texts) > 5
+        for words, x, y, width, height, pixels, weight in texts:
+            box = screen.crop((int(x * 3), int(y * 3), int((x + width) * 3), int((y + height) * 3)))
+            is_large = pixels >= 24 or (pixels >= 18.6 and weight >= 600)
+            wanted = (MIN_CONTRAST_LARGE if is_large else MIN_CONTRAST) * DRAWN_LIGHTER
+            assert contrast_in(box) >= wanted, f"{view}: “{words}” has a contrast of {contrast_in(box):.1f}"
+    page.context.close()
+
+
+# Every piece of text that is on the screen and not covered, with its place and size; also inside the editor.
+TEXTS = """() => {
+    const found = [];
+    const walk = root => {
+        const nodes = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+        for (let node; (node = nodes.nextNode()); ) {
+            const words = node.textContent.trim(), parent = node.parentElement;
+            if (!words || !parent || parent.closest("button:disabled, option, script, noscript, .unseen")) continue;
+            if (!parent.checkVisibility({visibilityProperty: true})) continue;
+            const range = document.createRange();
+            range.selectNodeContents(node);
+            const box = [...range.getClientRects()].sort((a, b) => b.width - a.width)[0];
+            if (!box || box.width < 4 || box.height < 6 || box.top < 60 || box.bottom > innerHeight - 4) continue;
+            const x = box.left + box.width / 2, y = box.top + box.height / 2;
+            let top = document.elementFromPoint(x, y);
+            while (top?.shadowRoot) {
+                const inner = top.shadowRoot.elementFromPoint(x, y);
+                if (!inner || inner === top) break;
+                top = inner;
+            }
+            if (!top || !(top === parent || parent.contains(top) || top.contains(parent))) continue;
+            const style = getComputedStyle(parent);
+            const size = [parseFloat(style.fontSize), +style.fontWeight];
+            found.push([words.slice(0, 40), box.left, box.top, box.width, box.height, ...size]);
+        }
+        for (const element of root.querySelectorAll("*")) if (element.shadowRoot) walk(element.shadowRoot);
+    };
+    walk(document.body);
+    return found;
+}"""
+
+
+def contrast_in(box: Image.Image) -> float:
+    """Between what is behind, the commonest colour, and whatever stands out most from it and is no speck."""
+    counted = sorted(box.getcolors(box.width * box.height), reverse=True)
+    behind = luminance(counted[0][1])
+    ratios = [ratio(luminance(color), behind) for times, color in counted if times > 2]
+    return max(ratios, default=1.0)
+
+
+def ratio(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
+def luminance(color: tuple[int, int, int]) -> float:
+    parts = [c / 255 for c in color]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
