@@ -15,6 +15,7 @@ from assent.scripted import Gate, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, piped
+from surfaces.windows import Browserless
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MENU = "[Esc] close"
@@ -317,20 +318,26 @@ def test_the_tour_on_a_real_screen(run: Run):
 
 
 @requirement("API-3")
-def test_up_serves_and_chats_in_one_process(run: Run, model: Model, tools: None):
-    """The address is printed and answers while the chat is in front; both have the same model."""
+def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, tools: None):
+    """One address: the API answers for itself, and what is said on the page goes through the very same protocol."""
     m = model(lambda body: "Hello from the model.")
     program = run("up", "--port", "0", "--tools", "tools", ASSENT_UPSTREAM=m.url)
-    program.until("▸")
-    found = re.search(r"http://127\.0\.0\.1:\d+/v1", program.text)
+    program.until("Ctrl-C stops.")
+    found = re.search(r"(http://127\.0\.0\.1:\d+)/enter\?key=[\w-]+", program.text.replace("\n", ""))
     assert found
     body = json.dumps({"messages": [{"role": "user", "content": "Hi"}]}).encode()
-    asked = urllib.request.Request(f"{found[0]}/chat/completions", body, {"Content-Type": "application/json"})
+    asked = urllib.request.Request(f"{found[1]}/v1/chat/completions", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(asked) as answer:
         assert json.load(answer)["choices"][0]["message"]["content"] == "Hello from the model."
-    program.press("Hi\r")
-    program.until("┃ Hello from the model.")
-    program.press("/quit\r")
+    window = Browserless(found[1]).enter(found[0])
+    assert window.post("/page/say", {"text": "Hi"}) == (200, {})
+    with window.events() as following:
+        said = following()[2]
+        while said.get("busy") is not False:
+            said = following()[2]
+    spoken = [(item["by"], item["text"]) for item in window.get("/page/state")[1]["items"]]
+    assert spoken == [("you", "Hi"), ("assistant", "Hello from the model.")]
+    program.press("\x03")
     assert program.finish() == 0
 
 
