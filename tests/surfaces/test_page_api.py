@@ -184,8 +184,30 @@ def test_neither_keys_nor_cookies_are_in_the_store(tmp_path):
         house.close()
 
 
+def test_a_window_outlives_the_program_until_the_page_is_closed(tmp_path):
+    """The cookie counts in the next run as well; closing the page takes it back in every run that follows."""
+    store = MemoryStore()
+    window = Browserless("")
+    for run, (before, after) in enumerate([(303, 200), (200, 401), (401, 401)]):
+        house = House(tmp_path, store).open()
+        try:
+            port = house.address.rpartition(":")[2]
+            if run == 0:
+                window = Browserless(house.address).enter(house.key())
+            # The cookie's name has the port in it, and these runs have a port each.
+            window.address, window.cookie = house.address, f"assent_{port}={window.cookie.partition('=')[2]}"
+            status = 303 if run == 0 else window.get("/page/state")[0]
+            assert status == before
+            if run == 1:
+                window.token = window.get("/page/state")[1]["token"]
+                assert window.post("/page/lock") == (200, {})
+            assert window.get("/page/state")[0] == after
+        finally:
+            house.close()
+
+
 def test_closing_the_page_closes_it_for_every_window(house, window):
-    """A cookie on a borrowed machine is taken back, and a restart does not give it back."""
+    """A cookie on a borrowed machine is taken back."""
     other = Browserless(house.address).enter(house.key())
     assert window.post("/page/lock") == (200, {})
     assert window.get("/page/state")[0] == 401

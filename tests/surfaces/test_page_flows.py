@@ -267,12 +267,27 @@ def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, wi
     call = house.call("publish", version="1", index="x")
     button = page.locator(ARMED).get_by_role("button", name="Allow")
     spot = button.bounding_box()
-    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    # The window comes to the front at the very moment in which the pointer is there.
+    page.evaluate("addEventListener('mousemove', () => dispatchEvent(new Event('focus')), {capture: true, once: true})")
     page.mouse.click(spot["x"] + 5, spot["y"] + 5)
     expect(page.locator(ARMED)).to_have_count(1)
     assert not call.done()
     page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
     assert call.result(10).kind == "denied"
+
+
+def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, windows):
+    """Another card came, the window came to the front: what the hand meant is not what is there now."""
+    page = windows(house.key())
+    call = house.call("add_up", numbers=[1], factor=1, rounded=True)
+    card = page.locator(ARMED)
+    card.focus()
+    page.evaluate("addEventListener('keydown', () => dispatchEvent(new Event('focus')), {capture: true, once: true})")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(ARMED)
+    assert not call.done()
+    page.keyboard.press("Control+Enter")
+    assert call.result(10).success
 
 
 def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house, windows):

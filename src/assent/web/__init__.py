@@ -7,6 +7,7 @@
     story.py      one call as the page tells it, from events as they happen or from the journal afterwards
     card.py       a question as data for the page: marked, masked, with everything that a decision needs
     past.py       the same room after a restart, and the timeline, from the journal
+    opening.py    all of it together, over a session
     elsewhere.py  questions of other programs that share the memory
     ui/           the page itself, in TypeScript; static/ is built from it
 
