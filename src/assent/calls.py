@@ -585,7 +585,7 @@ class Door:
         try:
             return await self._finish(result)
         except StoreError as problem:
-            log.error("call %s: %s ran, and its end could not be written: %s", result.call_id, result.tool, problem)
+            log.info("call %s: %s ran, and its end could not be written: %s", result.call_id, result.tool, problem)
             self.begun.discard(result.call_id)
             self.journal.note(self.session_id, "unwritten", result.call_id, {"why": problem.fact})
             unknown = Outcome(

@@ -4,12 +4,14 @@
 
 One life: a child process goes on with the run that the last one left, or starts a new one, with a journal on SQLite and
 a tool whose effect is a line in a file outside the journal. It is killed with its whole process group, by SIGKILL, at
-a boundary of the journal, in the middle of the tool, or at a random instant. Then another process looks:
+a boundary of the journal, in the middle of the tool, or at a random instant. In some lives nobody sits at the program:
+its cards wait, and another process answers them, which is killed as well. Then another process looks:
 
 * no line of a tool that is not idempotent is there twice;
 * what was told to the caller is in the journal, with the same end;
 * a line without an end in the journal is a call in doubt, and the other way round;
-* the session's state is what the finished calls made of it;
+* the session's state is what the finished calls made of it, and what was set before a call is there if the call is;
+* a question that waited through a death is the same question afterwards, and is asked and answered once;
 * the chain holds.
 
 This process never opens the database itself, so nothing of it crosses a fork.
@@ -24,6 +26,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import assent
@@ -132,7 +135,9 @@ async def allow(request):
 async def live(folder: Path, fate: dict, acknowledged: int) -> None:
     """One life of the program."""
     journal = assent.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
-    async with assent.Session(tools(folder, fate.get("in_tool")), id="s", approver=allow, journal=journal) as session:
+    approver = assent.wait_for_answer if "answers" in fate else allow
+    registry, limits = tools(folder, fate.get("in_tool")), assent.Limits(watch_after_seconds=0)
+    async with assent.Session(registry, id="s", approver=approver, journal=journal, limits=limits) as session:
         session.listen(lambda event: _acknowledge(event, acknowledged))
         os.write(acknowledged, b'["ready"]\n')
         paid = set(_lines(folder / "paid"))
@@ -144,8 +149,21 @@ async def live(folder: Path, fate: dict, acknowledged: int) -> None:
         for run_id in begun:
             if run_id not in ended:
                 await session.resume(run_id)
+        number = len(begun)
         while True:
-            await session.run_script(SCRIPT)
+            session.set_state(f"before run-{number}", number)
+            await session.run_script(SCRIPT, run_id=f"run-{number}")
+            number += 1
+
+
+async def answer_all(folder: Path, fate: dict) -> None:
+    """Another process, at which somebody says yes to whatever waits."""
+    journal = assent.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
+    while True:
+        head = await journal.store.head()
+        for facts in await journal.waiting():
+            await journal.answer(facts, assent.UserAction(True, False), "elsewhere")
+        await journal.store.changed(head.seq)
 
 
 def _acknowledge(event, descriptor: int) -> None:
@@ -181,6 +199,13 @@ async def look_back(folder: Path, told: list) -> dict:
                 wrong.append(f"finished without an effect: {call_id}")
     async with assent.Session(assent.ToolRegistry(), id="s", journal=journal) as session:
         state = session.get_all_state()
+    asked = Counter(record.subject for record in await journal.store.read(kind="asked"))
+    wrong += [f"asked {times} times: {call_id}" for call_id, times in asked.items() if times > 1]
+    answered = Counter(record.subject for record in await journal.store.read(kind="answered"))
+    wrong += [f"answered {times} times: {call_id}" for call_id, times in answered.items() if times > 1]
+    for call_id, kinds in lives.items():
+        if "started" in kinds and f"before {call_id.partition('.')[0]}" not in state:
+            wrong.append(f"what was set before {call_id} is lost")
     kept = {key.split(" ")[1] for key in state if key.startswith("paid ")}
     for call_id in paid:
         settled = "settled" in lives.get(call_id, ())
@@ -189,8 +214,16 @@ async def look_back(folder: Path, told: list) -> dict:
     for record in await journal.store.read(kind="finished"):
         if data_of(record)["kind"] not in ("succeeded",):
             wrong.append(f"{record.subject} ended as {data_of(record)['kind']}: {data_of(record)['message']}")
+    elsewhere = sum(data_of(r)["approver"] == "elsewhere" for r in await journal.store.read(kind="answered"))
     await journal.close()
-    return {"wrong": wrong, "paid": len(paid), "noted": len(noted), "doubt": len(doubtful), "records": head.seq}
+    return {
+        "wrong": wrong,
+        "paid": len(paid),
+        "noted": len(noted),
+        "doubt": len(doubtful),
+        "records": head.seq,
+        "elsewhere": elsewhere,
+    }
 
 
 def _lines(file: Path) -> list[str]:
@@ -218,17 +251,24 @@ def in_child(work) -> tuple[int, int]:
 
 def choose(chance: random.Random) -> dict:
     """How this life ends."""
-    kind = chance.choice(["boundary", "boundary", "in_tool", "instant"])
+    kind = chance.choice(["boundary", "boundary", "in_tool", "instant", "answered elsewhere"])
     if kind == "boundary":
         return {"boundary": chance.randrange(60), "after": chance.random() < 0.5}
     if kind == "in_tool":
         return {"in_tool": chance.randrange(12)}
+    if kind == "answered elsewhere":
+        # Some of those who answer live as long as the program does.
+        answers = {"boundary": chance.randrange(8), "after": chance.random() < 0.5} if chance.random() < 0.6 else {}
+        return {"instant": chance.random() * 0.2, "answers": answers}
     return {"instant": chance.random() * 0.08}
 
 
 def one_life(folder: Path, chance: random.Random) -> list:
     """Let a child live and die; gives what it was told to have told."""
     fate = choose(chance)
+    if "answers" in fate:
+        # It makes the file if there is none yet, so it is there before anything waits.
+        answerer, silence = in_child(lambda writing: asyncio.run(answer_all(folder, fate["answers"])))
     child, reading = in_child(lambda writing: asyncio.run(live(folder, fate, writing)))
     told: list = []
     rest = b""
@@ -241,6 +281,12 @@ def one_life(folder: Path, chance: random.Random) -> list:
             os.killpg(child, signal.SIGKILL)
         assert time.monotonic() < deadline, "a life that does not end"
     os.close(reading)
+    if "answers" in fate:
+        with suppress(ProcessLookupError):
+            os.killpg(answerer, signal.SIGKILL)
+        os.close(silence)
+        _, status = os.waitpid(answerer, 0)
+        assert os.WIFSIGNALED(status), f"who answered ended by itself, with status {status}"
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), f"the child ended by itself, with status {status}"
     assert os.WTERMSIG(status) == signal.SIGKILL, f"the child died of signal {os.WTERMSIG(status)}"
@@ -271,10 +317,10 @@ def main(kills: int, seed: int, folder: Path) -> int:
             return 1
         totals["doubt"] += found["doubt"]
         if number % LIVES_OF_A_WORLD == LIVES_OF_A_WORLD - 1 or number == kills - 1:
-            totals += Counter({name: found[name] for name in ("paid", "records")})
+            totals += Counter({name: found[name] for name in ("paid", "records", "elsewhere")})
     print(
         f"seed {seed}: {kills} kills, {totals['paid']} payments, none twice, none lost; "
-        f"{totals['doubt']} stopped in doubt; {totals['records']} records"
+        f"{totals['elsewhere']} answered elsewhere, {totals['doubt']} stopped in doubt; {totals['records']} records"
     )
     return 0
 

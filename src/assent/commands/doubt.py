@@ -58,8 +58,8 @@ async def ask_about_doubt(session: Session, run_id: str) -> None:
 
 
 _QUESTION = """\
-Look at what it changes. Then type again to run it once more, done if it was carried out, abandon to give it up, or
-later to decide another time, and press Enter."""
+Look at what it changes. Then type again to run it once more, done if it was carried out,
+abandon to give it up, or later to decide another time, and press Enter."""
 
 _DECISIONS: dict[str, Decision | None] = {"again": "again", "done": "done", "abandon": "abandon", "later": None}
 

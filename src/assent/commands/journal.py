@@ -9,7 +9,7 @@ import click
 
 from assent.cli import DONE
 from assent.commands.options import store_option, with_journal
-from assent.errors import AssentError
+from assent.errors import AssentError, StoreError
 from assent.journal import Journal
 from assent.store import Head, parse_head, verify_store
 from assent.store.export import export, verify_export
@@ -26,7 +26,10 @@ def journal() -> None:
 @store_option
 def verify(head: str | None, file: str | None, store: str | None) -> int:
     """Prove that nothing in the journal was changed, and print its head."""
-    pin = None if head is None else parse_head(head)
+    try:
+        pin = None if head is None else parse_head(head)
+    except StoreError as problem:
+        raise AssentError(problem.fact, place="--head", hint=problem.hint) from None
     if file is not None:
         try:
             with Path(file).open("rb") as lines:

@@ -216,21 +216,33 @@ def answer(
     if reason and said != "deny":
         raise AssentError("a reason goes with --deny", place="assent answer")
 
-    async def reply(journal: Journal) -> tuple[UserAction, bool]:
+    async def reply(journal: Journal) -> tuple[UserAction, bool, str]:
         facts = next((f for f in await journal.waiting() if f["call_id"] == call_id), None)
         if facts is None:
             raise SessionError("no such question waits", place=call_id, hint="assent approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
         action = await _action(request, said, reason, edits, plain)
-        return action, await journal.answer(facts, action, "assent answer")
+        return action, await journal.answer(facts, action, "assent answer"), await _what_comes_next(journal, call_id)
 
-    action, first = with_journal(store, reply)
+    action, first, next_step = with_journal(store, reply)
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
     click.echo("Allowed." if action.primary_confirmed else "Denied.")
-    click.echo("The program that asked goes on by itself; if it has ended, assent resume goes on with its run.")
+    click.echo(next_step)
     return DONE
+
+
+async def _what_comes_next(journal: Journal, call_id: str) -> str:
+    """Who hears the answer: the program that asked, or the one that goes on with its run."""
+    run_id = call_id.rpartition(".")[0]
+    if not run_id or not await journal.store.read(subject=run_id, kind="run_started", limit=1):
+        return "The program that asked goes on by itself."
+    release = journal.store.hold(f"run:{run_id}")
+    if release is None:
+        return "The program that asked goes on by itself."
+    release()
+    return f"The program that asked has ended. Within a minute, while the answer counts: assent resume {run_id}"
 
 
 @click.command()

@@ -82,6 +82,8 @@ class Writer:
         self._writing = False
         # What the last transaction failed with; None when it did not fail.
         self._failure: StoreError | None = None
+        self.is_known_to_fail = False
+        """Whether somebody was told that entries could not be written, and they still are not."""
         # How many jobs at the front of the queue were in a transaction of which it is unknown whether it happened.
         self._doubtful = 0
         self._watchers: dict[Reply, int] = {}
@@ -213,6 +215,7 @@ class Writer:
                     self.unwritten -= 1
                     self._backlog_bytes -= len(job.change.entries[0].data) + ENTRY_BYTES
             self._failure = None
+            self.is_known_to_fail = False
             self._writing = False
             self._room.notify_all()
         _deliver(
@@ -227,6 +230,7 @@ class Writer:
             if isinstance(problem, InDoubt) and not self._doubtful:
                 self._doubtful = len(kept)
             self._failure = failure
+            self.is_known_to_fail |= len(kept) < len(batch)
             self._writing = False
             self._room.notify_all()
         _deliver(
@@ -306,9 +310,11 @@ def _finish_at_exit() -> None:
     """Write what nobody waited for. A process that ends in order should not lose what only a crash may lose."""
     for writer in list(_living):
         reply: Future[int] = Future()
+        was_told = writer.is_known_to_fail
         if writer.unwritten and writer.process == os.getpid() and writer.submit(Job(Change(), reply)):
             try:
                 reply.result(EXIT_SECONDS)
             except (StoreError, TimeoutError) as problem:
                 # Nobody is left to raise it to, and a traceback would tell the user nothing.
-                log.error("%d entries of the journal were lost at the end: %s", writer.unwritten, problem)
+                if not was_told:
+                    log.error("what was to be remembered last is lost: %s", problem)

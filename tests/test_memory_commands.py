@@ -1,0 +1,408 @@
+"""What is remembered, on the command line: each command's words and exit code, as a transcript in golden/memory."""
+
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import assent
+from assent.cli import run
+from assent.store.sqlite import SqliteStore
+from requirements import requirement
+from sending import until
+from surfaces.screens import Program, assent_command
+
+GOLDEN = Path(__file__).parent / "golden" / "memory"
+JOURNAL = Path("data/assent/assent.db")
+
+PAY = """
+import asyncio
+from pathlib import Path
+from assent import AssistantTool
+
+def request(params):
+    return {"title": f"Pay {params['to']}", "message": f"Send {params['amount']} to {params['to']}?"}
+
+async def execute(params, user_action):
+    if not user_action.primary_confirmed:
+        return {"success": False, "message": "Then not."}
+    with Path("paid").open("a") as file:
+        file.write(f"{params['to']}\\n")
+    if Path("hang").exists():
+        await asyncio.Event().wait()
+    return {"success": True, "message": f"Paid {params['amount']} to {params['to']}."}
+
+AssistantTool.register_approval_request(request)
+AssistantTool.register_execute_tool_with_approval(execute)
+"""
+MANIFEST = {
+    "displayName": "Pay somebody", "id": "pay", "description": "Sends money to somebody.", "requireApproval": True,
+    "parameters": [
+        {"name": "to", "type": "string", "description": "Who gets it."},
+        {"name": "amount", "type": "number", "description": "How much."},
+    ],
+}  # fmt: skip
+BILLS = """LET a = CALL pay { to: "Ann", amount: 5 }
+PRINT(a.message)
+LET b = CALL pay { to: "Ben", amount: 7 }
+PRINT(b.message)
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in, with a memory of its own and one tool."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ASSENT_DEBUG", raising=False)
+    monkeypatch.setattr("sys.pycache_prefix", None)
+    folder = Path("mine/pay")
+    folder.mkdir(parents=True)
+    (folder / "assistant_tool.json").write_text(json.dumps(MANIFEST))
+    (folder / "assistant_tool.py").write_text(PAY)
+    return tmp_path
+
+
+async def allow(request):
+    return request.allow()
+
+
+def killed(run_id: str, *, while_it_runs: bool) -> None:
+    """Leave what a process leaves that was killed in a run: while its first card waited, or while the tool ran."""
+
+    async def live() -> None:
+        registry = assent.ToolRegistry()
+        registry.load("mine")
+        living = Path("living.db")
+        if JOURNAL.exists():
+            shutil.copy(JOURNAL, living)
+        journal = assent.Journal(SqliteStore(living))
+        approver = allow if while_it_runs else assent.wait_for_answer
+        session = assent.Session(registry, id=f"of-{run_id}", approver=approver, journal=journal)
+        work = asyncio.create_task(session.run_script(BILLS, run_id=run_id, name=f"{run_id}.nuwa"))
+        if while_it_runs:
+            Path("hang").touch()
+            await until(Path("paid").exists)
+        else:
+            await until(session.pending)
+        await journal.store.commit()
+        JOURNAL.parent.mkdir(parents=True, exist_ok=True)
+        for end in ("", "-wal"):
+            shutil.copy(f"living.db{end}", f"{JOURNAL}{end}")
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await journal.close()
+        for left in Path().glob("living.db*"):
+            if left.is_file():
+                left.unlink()
+        Path("hang").unlink(missing_ok=True)
+
+    asyncio.run(live())
+
+
+Transcript = Callable[..., str]
+
+
+@pytest.fixture
+def transcript(capsys: pytest.CaptureFixture[str]) -> Transcript:
+    """Runs commands, and gives what a person would have read, without times and digests."""
+
+    def play(*commands: str) -> str:
+        played = []
+        for command in commands:
+            code = run(command.split())
+            said = capsys.readouterr()
+            played.append(f"$ assent {command}\n{said.out}{said.err}[exit {code}]\n")
+        return mask("\n".join(played))
+
+    return play
+
+
+def mask(text: str) -> str:
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "DATE     TIME", text)
+    text = re.sub(r" +\+[\d.]+ (ms|s)\b", "  +TIME", text)
+    return re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", text)
+
+
+@requirement("NUWA-62")
+def test_a_run_killed_while_its_tool_ran_is_in_doubt_until_a_person_decides(transcript: Transcript, golden):
+    """Found in the list, looked at, refused to go on, decided once, gone on with."""
+    killed("bills", while_it_runs=True)
+    golden(
+        GOLDEN / "in-doubt.txt",
+        transcript(
+            "runs",
+            "show bills",
+            "show bills.0",
+            "resume bills --tools mine",
+            "resolve bills.0",
+            "resolve bills.0 --done",
+            "resolve bills.0 --again --tools mine",
+            "resume bills --tools mine",
+            "runs",
+        ),
+    )
+    assert Path("paid").read_text() == "Ann\n"
+
+
+@requirement("NUWA-62", "TOOL-45")
+def test_a_run_killed_while_its_card_waited_is_answered_and_goes_on(transcript: Transcript, golden):
+    """The question is in the list, is answered once, and the run takes the answer."""
+    killed("bills", while_it_runs=False)
+    golden(
+        GOLDEN / "waiting.txt",
+        transcript(
+            "runs",
+            "approvals",
+            "resume bills --tools mine",
+            "answer bills.0",
+            "answer bills.0 --allow --reason x",
+            "answer nothing --allow",
+            "answer bills.0 --allow",
+            "answer bills.0 --deny",
+            "resume bills --tools mine",
+            "answer bills.1 --deny --reason too_much",
+            "resume bills --tools mine",
+            "approvals",
+            "show bills",
+        ),
+    )
+    assert Path("paid").read_text() == "Ann\n"
+
+
+@pytest.mark.parametrize("decision", ["again", "abandon"])
+def test_a_call_in_doubt_is_run_again_or_given_up(transcript: Transcript, golden, decision: str):
+    """Once more under the same id, or never; the run hears of it either way."""
+    killed("bills", while_it_runs=True)
+    golden(
+        GOLDEN / f"resolve-{decision}.txt",
+        transcript(
+            f"resolve bills.0 --{decision} --tools mine", f"resolve bills.0 --{decision} --tools mine", "show bills.0"
+        ),
+    )
+    assert Path("paid").read_text() == "Ann\n" * (2 if decision == "again" else 1)
+
+
+def test_a_memory_in_which_nothing_is_says_so(transcript: Transcript, golden):
+    """A newcomer looks around first."""
+    golden(
+        GOLDEN / "empty.txt",
+        transcript(
+            "runs",
+            "approvals",
+            "show it",
+            "resume it",
+            "resolve it",
+            "resolve it --done",
+            "answer it --allow",
+            "journal verify",
+            "journal verify --file nowhere",
+            "journal verify --head 3:abc",
+            "journal export nowhere/at/all",
+            "journal prune --before yesterday",
+            "journal prune --before 2020-01-01",
+        ),
+    )
+
+
+def change(sql: str) -> None:
+    """Change the file as any program of the same user can."""
+    file = sqlite3.connect(JOURNAL)
+    file.executescript(sql)
+    file.close()
+
+
+TAMPERING = {
+    "changed": "UPDATE records SET data = CAST(replace(data, 'Ann', 'Eve') AS BLOB) WHERE seq = 2",
+    "deleted": "DELETE FROM records WHERE seq = 3",
+    "reordered": "UPDATE records SET seq = 99 WHERE seq = 3; UPDATE records SET seq = 3 WHERE seq = 4;"
+    " UPDATE records SET seq = 4 WHERE seq = 99",
+    "inserted": "INSERT INTO records SELECT 6, stream, kind, subject, at, data, NULL, data_digest, digest FROM records"
+    " WHERE seq = 5",
+    "renamed": "UPDATE records SET subject = 'bills.7' WHERE seq = 4",
+    "redated": "UPDATE records SET at = at + 1 WHERE seq = 5",
+    "unburned": "UPDATE records SET once = NULL WHERE kind = 'burned'",
+}
+
+
+@pytest.mark.parametrize("how", TAMPERING)
+def test_verify_names_the_first_record_that_was_changed(transcript: Transcript, golden, how: str):
+    """Whatever was done to the file, and although the commands that only list still work."""
+    killed("bills", while_it_runs=True)
+    transcript("resolve bills.0 --done")
+    change(TAMPERING[how] if how != "inserted" else TAMPERING[how].replace("SELECT 6", "SELECT 8"))
+    golden(GOLDEN / f"verify-{how}.txt", transcript("journal verify"))
+
+
+def test_a_head_that_was_kept_finds_a_tail_that_was_cut_off(transcript: Transcript, golden, capsys):
+    """A chain alone cannot see its own end."""
+    killed("bills", while_it_runs=True)
+    run(["journal", "verify"])
+    head = re.search("head (.*)", capsys.readouterr().out)[1]
+    first = transcript(f"journal verify --head {head}")
+    change("DELETE FROM records WHERE seq = 5")
+    golden(GOLDEN / "verify-cut.txt", first + "\n" + transcript("journal verify", f"journal verify --head {head}"))
+
+
+def test_an_export_is_proven_without_its_journal(transcript: Transcript, golden):
+    """And any byte of it that was changed is named by its line."""
+    killed("bills", while_it_runs=True)
+    played = transcript("journal export out.jsonl", "journal verify --file out.jsonl")
+    text = Path("out.jsonl").read_text()
+    Path("out.jsonl").write_text(text.replace('"Ann"', '"Eve"', 1))
+    golden(GOLDEN / "export.txt", played + "\n" + transcript("journal verify --file out.jsonl"))
+
+
+@requirement("TOOL-45")
+def test_pruning_keeps_what_is_open_what_is_proven_and_what_was_spent(transcript: Transcript, golden, capsys):
+    """The finished session loses its words. The chain, the head and the keys stay, and the other session everything."""
+    killed("old", while_it_runs=True)
+    run(["resolve", "old.0", "--abandon"])
+    run(["resume", "old", "--tools", "mine"])
+    Path("paid").unlink()
+    killed("open", while_it_runs=False)
+    run(["journal", "verify"])
+    head = re.search("head (.*)", capsys.readouterr().out)[1]
+    golden(
+        GOLDEN / "prune.txt",
+        transcript(
+            "journal prune --before 2020-01-01",
+            "journal prune --before 2099-01-01",
+            f"journal verify --head {head}",
+            "runs",
+            "show old",
+            "show open",
+            "resume old --tools mine",
+            "resolve old.0 --again --tools mine",
+        ),
+    )
+    spent = asyncio.run(_keys())
+    assert {key.partition(":")[0] for key in spent} >= {"answer", "burn", "start"}
+    assert not Path("paid").exists()
+
+
+async def _keys() -> list[str]:
+    journal = assent.Journal(SqliteStore(JOURNAL))
+    found = [record.once for record in await journal.store.read(stream="of-old") if record.once]
+    for key in found:
+        assert await journal.store.taken(key)
+        assert not await journal.claim("of-old", "burned", "old.0", {}, once=key)
+    await journal.close()
+    return found
+
+
+@requirement("TOOL-45", "TOOL-49")
+def test_a_waiting_card_is_drawn_and_answered_in_another_terminal(home: Path):
+    """The very card, with the keys of every card."""
+    killed("bills", while_it_runs=False)
+    program = Program(*assent_command(), "answer", "bills.0", cwd=home, XDG_DATA_HOME=str(home / "data"))
+    try:
+        program.until("Pay Ann")
+        program.until("Send 5 to Ann?")
+        program.until("╰▸")
+        program.press("a")
+        program.until("Allowed.")
+        program.until("assent resume bills")
+        assert program.finish() == 0
+    finally:
+        program.close()
+
+
+def test_a_call_in_doubt_is_asked_about_when_its_run_is_resumed(home: Path):
+    """In the terminal, with whole words; Enter decides nothing."""
+    killed("bills", while_it_runs=True)
+    program = Program(
+        *assent_command(), "resume", "bills", "--tools", "mine", cwd=home, XDG_DATA_HOME=str(home / "data")
+    )
+    try:
+        program.until("What shall become of it?")
+        program.press("yes\r")
+        program.until("Please type again, done, abandon or later.")
+        program.press("done\r")
+        program.until("looked afterwards")
+        program.until("Pay Ben")
+        program.until("╰▸")
+        program.press("d")
+        program.until("denied it")
+        assert program.finish() == 0
+    finally:
+        program.close()
+    assert Path("paid").read_text() == "Ann\n"
+
+
+def test_whoever_starts_something_is_reminded_of_a_call_in_doubt(home: Path):
+    """A short notice that names the command; the work goes on."""
+    killed("bills", while_it_runs=True)
+    Path("empty.nuwa").write_text("PRINT(1)\n")
+    program = Program(*assent_command(), "run", "empty.nuwa", cwd=home, XDG_DATA_HOME=str(home / "data"))
+    try:
+        program.until("1 call is in doubt: bills.0 (pay).")
+        program.until("assent resolve bills.0")
+        assert program.finish() == 0
+    finally:
+        program.close()
+
+
+BROKEN_DISK = """
+import sys
+import apsw
+from store.disk import failing_disk
+from assent.cli import run
+from assent.store.sqlite import SqliteStore
+
+kind, problem = sys.argv[1], getattr(apsw, sys.argv[2])
+
+def fault(operation, name):
+    if operation == "write":
+        raise problem("as the test asked for")
+
+class Breaking(SqliteStore):
+    async def commit(self, *entries):
+        if any(entry.kind == kind for entry in entries):
+            disk.fault = fault
+        return await commit(self, *entries)
+
+with failing_disk() as disk:
+    commit, SqliteStore.commit = SqliteStore.commit, Breaking.commit
+    if kind == "everything":
+        disk.fault = fault
+    code = run(sys.argv[3:])
+    sys.stdout.flush()
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem", "code"),
+    [
+        ("everything", "FullError", 1),
+        ("asked", "FullError", 1),
+        ("burned", "IOError", 1),
+        ("burned", "ReadOnlyError", 1),
+        ("finished", "FullError", 4),
+        ("finished", "IOError", 4),
+    ],
+)
+def test_trouble_with_the_disk_reaches_the_command_in_words(home: Path, golden, kind: str, problem: str, code: int):
+    """No traceback; nothing ran, or what ran is called unknown."""
+    manifest = MANIFEST | {"autoApprove": True}
+    Path("mine/pay/assistant_tool.json").write_text(json.dumps(manifest))
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN_DISK, kind, problem, "call", "pay", "to=Ann", "amount=5", "--tools", "mine",
+         "--auto-approve"],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30,
+        env={"PYTHONPATH": str(Path(__file__).parent), "PATH": "/usr/bin:/bin", "HOME": str(home),
+             "XDG_DATA_HOME": "data", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    said = re.sub(r"\b[0-9a-f]{18}\b", "CALL_ID", done.stdout + done.stderr).replace(str(home), "HOME")
+    assert "Traceback" not in said
+    assert (done.returncode, Path("paid").exists()) == (code, kind == "finished"), said
+    golden(GOLDEN / f"disk-{kind}-{problem}.txt", said)
