@@ -17,7 +17,7 @@ PACKAGE = SOURCE / "assent"
 
 # A room is a module of the package, or a folder. It imports rooms of earlier lines, never of its own or a later one.
 LAYERS = [
-    ["errors", "display", "fresh", "outcome", "threads", "scripted"],
+    ["errors", "lazily", "display", "fresh", "outcome", "threads", "scripted"],
     ["values", "guard", "store", "apiclient", "cli"],
     ["manifest", "protocol", "script", "state"],
     ["signature", "context", "replies", "server"],

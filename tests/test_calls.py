@@ -15,6 +15,7 @@ from assent.events import Answered, Asked, Finished, Started
 from assent.outcome import MAX_MESSAGE
 from assent.store import verify
 from assent.testing import FixedApprover, memory_journal
+from assent.values import canonical
 from requirements import requirement
 from sending import CALL, until
 
@@ -352,5 +353,5 @@ async def test_whoever_listens_hears_the_life_of_a_call(registry, send):
     assert isinstance(asked, Asked)
     assert isinstance(answered, Answered)
     assert (answered.call_id, answered.by) == (outcome.call_id, "fixed approver")
-    assert started == Started(outcome.call_id, "send")
+    assert started == Started(outcome.call_id, "send", canonical(CALL))
     assert finished == Finished(outcome)

@@ -86,7 +86,7 @@ async def test_an_approval_is_burned_in_the_same_step_that_starts_its_call(regis
             return await super().commit(*entries)
 
     await Session(registry, approver=FixedApprover(), journal=Journal(Watching())).call("send", CALL)
-    assert groups == [["asked"], ["answered"], ["burned", "started"], ["finished"]]
+    assert groups == [["asked"], ["answered", "burned", "started"], ["finished"]]
 
 
 async def test_an_answer_says_who_gave_it_and_to_what(registry: ToolRegistry, send):

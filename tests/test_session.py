@@ -90,9 +90,9 @@ async def test_an_answer_written_between_two_looks_is_not_slept_through(registry
     """The watcher looks where the journal ends before it reads, so that what comes in between wakes it."""
 
     class Between(Slow):
-        async def read(self, **facts):
-            found = await super().read(**facts)
-            if self.hook and facts.get("kind") == "answered":
+        async def taken(self, once):
+            found = await super().taken(once)
+            if self.hook and once.startswith("answer:"):
                 hook, self.hook = self.hook, None
                 await hook()
             return found

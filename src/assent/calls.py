@@ -203,11 +203,11 @@ class Door:
     async def recover(self, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
         """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
         self._check_ours(life)
+        if life.session_id:
+            # The journal's word starts something here, or keeps it from being asked for.
+            await self.journal.prove(life.call_id)
         if life.finished is not None:
             return life.outcome()
-        if life.session_id:
-            # From here on the journal's word starts something, or keeps it from being asked for again.
-            await self.journal.prove(life.call_id)
         if not life.in_doubt:
             return await self.carry_out(life.call_id, name, arguments, origin, earlier=life)
         assert life.started is not None

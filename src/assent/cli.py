@@ -16,7 +16,7 @@ import click
 
 from assent import __version__
 from assent.display import visible
-from assent.errors import AssentError, did_you_mean
+from assent.errors import AssentError, StoreError, did_you_mean
 
 DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -40,7 +40,7 @@ COMMANDS = {
     "answer": "assent.commands.memory:answer",
     "resolve": "assent.commands.memory:resolve",
     "undo": "assent.commands.editing:undo",
-    "journal": "assent.commands.memory:journal",
+    "journal": "assent.commands.journal:journal",
     "chat": "assent.commands.chat:chat",
     "edit": "assent.commands.chat:edit",
     "up": "assent.commands.chat:up",
@@ -113,7 +113,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if _debugging():
             raise
         complain(str(problem))
-        return WRONG_USAGE
+        return FAILED if isinstance(problem, StoreError) else WRONG_USAGE
     except Exception as problem:
         if _debugging():
             raise

@@ -20,7 +20,7 @@ import msgspec
 
 from assent import fresh, values
 from assent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
-from assent.errors import SessionError
+from assent.errors import SessionError, Tampered
 from assent.outcome import Outcome
 from assent.store import PAGE_RECORDS, Entry, Record, Store, prove
 from assent.store.memory import MemoryStore
@@ -304,8 +304,14 @@ class Journal:
         """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
         # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
         last = {record.subject: record for record in await self.store.unclosed("asked", closed_by="finished")}
-        found = [data_of(record) for record in sorted(last.values(), key=lambda record: record.seq)]
-        return [facts for facts in found if facts and await self.store.taken(answer_key(facts["nonce"])) is None]
+        found = []
+        for record in sorted(last.values(), key=lambda record: record.seq):
+            facts = data_of(record)
+            if facts and await self.store.taken(answer_key(facts["nonce"])) is None:
+                # Somebody will say yes to what they are shown, so it must be what was written.
+                await prove(self.store, [record])
+                found.append(facts)
+        return found
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
@@ -325,8 +331,8 @@ class Journal:
 
     async def prune(self, before: float) -> int:
         """Forget what the records of old sessions say; returns how many. What is still open is kept whole."""
-        kept = {life.session_id for life in await self.in_doubt()}
-        kept |= {facts["session_id"] for facts in await self.waiting()}
+        kept = {facts["session_id"] for facts in await self.waiting()}
+        kept |= {record.stream for record in await self.store.unclosed("burned", closed_by="finished")}
         kept |= {record.stream for record in await self.store.unclosed("run_started", closed_by="run_finished")}
         old: dict[str, list[int]] = {}
         after = 0
@@ -416,4 +422,13 @@ def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
 
 def data_of(record: Record) -> dict[str, Any]:
     """What a record says; empty when it was pruned."""
-    return {} if record.data is None else _decode(record.data)
+    if record.data is None:
+        return {}
+    try:
+        said: dict[str, Any] = _decode(record.data)
+    except ValueError as problem:
+        raise Tampered(
+            f"record {record.seq} ({record.kind}) was changed after it was written: {problem}",
+            hint="assent journal verify finds the first such record",
+        ) from None
+    return said

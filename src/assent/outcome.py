@@ -153,7 +153,14 @@ def unwritten(tool: str, why: str, call_id: str) -> str:
 
 
 def taken_as_done(tool: str, by: str) -> str:
-    return f"The program stopped while {tool} ran. {by} looked afterwards and says that it was carried out."
+    return (
+        f"The program stopped while {tool} ran. {_at_the_start(by)} looked afterwards and says that it was carried out."
+    )
+
+
+def _at_the_start(by: str) -> str:
+    """A name as a sentence begins with it."""
+    return by[:1].upper() + by[1:]
 
 
 def given_up(tool: str, by: str) -> str:
@@ -172,4 +179,4 @@ def taken_back(tool: str, paths: Sequence[str]) -> str:
 def taken_back_in_doubt(tool: str, by: str, paths: Sequence[str]) -> str:
     """The same for whoever asked for the call, and never heard how it ended."""
     found = f"restored {', '.join(paths)}" if paths else "found that no file had been changed"
-    return f"The program stopped while {tool} ran. {by} took it back afterwards and {found}."
+    return f"The program stopped while {tool} ran. {_at_the_start(by)} took it back afterwards and {found}."

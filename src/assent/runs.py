@@ -47,6 +47,8 @@ class Run(msgspec.Struct, frozen=True):
     warnings: tuple[PlacedError, ...] = ()
     errors: tuple[PlacedError, ...] = ()
     """Everything the checker found, when it kept the script from starting."""
+    in_doubt: str | None = None
+    """The call that a waiting run needs a decision about."""
 
 
 class Past:
@@ -305,7 +307,8 @@ async def _run(
     host = DoorHost(door, run_id, name, past)
     result = await Machine(parsed, host, variables, limits).run()
     status: Status = "waiting" if host.in_doubt else result.status
-    return _ended(door, past, Run(run_id, status, result.output, result.variables, result.error, warnings))
+    run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
+    return _ended(door, past, run)
 
 
 def _ended(door: Door, past: Past, run: Run) -> Run:

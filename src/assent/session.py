@@ -8,9 +8,9 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from assent import changes, fresh, runs, values
+from assent import changes, fresh, values
 from assent.approval import ApprovalRequest, Approver, Preset, UserAction
 from assent.calls import Decision, Door, Limits
 from assent.changes import Undone
@@ -18,11 +18,18 @@ from assent.editor import ScriptEditorProvider, folder_of
 from assent.errors import SessionError, StoreError
 from assent.events import Event
 from assent.journal import Journal, Life, answer_key, data_of
+from assent.lazily import load_later
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
-from assent.runs import Run
-from assent.script import Limits as ScriptLimits
 from assent.state import Change, State, StateOwner
+
+if TYPE_CHECKING:
+    from assent import runs
+    from assent.runs import Run
+    from assent.script import Limits as ScriptLimits
+else:
+    # The language is a third of the start-up time, and a session without scripts never needs it.
+    runs = load_later("assent.runs")
 
 T = TypeVar("T")
 

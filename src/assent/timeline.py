@@ -15,8 +15,11 @@ from assent.store import Record
 MAX_WORDS = 160
 
 
-def timeline(records: Iterable[Record]) -> list[str]:
-    """One line a record: when, how long after the one before, and what, in words."""
+def timeline(records: Iterable[Record], of: str = "") -> list[str]:
+    """One line a record: when, how long after the one before, and what, in words.
+
+    `of` is the call or run whose life it is: of its own records it need not be said, and its calls are called .0, .1.
+    """
     lines = []
     before: int | None = None
     for record in records:
@@ -24,14 +27,17 @@ def timeline(records: Iterable[Record]) -> list[str]:
         if words is None:
             continue
         moment = datetime.datetime.fromtimestamp(record.at / 1e6).astimezone()
-        since = "" if before is None else f"+{_duration((record.at - before) / 1e6)}"
-        lines.append(f"{moment:%Y-%m-%d %H:%M:%S}  {since:>9}  {_call(record)}{visible(words)}")
+        since = 0 if before is None else record.at - before
+        passed = "" if before is None else f"+{_duration(max(0, since) / 1e6)}"
+        set_back = f" (clock set back {_duration(-since / 1e6)})" if since < 0 else ""
+        lines.append(f"{moment:%Y-%m-%d %H:%M:%S}  {passed:>9}  {_call(record, of)}{visible(words)}{set_back}")
         before = record.at
     return lines
 
 
-def _call(record: Record) -> str:
-    return f"[{record.subject}] " if record.subject else ""
+def _call(record: Record, of: str) -> str:
+    name = record.subject.removeprefix(of) if of else record.subject
+    return f"[{name}] " if name else ""
 
 
 def _duration(seconds: float) -> str:
@@ -63,15 +69,15 @@ def _words(record: Record) -> str | None:
         case "settled":
             return f"settled: {data['why']}"
         case "unwritten":
-            return f"its end could not be written down: {_cut(data['why'])}"
+            return f"its end could not be written down: {cut(data['why'])}"
         case "reported":
-            return f"reported: {_cut(data['message'])}"
+            return f"reported: {cut(data['message'])}"
         case "finished":
-            return f"{data['tool']} {data['kind'].replace('_', ' ')}: {_cut(data['message'])}"
+            return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
         case "state_set":
             return f"state {data['key']} = {_short(data['value'])}"
         case "state_described":
-            return f"state {data['key']} means: {_cut(data['description'])}"
+            return f"state {data['key']} means: {cut(data['description'])}"
         case "state_cleared":
             return "state cleared"
         case "run_started":
@@ -79,7 +85,7 @@ def _words(record: Record) -> str | None:
         case "run_now":
             return None
         case "run_finished":
-            return f"run {data['status']}" + (f": {_cut(data['error'])}" if data["error"] else "")
+            return f"run {data['status']}" + (f": {cut(data['error'])}" if data["error"] else "")
         case "changing_file":
             return f"about to change {data['change']['path']}"
         case "changed_file":
@@ -98,9 +104,10 @@ def _answer(data: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    return _cut(values.canonical(value).decode())
+    return cut(values.canonical(value).decode())
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A text on one line, of bearable length."""
     text = " ".join(text.split())
     return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]}…"

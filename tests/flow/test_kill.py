@@ -13,13 +13,13 @@ from requirements import requirement
 
 HERE = Path(__file__).parent
 # The moments of a conversation at which a process can die, counted in halves of its commits; see killed_satellite.py.
-BEFORE_EXECUTION = range(9)
-DURING_EXECUTION = (9, 10)
-BETWEEN = (11, 12, 13, 14)
+BEFORE_EXECUTION = range(7)
+DURING_EXECUTION = (7, 8)
+BETWEEN = (9, 10, 11, 12)
 """The outcome is written down, and the server has not taken it."""
-AFTER_DELIVERY = (15, 16, 17)
+AFTER_DELIVERY = (13, 14, 15)
 # Every moment twice, and those that the promise is about so often that it is a hundred in all.
-ROUNDS = [*BEFORE_EXECUTION, *DURING_EXECUTION, *AFTER_DELIVERY] * 2 + [*BETWEEN] * 18
+ROUNDS = [*BEFORE_EXECUTION, *DURING_EXECUTION, *AFTER_DELIVERY] * 2 + [*BETWEEN] * 19
 
 
 # What a killed process has written stays written, so a disk in memory will do; power cuts are tried in tests/store.
@@ -55,7 +55,7 @@ def test_a_hundred_killed_satellites_deliver_each_result_once(rounds: list[dict[
 def test_what_was_done_before_the_kill_is_told_and_not_done_again(rounds: list[dict[str, Any]]):
     """The recorded outcome goes to the model; the payment stands once."""
     between = [found for found in rounds if found["when"] in BETWEEN]
-    assert len(between) == 72
+    assert len(between) == 76
     for found in between:
         assert (found["paid_when_killed"], found["paid"]) == (1, 1), found
         assert found["outcomes"] == ["succeeded"], found

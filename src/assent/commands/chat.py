@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from assent.apiclient import Api, HttpWire, Wire
 from assent.cli import DONE
+from assent.commands.doubt import tell_of_doubt
 from assent.commands.options import ask_trust, plain_option, store_option, tools_option
 from assent.commands.serving import config_option
 from assent.config import Config, load
@@ -202,6 +203,8 @@ class Desk:
                 editor=editor,
             )
             async with session:
+                if self.approver is not None:
+                    await tell_of_doubt(session.journal)
                 satellite = Satellite(session, api, hear=lambda heard: talk.hear(heard))
                 talk = Chat(
                     satellite,

@@ -9,8 +9,7 @@ import msgspec
 
 from assent.changes import Undone, take_back
 from assent.cli import DONE, FAILED
-from assent.commands.memory import with_journal
-from assent.commands.options import json_option, print_json, store_option
+from assent.commands.options import json_option, print_json, store_option, with_journal
 from assent.display import visible
 from assent.editor.project import ProjectEditor
 from assent.errors import EditError, SessionError

@@ -1,18 +1,19 @@
-"""What assent remembers, on the command line: runs, calls, waiting questions, calls in doubt, the journal itself."""
+"""What assent remembers, on the command line: runs, calls, waiting questions, calls in doubt."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import click
 
+from assent import values
 from assent.approval import ApprovalRequest, UserAction
 from assent.calls import Decision
-from assent.cli import DONE, FAILED, NOT_ALLOWED
+from assent.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
+from assent.commands.doubt import BY, ask_about_doubt
 from assent.commands.options import (
     ask_trust,
     json_option,
@@ -21,6 +22,8 @@ from assent.commands.options import (
     project_option,
     store_option,
     tools_option,
+    wait_option,
+    with_journal,
 )
 from assent.commands.scripts import finish_run
 from assent.commands.tools import EXIT_CODES, print_outcome
@@ -28,20 +31,17 @@ from assent.display import visible
 from assent.editor.project import ProjectEditor
 from assent.editor.tools import editor_tools
 from assent.errors import AssentError, SessionError
+from assent.events import Asked, Event
 from assent.journal import Journal, data_of
-from assent.opening import open_default_journal
 from assent.registry import ToolRegistry
 from assent.runs import Run
-from assent.session import Session
-from assent.store import Record, parse_head, verify_store
-from assent.store.export import export, verify_export
+from assent.session import Session, wait_for_answer
+from assent.store import Record
 from assent.terminal.approver import terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
-from assent.timeline import timeline
+from assent.timeline import cut, timeline
 from assent.toolbox import HERE, find_tools
-
-T = TypeVar("T")
 
 
 @click.command()
@@ -49,20 +49,48 @@ T = TypeVar("T")
 @json_option
 def runs(store: str | None, as_json: bool) -> int:
     """List the scripts that were carried out, newest first."""
-
-    async def read(journal: Journal) -> list[dict[str, Any]]:
-        ended = {r.subject: data_of(r) for r in await journal.store.read(kind="run_finished")}
-        begun = await journal.store.read(kind="run_started")
-        return [_run_facts(record, ended.get(record.subject)) for record in reversed(begun)]
-
-    found = with_journal(store, read)
+    found = with_journal(store, _read_runs)
     if as_json:
         print_json(found)
-    for facts in [] if as_json else found:
-        click.echo(f"{facts['run_id']}  {facts['began']}  {facts['status']:9}  {visible(facts['name'] or 'a script')}")
-    if not found and not as_json:
+        return DONE
+    for facts in found:
+        name = visible(facts["name"] or "a script")
+        click.echo(f"{facts['run_id']}  {facts['began']}  {facts['status']:11}  {name}")
+    if not found:
         click.echo("No script was carried out yet. assent run FILE.nuwa does.")
+    elif any(facts["status"] in ("in doubt", "interrupted", "waiting") for facts in found):
+        click.echo("assent resume ID goes on with one that has not ended; assent show ID says how it stands.")
     return DONE
+
+
+async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
+    ended = {r.subject: data_of(r).get("status", "pruned") for r in await journal.store.read(kind="run_finished")}
+    doubtful = {life.call_id.rpartition(".")[0] for life in await journal.in_doubt()}
+    asked = {facts["call_id"].rpartition(".")[0] for facts in await journal.waiting()}
+
+    def status(run_id: str) -> str:
+        if run_id in ended:
+            return str(ended[run_id])
+        if run_id in doubtful:
+            return "in doubt"
+        if run_id in asked:
+            return "waiting"
+        release = journal.store.hold(f"run:{run_id}")
+        if release is None:
+            return "running"
+        release()
+        return "interrupted"
+
+    return [
+        {
+            "run_id": record.subject,
+            "session_id": record.stream,
+            "name": data_of(record).get("name"),
+            "began": f"{datetime.datetime.fromtimestamp(record.at / 1e6).astimezone():%Y-%m-%d %H:%M:%S}",
+            "status": status(record.subject),
+        }
+        for record in reversed(await journal.store.read(kind="run_started"))
+    ]
 
 
 @click.command()
@@ -73,8 +101,7 @@ def show(id: str, store: str | None, as_json: bool) -> int:
     """Show the life of a call, a run or a session, with times."""
 
     async def read(journal: Journal) -> Sequence[Record]:
-        of_subject = [r for r in await journal.store.read() if r.subject == id or r.subject.startswith(f"{id}.")]
-        return of_subject or await journal.store.read(stream=id)
+        return await journal.store.read(below=id) or await journal.store.read(stream=id)
 
     records = with_journal(store, read)
     if not records:
@@ -84,7 +111,7 @@ def show(id: str, store: str | None, as_json: bool) -> int:
     if as_json:
         print_json([_record_facts(record) for record in records])
     else:
-        for line in timeline(records):
+        for line in timeline(records, of=id):
             click.echo(line)
     return DONE
 
@@ -93,23 +120,66 @@ def show(id: str, store: str | None, as_json: bool) -> int:
 @click.argument("run_id")
 @tools_option
 @project_option
+@wait_option
 @store_option
 @plain_option
 @json_option
 def resume(
-    run_id: str, folders: tuple[str, ...], project: str | None, store: str | None, plain: bool, as_json: bool
+    run_id: str,
+    folders: tuple[str, ...],
+    project: str | None,
+    wait: bool,
+    store: str | None,
+    plain: bool,
+    as_json: bool,
 ) -> int:
-    """Go on with a run that was interrupted. What was done is not done again."""
-    approver = terminal_approver(plain=plain)
+    """Go on with a run that was interrupted. What was done is not done again.
+
+    With nobody at a terminal it goes on as far as it can, and leaves a question that comes up to `assent answer`.
+    """
+    approver = None if wait else terminal_approver(plain=plain)
     registry = _registry(folders, project, asking=approver is not None)
 
-    async def go_on(journal: Journal) -> Run:
+    async def go_on(journal: Journal) -> Run | ApprovalRequest:
         session_id = await _session_of(journal, run_id)
         editor = None if project is None else ProjectEditor(project)
-        async with Session(registry, id=session_id, approver=approver, journal=journal, editor=editor) as session:
+        asked = approver or wait_for_answer
+        async with Session(registry, id=session_id, approver=asked, journal=journal, editor=editor) as session:
+            if approver is None and not wait:
+                return await _until_asked(session, session.resume(run_id))
+            if approver is not None:
+                await ask_about_doubt(session, run_id)
             return await attend(session, session.resume(run_id), approver=approver, plain=plain)
 
-    return finish_run(with_journal(store, go_on), as_json=as_json, show_output=True)
+    found = with_journal(store, go_on)
+    if isinstance(found, Run):
+        return finish_run(found, as_json=as_json, show_output=True)
+    complain(
+        f"{run_id}: it waits for an answer, and there is nobody here to ask\n"
+        f"hint: assent answer {found.call_id} shows the question; then assent resume {run_id} goes on"
+    )
+    return NOT_ALLOWED
+
+
+async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run | ApprovalRequest:
+    """Go on until somebody is needed who is not here. The question stays in the journal, and so does the run."""
+    asked: list[ApprovalRequest] = []
+    going = asyncio.ensure_future(work)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Asked):
+            asked.append(event.request)
+            going.cancel()
+
+    stop = session.listen(hear)
+    try:
+        return await going
+    except asyncio.CancelledError:
+        if not asked:
+            raise
+        return asked[0]
+    finally:
+        stop()
 
 
 @click.command()
@@ -123,7 +193,10 @@ def approvals(store: str | None, as_json: bool) -> int:
         return DONE
     for facts in waiting:
         request = ApprovalRequest.from_facts(facts)
-        click.echo(f"{facts['call_id']}  {visible(request.title)} ({request.tool})")
+        arguments = cut(values.canonical(request.shown_arguments).decode())
+        asked_in = f", {request.origin}" if request.origin else ""
+        click.echo(f"{request.call_id}  {visible(cut(request.title))}")
+        click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}')}")
     click.echo("Nothing waits for an answer." if not waiting else "assent answer ID shows one and takes your answer.")
     return DONE
 
@@ -178,95 +251,26 @@ def resolve(
             life = await journal.life(call_id)
             if not life.in_doubt:
                 raise SessionError("this call is not in doubt", place=call_id, hint="assent show says how it stands")
-            return timeline(await journal.store.read(subject=call_id))
+            if journal.is_running(life):
+                raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
+            return timeline(await journal.store.read(subject=call_id), of=call_id)
 
         for line in with_journal(store, look):
             click.echo(line)
         click.echo("Nobody knows how it ended. Look at what it changes, then say --again, --done or --abandon;")
         click.echo("assent undo takes back what it may have changed in files.")
-        return NOT_ALLOWED
+        return UNKNOWN
     registry = _registry(folders, project, asking=False) if decision == "again" else ToolRegistry()
 
     async def decide(journal: Journal) -> Any:
         session_id = await _session_of(journal, call_id)
         editor = None if project is None else ProjectEditor(project)
         async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
-            return await session.resolve(call_id, decision, by="a person at the command line")
+            return await session.resolve(call_id, decision, by=BY)
 
     outcome = with_journal(store, decide)
     print_outcome(outcome)
     return DONE if decision != "again" else EXIT_CODES[outcome.kind]
-
-
-@click.group()
-def journal() -> None:
-    """Verify, export or prune what is remembered."""
-
-
-@journal.command()
-@click.option("--head", metavar="SEQ:DIGEST", help="A head that you kept elsewhere: nothing before it may be missing.")
-@click.option("--file", metavar="FILE", help="Verify an exported file instead.")
-@store_option
-def verify(head: str | None, file: str | None, store: str | None) -> int:
-    """Prove that nothing in the journal was changed, and print its head."""
-    pin = None if head is None else parse_head(head)
-    if file is not None:
-        with Path(file).open("rb") as lines:
-            end = verify_export(lines, name=file, head=pin)
-    else:
-        end = with_journal(store, lambda journal: verify_store(journal.store, head=pin))
-    click.echo(f"{end.seq} records, each as it was written.")
-    click.echo(f"head {end}")
-    if pin is None:
-        click.echo("Keep the head somewhere else: with --head it proves later that nothing was cut off.")
-    return DONE
-
-
-@journal.command("export")
-@click.argument("file", required=False, default="-")
-@store_option
-def export_command(file: str, store: str | None) -> int:
-    """Write every record as a line of JSON. `-`, or nothing, is standard output."""
-
-    async def write(journal: Journal) -> None:
-        with click.open_file(file, "wb") as out:
-            async for line in export(journal.store):
-                out.write(line)
-
-    with_journal(store, write)
-    return DONE
-
-
-@journal.command()
-@click.option("--before", required=True, metavar="DATE", help="Forget the contents of records before this day.")
-@store_option
-def prune(before: str, store: str | None) -> int:
-    """Forget what old records say. That they were there, their order and their keys stay, and stay verifiable.
-
-    Sessions that still have a call in doubt, a waiting question or an unfinished run keep everything.
-    """
-    try:
-        day = datetime.datetime.fromisoformat(before).astimezone()
-    except ValueError:
-        raise AssentError(
-            f"found {before!r}, expected a date", place="--before", hint="for instance 2026-01-31"
-        ) from None
-    forgotten = with_journal(store, lambda journal: journal.prune(day.timestamp()))
-    click.echo(f"The contents of {forgotten} records were forgotten.")
-    return DONE
-
-
-def with_journal(store: str | None, work: Any) -> Any:
-    """Open the memory, do something with it, and close it again."""
-
-    async def do() -> Any:
-        journal = open_default_journal(store)
-        try:
-            return await work(journal)
-        finally:
-            await journal.close()
-
-    return asyncio.run(do())
 
 
 def _registry(folders: Sequence[str], project: str | None, *, asking: bool) -> ToolRegistry:
@@ -301,17 +305,6 @@ async def _action(
             "there is no terminal to show the card on", place="assent answer", hint="say --allow or --deny"
         )
     return await approver(request)
-
-
-def _run_facts(record: Record, ended: dict[str, Any] | None) -> dict[str, Any]:
-    moment = datetime.datetime.fromtimestamp(record.at / 1e6).astimezone()
-    return {
-        "run_id": record.subject,
-        "session_id": record.stream,
-        "name": data_of(record).get("name"),
-        "began": moment.isoformat(sep=" ", timespec="seconds"),
-        "status": "unfinished" if ended is None else ended.get("status", "pruned"),
-    }
 
 
 def _record_facts(record: Record) -> dict[str, Any]:

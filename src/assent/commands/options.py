@@ -1,14 +1,21 @@
-"""What several commands share: their options, the question about found code, JSON on stdout."""
+"""What several commands share: their options, the memory, the question about found code, JSON on stdout."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 import click
 
+from assent.cli import complain
 from assent.display import visible
+from assent.errors import StoreError
+from assent.journal import Journal
+from assent.opening import open_default_journal
 from assent.terminal.keys import forget_typed
 from assent.toolbox import Answer, Found
 from assent.trust import code_files
@@ -34,6 +41,35 @@ project_option = click.option(
 )
 editor_option = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
+
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def remembering(store: str | None) -> AsyncIterator[Journal]:
+    """The memory of a command. What it could not keep is said, beside whatever the command itself has to say."""
+    journal = open_default_journal(store)
+    try:
+        yield journal
+    except BaseException:
+        with suppress(StoreError):
+            await journal.close()
+        raise
+    try:
+        await journal.close()
+    except StoreError as problem:
+        complain(str(problem))
+
+
+def with_journal(store: str | None, work: Callable[[Journal], Awaitable[T]]) -> T:
+    """Open the memory, do something with it, and close it again."""
+
+    async def do() -> T:
+        async with remembering(store) as journal:
+            return await work(journal)
+
+    return asyncio.run(do())
 
 
 def print_json(value: Any) -> None:

@@ -13,6 +13,7 @@ import click
 from assent import script, values
 from assent.approval import Preset
 from assent.cli import DONE, FAILED, INTERRUPTED, UNKNOWN, WRONG_USAGE
+from assent.commands.doubt import tell_of_doubt
 from assent.commands.options import (
     ask_trust,
     editor_option,
@@ -20,6 +21,7 @@ from assent.commands.options import (
     plain_option,
     print_json,
     project_option,
+    remembering,
     store_option,
     tools_option,
     wait_option,
@@ -29,7 +31,6 @@ from assent.editor.project import ProjectEditor
 from assent.editor.tools import editor_tools
 from assent.errors import AssentError, NotJSON
 from assent.events import Event, Printed
-from assent.opening import open_default_journal
 from assent.registry import ToolRegistry
 from assent.runs import Run, signature_of, signatures
 from assent.script import PlacedError, Signatures
@@ -78,22 +79,21 @@ def run(
         editor_tools(registry)
 
     async def converse() -> Run:
-        journal = open_default_journal(store)
-        session = Session(
-            registry,
-            approver=wait_for_answer if wait else approver,
-            journal=journal,
-            preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
-            editor=None if project is None else ProjectEditor(project),
-        )
-        try:
+        async with remembering(store) as journal:
+            if approver is not None:
+                await tell_of_doubt(journal)
+            session = Session(
+                registry,
+                approver=wait_for_answer if wait else approver,
+                journal=journal,
+                preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
+                editor=None if project is None else ProjectEditor(project),
+            )
             async with session:
                 if not as_json:
                     session.listen(_print_line)
                 work = session.run_script(text, given, not no_check, name=name)
                 return await attend(session, work, approver=None if wait else approver, plain=plain)
-        finally:
-            await journal.close()
 
     return finish_run(asyncio.run(converse()), as_json=as_json)
 
@@ -201,7 +201,9 @@ def finish_run(result: Run, *, as_json: bool, show_output: bool = False) -> int:
         click.echo(visible(line) if sys.stdout.isatty() else line)
     _complain([*result.warnings, *(result.errors or ([result.error] if result.error else []))])
     if result.status == "waiting":
-        click.echo(f"hint: assent resolve CALL_ID decides; then assent resume {result.run_id} goes on", err=True)
+        click.echo(
+            f"hint: assent resolve {result.in_doubt} decides; then assent resume {result.run_id} goes on", err=True
+        )
     return _exit_code(result)
 
 

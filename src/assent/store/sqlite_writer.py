@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 from collections import deque
 from concurrent.futures import Future
@@ -42,6 +43,8 @@ MAX_BACKLOG_BYTES = 128 * 2**20
 ENTRY_BYTES = 500
 # How long the end of the process waits for entries that nobody waited for.
 EXIT_SECONDS = 5
+
+log = logging.getLogger("assent")
 
 Reply = asyncio.Future[Any] | Future[Any]
 """Whoever waits: a coroutine on some loop, or a thread."""
@@ -304,4 +307,8 @@ def _finish_at_exit() -> None:
     for writer in list(_living):
         reply: Future[int] = Future()
         if writer.unwritten and writer.process == os.getpid() and writer.submit(Job(Change(), reply)):
-            reply.result(EXIT_SECONDS)
+            try:
+                reply.result(EXIT_SECONDS)
+            except (StoreError, TimeoutError) as problem:
+                # Nobody is left to raise it to, and a traceback would tell the user nothing.
+                log.error("%d entries of the journal were lost at the end: %s", writer.unwritten, problem)

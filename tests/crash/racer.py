@@ -1,0 +1,121 @@
+"""One of the processes of races.py: reads what to do, one JSON object a line, and prints what came of it.
+
+    python tests/crash/racer.py FOLDER NAME
+
+A command with `at` is carried out at that moment of the machine's clock, which all processes share, so that they meet.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import assent
+from assent.approval import ALLOWED, DENIED
+from assent.errors import SessionError
+from assent.events import Asked
+from assent.journal import Call
+from assent.runs import LANGUAGE_VERSION
+from assent.store.sqlite import SqliteStore
+
+
+class Racer:
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.paid = 0
+        self.registry = assent.ToolRegistry()
+        self.registry.tool(self.pay)
+        self.journal = assent.Journal(SqliteStore(folder / "journal.db"))
+        self.calls: dict[str, asyncio.Task[assent.Outcome]] = {}
+        self.waiting = self.session(assent.wait_for_answer)
+
+    def session(self, approver) -> assent.Session:
+        limits = assent.Limits(watch_after_seconds=0)
+        return assent.Session(self.registry, id="s", approver=approver, journal=self.journal, limits=limits)
+
+    async def pay(self, context=None) -> str:
+        """Pays: a line outside the journal."""
+        self.paid += 1
+        descriptor = os.open(self.folder / "paid", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(descriptor, f"{context.call_id}\n".encode())
+        os.close(descriptor)
+        return "paid"
+
+    async def do(self, command: dict) -> object:
+        while time.monotonic() < command.get("at", 0):
+            pass
+        match command:
+            case {"do": "interrupted run", "run": run}:
+                facts = {"text": "CALL pay {}", "name": None, "variables": {}, "checked": True}
+                self.journal.note("s", "run_started", run, facts | {"version": LANGUAGE_VERSION})
+                await self.journal.store.commit()
+                return None
+            case {"do": "call in doubt", "call": call_id}:
+                return await self.leave_in_doubt(call_id)
+            case {"do": "ask", "call": call_id}:
+                shown = asyncio.get_running_loop().create_future()
+                stop = self.waiting.listen(
+                    lambda event: shown.set_result(event.request) if isinstance(event, Asked) else None
+                )
+                self.calls[call_id] = asyncio.create_task(self.waiting.call("pay", call_id=call_id))
+                request = await shown
+                stop()
+                return request.facts()
+            case {"do": "answer", "facts": facts, "yes": yes}:
+                return await self.journal.answer(facts, ALLOWED if yes else DENIED, self.name)
+            case {"do": "press", "call": call_id, "yes": yes}:
+                self.waiting.answer(call_id, ALLOWED if yes else DENIED, by=self.name)
+                return (await self.calls.pop(call_id)).kind
+            case {"do": "resume", "run": run}:
+                return await self.count(self.session(allow).resume(run))
+            case {"do": "resolve", "call": call_id}:
+                return await self.count(self.session(None).resolve(call_id, "again", by=self.name))
+            case {"do": "answered", "nonce": nonce}:
+                records = [r for r in await self.journal.store.read(kind="answered") if r.once == f"answer:{nonce}"]
+                return [json.loads(record.data or b"")["approver"] for record in records]
+        raise AssertionError(command)
+
+    async def count(self, work) -> list[object]:
+        """How often this process paid while it did this, and what it was told."""
+        before = self.paid
+        try:
+            found = await work
+        except SessionError as problem:
+            return [self.paid - before, problem.fact]
+        return [self.paid - before, found.status if isinstance(found, assent.Run) else found.kind]
+
+    async def leave_in_doubt(self, call_id: str) -> None:
+        """What a process leaves that was killed while the tool ran."""
+        dead = assent.Journal(SqliteStore(self.folder / "journal.db"))
+        request = None
+
+        async def keep(shown):
+            nonlocal request
+            request = shown
+            return shown.close()
+
+        other = assent.Session(self.registry, id="s", approver=keep, journal=assent.Journal())
+        await other.call("pay", call_id=call_id)
+        sealed = assent.approval.seal(request, ALLOWED, "somebody", time.time())
+        tool = self.registry.lookup("pay")
+        assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person")
+        await dead.close()
+
+
+async def allow(request):
+    return request.allow()
+
+
+async def main() -> None:
+    racer = Racer(Path(sys.argv[1]), sys.argv[2])
+    await racer.waiting.open()
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        sys.stdout.write(json.dumps(await racer.do(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
