@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { disarmAll } from "./arming";
 import { useAttention } from "./attention";
 import { Chat } from "./chat";
+import { follow } from "./follow";
 import { usePicture, waitingIn } from "./picture";
 import { SettingsOf } from "./settings";
 import { Timeline } from "./timeline";
@@ -26,10 +27,16 @@ export function App() {
   const waiting = waitingIn(picture.items.values());
   const words = useAttention(waiting);
   useEffect(() => {
-    const turn = () => setView(viewNow());
+    const turn = () => {
+      setView(viewNow());
+      scrollTo(0, 0);
+    };
     addEventListener("hashchange", turn);
     return () => removeEventListener("hashchange", turn);
   }, []);
+  useEffect(() => {
+    if (view === "chat") follow();
+  }, [view]);
   // A card more or less moves the others.
   useEffect(() => disarmAll(), [waiting.map((call) => call.card!.digest).join()]);
 

@@ -224,7 +224,7 @@ function lineOf(origin: string, text: string) {
   return line === undefined ? null : (
     <>
       {": "}
-      <code class="line">
+      <code>
         <Marked text={line.trim()} />
       </code>
     </>

@@ -92,7 +92,8 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: Call[] }) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
-  const rehearses = picture.settings?.rehearsal ?? false;
+  // The rehearsal model understands a few words only; in a tour they are worth a button.
+  const rehearses = picture.settings?.rehearsal && picture.settings.tools.some((tool) => tool.tool === "tour_note");
   useLayoutEffect(() => {
     const box = field.current!;
     box.style.height = "auto";
@@ -123,7 +124,7 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: Call[] }) {
           {problem}
         </p>
       )}
-      {rehearses && !picture.busy && (
+      {rehearses && !picture.busy && !waiting.length && (
         <div class="hints" role="group" aria-label="Suggestions">
           {["next", "/undo", "tour", "/tour_count to=40"].map((words) => (
             <button type="button" key={words} onClick={() => say(words)}>
