@@ -150,8 +150,7 @@ async def answered_elsewhere(folder: Path) -> list[float]:
     path = folder / "answers.db"
     journal = assent.Journal(SqliteStore(path))
     tools, called = registry()
-    command = [sys.executable, __file__, "--answer", str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with other_process(path) as other:
         assert other.stdin is not None
         assert other.stdout is not None
         spent = []
@@ -166,6 +165,11 @@ async def answered_elsewhere(folder: Path) -> list[float]:
         other.stdin.close()
     await journal.close()
     return sorted(spent)
+
+
+def other_process(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, __file__, "--answer", str(path)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 async def answer(path: Path) -> None:
