@@ -6,18 +6,25 @@ Everything is measured in short rounds that take turns, and each ratio is the me
 use changes its speed from second to second, and the ratio of two neighbouring rounds hardly does. The disk's own speed
 is `write` and `fdatasync` of as many bytes as a record has, again and again: over what is there already, which is the
 fastest a disk can be and what the targets mean; and at the end of a file that grows, as a plain log would.
+
+Then the product on top of it: calls that a person approved, from a hundred callers at once; a script replayed from its
+journal; and the time from an answer in another process until the tool runs here.
 """
 
 import argparse
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter, time_ns
+from time import monotonic, perf_counter, process_time, time_ns
 
 import apsw
 
+import assent
+from assent.approval import ALLOWED
 from assent.store import Entry
 from assent.store.sqlite import SqliteStore
 
@@ -26,6 +33,11 @@ CALLERS = 64
 DATA = b'{"arguments":{"path":"notes/today.md","text":"%s"}}' % (b"remember " * 16)
 SINGLE_TARGET = 0.4
 CONCURRENT_TARGET = 2.0
+APPROVERS = 100
+APPROVED_TARGET_MICROSECONDS = 40
+REPLAYED = 2000
+REPLAY_TARGET_MICROSECONDS = 10
+ANSWERS = 60
 
 
 def entry(number: int) -> Entry:
@@ -76,11 +88,110 @@ async def reads(store: SqliteStore) -> float:
     return (perf_counter() - started) / len(found) * 1e6
 
 
+async def allow(request: assent.ApprovalRequest) -> assent.UserAction:
+    return request.allow()
+
+
+def registry() -> tuple[assent.ToolRegistry, list[float]]:
+    """Two tools that do nothing, and when the one that needs a yes was called."""
+    tools, called = assent.ToolRegistry(), []
+
+    @tools.tool
+    async def pay(amount: float) -> float:
+        """Pays."""
+        called.append(monotonic())
+        return amount
+
+    @tools.tool(require_approval=False)
+    async def look(amount: float) -> float:
+        """Looks."""
+        return amount
+
+    return tools, called
+
+
+async def approved_calls(folder: Path, rounds: int) -> tuple[float, float]:
+    """Microseconds, and microseconds of computing, for an approved call when a hundred callers call at once."""
+    journal = assent.Journal(SqliteStore(folder / "approved.db"))
+    spent: list[tuple[float, float]] = []
+    async with assent.Session(registry()[0], approver=allow, journal=journal) as session:
+
+        async def call() -> None:
+            for number in range(20):
+                assert (await session.call("pay", {"amount": number})).success
+
+        for _ in range(rounds + 1):
+            began, computed = perf_counter(), process_time()
+            await asyncio.gather(*(call() for _ in range(APPROVERS)))
+            spent.append((perf_counter() - began, process_time() - computed))
+    await journal.close()
+    calls = APPROVERS * 20 / 1e6
+    return median(wall for wall, _ in spent[1:]) / calls, median(busy for _, busy in spent[1:]) / calls
+
+
+async def replay(folder: Path, tool: str) -> float:
+    """Microseconds a CALL, from asking to go on with a run to its end, all of it from the journal."""
+    journal = assent.Journal(SqliteStore(folder / f"replay-{tool}.db"))
+    text = f"FOR i IN RANGE(0, {REPLAYED}) DO\n  CALL {tool} {{ amount: i }}\nEND"
+    session = assent.Session(registry()[0], id="s", approver=allow, journal=journal)
+    run = await session.run_script(text)
+    assert run.status == "done", run.error
+    spent = []
+    for _ in range(5):
+        began = perf_counter()
+        assert (await session.resume(run.run_id)).status == "done"
+        spent.append(perf_counter() - began)
+    await journal.close()
+    return median(spent) / REPLAYED * 1e6
+
+
+async def answered_elsewhere(folder: Path) -> list[float]:
+    """Milliseconds from the moment at which another process begins to answer until the tool runs here."""
+    path = folder / "answers.db"
+    journal = assent.Journal(SqliteStore(path))
+    tools, called = registry()
+    with other_process(path) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        spent = []
+        async with assent.Session(tools, approver=assent.wait_for_answer, journal=journal) as session:
+            for _ in range(ANSWERS):
+                call = asyncio.create_task(session.call("pay", {"amount": 1}))
+                await asyncio.sleep(0.1)
+                other.stdin.write("answer\n")
+                other.stdin.flush()
+                assert (await call).success
+                spent.append((called[-1] - float(other.stdout.readline())) * 1e3)
+        other.stdin.close()
+    await journal.close()
+    return sorted(spent)
+
+
+def other_process(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, __file__, "--answer", str(path)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+async def answer(path: Path) -> None:
+    """The other process: answers what waits, whenever it is told to."""
+    journal = assent.Journal(SqliteStore(path))
+    for _ in sys.stdin:
+        [facts] = await journal.waiting()
+        began = monotonic()
+        assert await journal.answer(facts, ALLOWED, "another process")
+        print(began, flush=True)
+    await journal.close()
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--folder", type=Path, help="measure the disk of this folder")
+    parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
+    if wanted.answer:
+        await answer(wanted.answer)
+        return
     rows: dict[str, list[float]] = {name: [] for name in ("raw", "grow", "one", "many", "append", "read")}
     with TemporaryDirectory(dir=wanted.folder) as folder:
         store = SqliteStore(Path(folder) / "journal.db")
@@ -105,6 +216,9 @@ async def main() -> None:
         os.close(in_place)
         os.close(growing)
         await store.close()
+        calls, busy = await approved_calls(Path(folder), wanted.rounds)
+        free, approved = await replay(Path(folder), "look"), await replay(Path(folder), "pay")
+        heard = await answered_elsewhere(Path(folder))
 
     raw = median(rows["raw"])
     print(f"SQLite {apsw.sqlite_lib_version()}, {wanted.rounds} rounds, medians\n")
@@ -114,7 +228,12 @@ async def main() -> None:
     print(row("durable commit, 1 caller", raw, median(rows["one"]), SINGLE_TARGET))
     print(row(f"durable commit, {CALLERS} callers", raw, median(rows["many"]), CONCURRENT_TARGET))
     print(f"\nappend without waiting {median(rows['append']):8.2f} µs")
-    print(f"read a record          {median(rows['read']):8.2f} µs")
+    print(f"read a record          {median(rows['read']):8.2f} µs\n")
+    target = f"≤ {APPROVED_TARGET_MICROSECONDS}"
+    print(f"approved call, {APPROVERS} callers  {calls:8.0f} µs, of which computing {busy:.0f}  (target {target})")
+    target = f"≤ {REPLAY_TARGET_MICROSECONDS}"
+    print(f"replay of a CALL           {free:8.1f} µs free, {approved:.1f} approved  (target {target})")
+    print(f"answered elsewhere, runs   {median(heard):8.1f} ms p50, {heard[int(len(heard) * 0.95)]:.1f} p95")
 
 
 def row(name: str, raw: float, ratio: float, target: float | None = None) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -349,6 +350,42 @@ def test_whoever_starts_something_is_reminded_of_a_call_in_doubt(home: Path):
         assert program.finish() == 0
     finally:
         program.close()
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "journal.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    fenced = re.findall(r"^```(.*?)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    return [body for fence, body in fenced if fence == language]
+
+
+def test_the_commands_of_the_page_do_what_it_says(capsys):
+    """In the order of the page; a comment says where the exit code is not 0."""
+    waiting, doubtful, proving = blocks("sh")
+    killed("fa24c2fd58edbc1a22", while_it_runs=False)
+    play(waiting)
+    Path("paid").unlink()
+    killed("fa24c2fd58edbc1a33", while_it_runs=True)
+    play(doubtful)
+    play(proving)
+    assert "ReplayDivergence" not in capsys.readouterr().err
+    assert Path("paid").read_text() == "Ann\n"
+
+
+def play(block: str) -> None:
+    for line in block.splitlines():
+        command = shlex.split(line, comments=True)
+        expected = re.search(r"# exit (\d)", line)
+        assert command[0] == "assent"
+        assert run(command[1:]) == (int(expected[1]) if expected else 0), line
+
+
+def test_the_example_of_the_page_prints_what_it_says(home: Path):
+    """The same id brings the state back."""
+    [example], [printed] = blocks("python"), blocks("")
+    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, cwd=home, check=False)
+    assert (done.stderr, done.stdout) == ("", printed)
 
 
 BROKEN_DISK = """

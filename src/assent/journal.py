@@ -89,6 +89,10 @@ SESSION_KINDS = frozenset(
 """The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
 
 
+LIFE_KINDS = ("asked", "answered", "started", "unwritten", "finished")
+"""The records that say how a call stands. The others tell its story."""
+
+
 class Life(msgspec.Struct):
     """What the journal knows of one call: the last of each kind of record."""
 
@@ -122,20 +126,22 @@ class Life(msgspec.Struct):
 
     def add(self, record: Record) -> None:
         """Take one more record of this call, in order."""
-        data = data_of(record)
         self.session_id = record.stream
+        if record.kind not in LIFE_KINDS:
+            return
+        data = data_of(record)
         if record.kind == "asked":
             self.asked, self.answered = data, None
             self.proposed = self.proposed or data
-        elif record.kind == "answered" and self.asked is not None:
-            if record.once == answer_key(self.asked.get("nonce", "")):
+        elif record.kind == "answered":
+            if self.asked is not None and record.once == answer_key(self.asked.get("nonce", "")):
                 self.answered = data
         elif record.kind == "started":
             self.started, self.unwritten = data, False
             self.starts += 1
         elif record.kind == "unwritten":
             self.unwritten = True
-        elif record.kind == "finished":
+        else:
             self.finished = data
 
 

@@ -21,7 +21,7 @@ from assent.approval import Person, Preset, hide, who_decides
 from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
 from assent.events import Printed, RunFinished, RunStarted
-from assent.journal import Life, data_of
+from assent.journal import LIFE_KINDS, Life, data_of
 from assent.manifest import Manifest
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
@@ -98,10 +98,17 @@ class DoorHost:
         life = self._past.calls.get(call_id)
         if life is None:
             return self._carry_out(tool, call_id, arguments, site)
-        _same(life, tool, arguments)
-        if life.finished is not None:
+        if life.finished is None:
+            _same(life, tool, arguments)
+            return self._recover(tool, life, arguments, site)
+        if life.started is not None and _difference(life.started, tool, arguments) is None:
             return _value(tool, life.outcome())
-        return self._recover(tool, life, arguments, site)
+        return self._replay(tool, life, arguments)
+
+    async def _replay(self, tool: Tool, life: Life, arguments: dict[str, Any]) -> Any:
+        """A call that never started, or whose arguments a person changed: what was asked for is in its whole life."""
+        _same(await self._door.journal.life(life.call_id), tool, arguments)
+        return _value(tool, life.outcome())
 
     async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
         with self._interruptible(call_id, tool):
@@ -135,25 +142,24 @@ class DoorHost:
 
 def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
     """Stop a replay that asks for something else than the journal holds."""
-    known = life.proposed or life.started or life.finished or {}
+    found = _difference(life.proposed or life.started or life.finished or {}, tool, arguments)
+    if found is not None:
+        raise CallFailed("ReplayDivergence", found, hint=_CHANGED)
+
+
+def _difference(known: dict[str, Any], tool: Tool, arguments: dict[str, Any]) -> str | None:
+    """What the script asks for now, if it is not what the journal knows."""
     if known.get("tool") != tool.name:
-        raise CallFailed(
-            "ReplayDivergence",
-            f"the journal has a call of {known.get('tool')} here, and the script now asks for {tool.name}",
-            hint=_CHANGED,
-        )
+        return f"the journal has a call of {known.get('tool')} here, and the script now asks for {tool.name}"
     if "arguments" not in known:
-        return  # It was turned away before its arguments were worth writing down.
+        return None  # It was turned away before its arguments were worth writing down.
     try:
-        now = values.canonical(hide(values.decode(tool.validate(arguments)), tool.secrets))
+        now = hide(values.decode(tool.validate(arguments)), tool.secrets)
     except ArgumentsError:
-        now = b""
-    if now != values.canonical(known["arguments"]):
-        raise CallFailed(
-            "ReplayDivergence",
-            f"the script now calls {tool.name} with other arguments than the journal holds",
-            hint=_CHANGED,
-        )
+        now = None
+    if now is None or not values.equal(now, known["arguments"]):
+        return f"the script now calls {tool.name} with other arguments than the journal holds"
+    return None
 
 
 _CHANGED = "the script or a tool changed since the run began; start a new run"
@@ -254,10 +260,19 @@ async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
         return await _resume(door, run_id, limits)
 
 
+# What was asked and answered about a call that has ended is seldom needed, and it is most of what a run has written.
+_REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
+
+
 async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     facts: dict[str, Any] | None = None
     past = Past()
-    for record in await door.journal.store.read(stream=door.session_id, below=run_id):
+    store = door.journal.store
+    records = await store.read(stream=door.session_id, below=run_id, kind=_REPLAYED)
+    ended = max((record.seq for record in records if record.kind == "finished"), default=0)
+    # Calls come one after the other: whatever is not over was asked for after the last that is.
+    going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=ended)
+    for record in (*(r for r in records if r.seq <= ended or r.subject == run_id), *going_on):
         if record.subject != run_id:
             past.calls.setdefault(record.subject, Life(record.subject)).add(record)
         elif record.data is None:
