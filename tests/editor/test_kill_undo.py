@@ -21,8 +21,9 @@ from requirements import requirement
 # How many must die between their start and their end. Kills that fall before or after it are counted, and do not count.
 KILLS = 50
 MAX_ROUNDS = 500
-# When to kill, in parts of what a call takes: its first third is the card.
-EARLIEST, LATEST = 0.35, 1.2
+# When to kill, in parts of the moment aimed at. The aim follows what the last kill found: a busy machine is slower.
+EARLIEST, LATEST = 0.7, 1.3
+LATER, SOONER = 1.1, 0.9
 MEASURED_CALLS = 5
 
 
@@ -77,7 +78,7 @@ def test_a_session_killed_50_times_while_it_changes_files_is_always_taken_back(t
     old.write_bytes(OLD.encode())
     old.chmod(0o640)
     before = tree(project)
-    call_seconds = seconds_for_a_call(tmp_path / "measured")
+    aim_seconds = seconds_for_a_call(tmp_path / "measured") * 0.75
     ends: Counter[str] = Counter()
     script = Path(__file__).with_name("killed_caller.py")
     with subprocess.Popen(
@@ -89,12 +90,12 @@ def test_a_session_killed_50_times_while_it_changes_files_is_always_taken_back(t
         assert forker.stdin is not None
         assert forker.stdout is not None
         for number in range(MAX_ROUNDS):
-            if sum(count for end, count in ends.items() if end.startswith("in doubt")) == KILLS:
+            if died_at_work(ends) >= KILLS and saw_everything(ends):
                 break
             forker.stdin.write(f"round-{number}\n")
             forker.stdin.flush()
             caller = int(forker.stdout.readline())
-            time.sleep(dice.uniform(EARLIEST, LATEST) * call_seconds)
+            time.sleep(dice.uniform(EARLIEST, LATEST) * aim_seconds)
             os.kill(caller, signal.SIGKILL)
             assert int(forker.stdout.readline()) == signal.SIGKILL
             for path in project.rglob("*.txt"):
@@ -107,11 +108,24 @@ def test_a_session_killed_50_times_while_it_changes_files_is_always_taken_back(t
                 finally:
                     await journal.close()
 
-            ends[asyncio.run(after_the_restart(f"round-{number}"))] += 1
+            end = asyncio.run(after_the_restart(f"round-{number}"))
+            ends[end] += 1
+            if end in ("not asked", "asked", "in doubt, nothing begun"):
+                aim_seconds *= LATER
+            elif end.startswith("finished"):
+                aim_seconds *= SOONER
             ProjectEditor(project)  # whose start removes what a killed writer left
             assert tree(project) == before, ends
     sys.stdout.write(f"{dict(ends)}\n")
-    # The old files, the new ones, and one of each must all have been found, or the kills fell beside the writing.
-    assert all(ends[f"in doubt, {written} written"] for written in (0, 1)), ends
-    assert ends["in doubt, 2 written"] or ends["finished, 2 written"], ends
-    assert sum(count for end, count in ends.items() if end.startswith("in doubt")) == KILLS, ends
+    assert saw_everything(ends), ends
+    assert died_at_work(ends) >= KILLS, ends
+
+
+def died_at_work(ends: Counter[str]) -> int:
+    return sum(count for end, count in ends.items() if end.startswith("in doubt"))
+
+
+def saw_everything(ends: Counter[str]) -> bool:
+    """The old files, the new ones, and one of each were all found: the kills did not fall beside the writing."""
+    both = ends["in doubt, 2 written"] or ends["finished, 2 written"]
+    return bool(both and ends["in doubt, 0 written"] and ends["in doubt, 1 written"])
