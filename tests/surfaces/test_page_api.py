@@ -314,6 +314,16 @@ def test_the_proposed_text_can_be_edited(house, window, tmp_path):
     assert (tmp_path / "hello.py").read_text() == mine
 
 
+def test_marks_for_the_editor_are_counted_as_a_browser_counts(house, window):
+    """An emoji is one character here and two there; a mark on the wrong place would hide what it should show."""
+    call = house.call("write_file", path="new.py", text="\U0001f600\tok\u202e\U0001f600\u200b\n")
+    house.waiting()
+    item = card_in(window)
+    assert item["card"]["previews"][0]["marks"] == [[5, 6, "‹U+202E›"], [8, 9, "‹U+200B›"]]
+    assert answer(window, item, "deny")[0] == 200
+    assert call.result(10).kind == "denied"
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -159,7 +159,7 @@ def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[R
         rows.append(Row("fold", f"… and {len(rest)} more files"))
         hidden += sum(rest)
     # A tab in source code is no trick; it is shown, and does not shout.
-    return [Row(row.kind, visible(row.text).replace("‹U+0009›", "⇥   ")) for row in rows], hidden
+    return [Row(row.kind, visible(row.text).replace("‹tab›", "⇥   ")) for row in rows], hidden
 
 
 def _head_and_body(preview: Preview) -> tuple[list[Row], list[Row]]:

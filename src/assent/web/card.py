@@ -10,7 +10,7 @@ from typing import Any
 
 from assent import values
 from assent.approval import ApprovalRequest
-from assent.display import color_name, marks, visible
+from assent.display import marks, visible
 from assent.editor import Preview
 from assent.editor.diff import diff_of
 from assent.terminal.face import Face, diff_rows, face, literal, one_line
@@ -115,22 +115,18 @@ def _lines(text: str) -> str:
 def _marks_in_editor(text: str) -> list[tuple[int, int, str]]:
     """From, to and mark, counted as browsers count: in units of sixteen bits."""
     found = []
-    before = units = 0
+    before = at = 0
     for place, mark in marks(text):
         if text[place] == "\t":
             continue
-        units += _units(text[before:place])
-        size = _units(text[place])
-        found.append((units, units + size, mark))
-        units += size
+        at += units(text[before:place])
+        size = units(text[place])
+        found.append((at, at + size, mark))
+        at += size
         before = place + 1
     return found
 
 
-def _units(text: str) -> int:
+def units(text: str) -> int:
+    """The length as a browser counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def color_of(request: ApprovalRequest) -> str | None:
-    """The tool's colour, by a name that the page knows."""
-    return color_name(request.manifest.color)

@@ -26,6 +26,7 @@ from assent.server.refusal import Refusal
 from assent.terminal.draft import Draft
 from assent.terminal.face import one_line
 from assent.ways import Way
+from assent.web.card import units
 from assent.web.events import Feed
 from assent.web.story import Story, brief, run_of, told
 
@@ -375,7 +376,7 @@ class Room:
             self._head += f"{visible(done)}\n"
         self._open.text = self._head + visible(self._line)
         more = self._open.text[len(kept) :]
-        self.feed.tell("piece", {"id": self._open.id, "keep": _units(kept), "text": more})
+        self.feed.tell("piece", {"id": self._open.id, "keep": units(kept), "text": more})
 
     def _close_open(self) -> None:
         if (message := self._open) is not None:
@@ -416,8 +417,3 @@ def gone() -> Refusal:
 def changed() -> Refusal:
     """The same call asks something else by now."""
     return Refusal(409, "changed", "the question has changed since you saw it", hint="look at it again, then answer")
-
-
-def _units(text: str) -> int:
-    """The length as a browser counts it."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
