@@ -290,6 +290,20 @@ def test_pruning_keeps_what_is_open_what_is_proven_and_what_was_spent(transcript
     assert not Path("paid").exists()
 
 
+async def test_pruning_forgets_files_and_state_and_the_session_opens_without_them():
+    """What a call wrote over is the most private thing in a journal. A session that was forgotten begins anew."""
+    journal = assent.Journal(SqliteStore(JOURNAL))
+    async with assent.Session(assent.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
+        session.set_state("k", 2, {"description": "a number"})
+    await journal.changing_file("s", "c", {"project": None, "change": {"path": "diary.txt"}})
+    assert await journal.prune(journal.clock() + 1) == 4
+    assert [record.data for record in await journal.store.read()] == [None] * 4
+    assert await journal.prune(journal.clock() + 1) == 0
+    async with assent.Session(assent.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
+        assert session.get_all_state() == {}
+    await journal.close()
+
+
 async def _keys() -> list[str]:
     journal = assent.Journal(SqliteStore(JOURNAL))
     found = [record.once for record in await journal.store.read(stream="of-old") if record.once]

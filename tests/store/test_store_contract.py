@@ -5,13 +5,25 @@ from collections import Counter
 from tempfile import TemporaryDirectory
 from threading import Thread
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import entry
 
 from assent.errors import StoreError, Tampered
-from assent.store import GENESIS, MAX_DATA_BYTES, PAGE_RECORDS, Entry, Head, Store, link, parse_head, verify_store
+from assent.store import (
+    GENESIS,
+    MAX_DATA_BYTES,
+    PAGE_RECORDS,
+    Entry,
+    Head,
+    Store,
+    link,
+    parse_head,
+    prove,
+    verify_store,
+)
 from assent.store.memory import MemoryStore
 from assent.store.sqlite import SqliteStore
 
@@ -308,3 +320,55 @@ def test_the_drivers_are_twins(steps):
                 await sqlite.close()
 
     asyncio.run(compare())
+
+
+async def test_several_kinds_are_read_in_the_order_of_the_store(store):
+    """A session's state is three kinds of records, whose order is their meaning."""
+    for number, kind in enumerate(["set", "other", "cleared", "set"], start=1):
+        assert await store.commit(entry(number, kind=kind))
+    assert [r.seq for r in await store.read(kind=["set", "cleared"])] == [1, 3, 4]
+    assert [r.seq for r in await store.read(stream="session-1", kind=("cleared", "set"), after=1)] == [4]
+    assert await store.read(kind=[]) == []
+
+
+@pytest.mark.parametrize("name", ["run", "run.1", "rün.\U0001f600", "run_%"])
+async def test_a_run_is_read_with_its_calls_and_without_its_neighbours(store, name):
+    """Names that begin alike, sort beside each other or look like patterns are other runs."""
+    inside = [name, f"{name}.0", f"{name}.0.1", f"{name}.", f"{name}.\U0010ffff"]
+    outside = [f"{name}0", f"{name}-1", f"{name}/1", f"x{name}", name[:-1], name.upper(), f"{name}\x00.1", "runx1.0"]
+    for subject in [s for pair in zip(inside, outside, strict=False) for s in pair] + outside[len(inside) :]:
+        assert await store.commit(entry(1, subject=subject))
+    found = await store.read(below=name)
+    assert [record.subject for record in found] == inside
+    assert [r.subject for r in await store.read(below=name, after=found[1].seq)] == inside[2:]
+    assert [r.subject for r in await store.read(below=name, limit=2)] == inside[:2]
+    assert await store.read(below=name, stream="another") == []
+
+
+async def test_what_was_opened_and_not_closed_is_found(store):
+    """By a later record of the same subject; an earlier one closes nothing."""
+    for number, (kind, subject) in enumerate(
+        [("end", "a"), ("begin", "a"), ("begin", "b"), ("end", "b"), ("begin", "b"), ("begin", "c"), ("end", "c")], 1
+    ):
+        assert await store.commit(entry(number, kind=kind, subject=subject, stream=f"of-{subject}"))
+    assert [(r.seq, r.subject) for r in await store.unclosed("begin", "end")] == [(2, "a"), (5, "b")]
+    assert [r.seq for r in await store.unclosed("begin", "end", stream="of-b")] == [5]
+    assert await store.unclosed("begin", "end", stream="of-c") == []
+    assert await store.unclosed("nothing", "end") == []
+
+
+async def test_a_record_is_proven_by_the_one_before_it(store):
+    """The first has none, and is proven all the same."""
+    for number in (1, 2, 3):
+        assert await store.commit(entry(number))
+    records = await store.read()
+    await prove(store, records)
+    for number, record in enumerate(records):
+        forged = msgspec.structs.replace(record, data=b'"forged"')
+        with pytest.raises(Tampered, match=f"record {number + 1} "):
+            await prove(store, [forged])
+        moved = msgspec.structs.replace(record, subject="another call")
+        with pytest.raises(Tampered, match=f"record {number + 1} "):
+            await prove(store, [moved])
+    await store.forget([2])
+    await prove(store, await store.read())
