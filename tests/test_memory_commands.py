@@ -304,6 +304,22 @@ async def test_pruning_forgets_files_and_state_and_the_session_opens_without_the
     await journal.close()
 
 
+@pytest.mark.parametrize("what", ["a run that has not ended", "a call that has not ended"])
+async def test_pruning_keeps_a_session_with(what: str):
+    """Whoever comes back for it must find it whole."""
+    journal = assent.Journal(SqliteStore(JOURNAL))
+    journal.note("s", "state_set", "", {"key": "k", "value": 1})
+    if what.startswith("a run"):
+        journal.note("s", "run_started", "r", {"text": "PRINT(1)"})
+    else:
+        await journal.claim("s", "burned", "c", {"seal": "", "nonce": "n"}, once="burn:n")
+    assert await journal.prune(journal.clock() + 1) == 0
+    journal.note("s", "run_finished", "r", {"status": "done"})
+    journal.note("s", "finished", "c", {"kind": "succeeded"})
+    assert await journal.prune(journal.clock() + 1) == 4
+    await journal.close()
+
+
 async def _keys() -> list[str]:
     journal = assent.Journal(SqliteStore(JOURNAL))
     found = [record.once for record in await journal.store.read(stream="of-old") if record.once]
