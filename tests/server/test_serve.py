@@ -1,5 +1,6 @@
 """`assent serve` in a process of its own, with a model in another: docs, stops, deaths and restarts."""
 
+import http.client
 import json
 import re
 import signal
@@ -136,8 +137,7 @@ def test_kill_9_leaves_whole_turns_and_what_was_pending(model, tmp_path):
     for death in range(4):
         with served(*arguments, folder=tmp_path) as server:
             done = check_whole(server.ask("GET", "/v1/conversations/c"), answered)
-            killer = threading.Timer(0.05 + 0.04 * death, server.process.kill)
-            killer.start()
+            killer = threading.Timer(0.01 + 0.02 * death, server.process.kill)
             number = done
             try:
                 while number < done + 2000:
@@ -147,12 +147,13 @@ def test_kill_9_leaves_whole_turns_and_what_was_pending(model, tmp_path):
                     assert status == 200
                     number += 1
                     answered = number
-            except OSError:
+                    if number == done + 1:  # It got some work done: from here on it may die at any moment.
+                        killer.start()
+            except (OSError, http.client.HTTPException):  # Nothing came back, or half of an answer did.
                 pass
             finally:
                 killer.join()
             assert server.end(9) == -9
-            assert answered > done, "it got some work done before it died"
     with served(*arguments, folder=tmp_path) as server:
         check_whole(server.ask("GET", "/v1/conversations/c?limit=1000"), answered)
 
@@ -169,7 +170,7 @@ def test_kill_9_while_the_model_thinks_leaves_the_turn_absent(tmp_path):
             def think():
                 try:
                     server.chat("think", conversation="c")
-                except OSError as problem:
+                except (OSError, http.client.HTTPException) as problem:
                     lost.append(problem)
 
             thread = threading.Thread(target=think)
