@@ -17,7 +17,7 @@ PACKAGE = SOURCE / "assent"
 
 # A room is a module of the package, or a folder. It imports rooms of earlier lines, never of its own or a later one.
 LAYERS = [
-    ["errors", "lazily", "display", "fresh", "outcome", "threads", "scripted"],
+    ["errors", "lazily", "display", "eager", "fresh", "outcome", "threads", "scripted"],
     ["values", "guard", "store", "apiclient", "cli"],
     ["manifest", "protocol", "script", "state"],
     ["signature", "context", "replies", "server"],
@@ -28,8 +28,9 @@ LAYERS = [
     ["editor", "toolbox"],
     ["approval"],
     ["journal", "events", "tour"],
-    ["cards", "reports", "changes", "opening", "timeline"],
+    ["cards", "reports", "changes", "desk", "opening", "timeline"],
     ["calls"],
+    ["recovery"],
     ["runs"],
     ["session"],
     ["authoring", "toolprompt"],
@@ -43,7 +44,8 @@ LAYERS = [
 # The package itself loads its public names on first use, and the command line its commands: for start-up time.
 LAZY = ("assent", "assent.cli", "assent.commands")
 # What the server must never be able to reach: everything that could run a tool.
-OUT_OF_REACH = {f"assent.{room}" for room in ("registry", "calls", "session", "loader", "tools", "execution", "runs")}
+_ACTING = ("registry", "calls", "recovery", "session", "loader", "tools", "execution", "runs")
+OUT_OF_REACH = {f"assent.{room}" for room in _ACTING}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "base", "constants", "misc"}
 
 
@@ -136,7 +138,7 @@ def test_exactly_one_line_runs_an_implementation():
 
 @requirement("TOOL-30")
 def test_only_the_door_starts_an_execution():
-    """And only a session, and a run of a script for it, comes to the door."""
+    """And only a session, a run of a script for it, and the recovery of what one left behind come to the door."""
     calls = [
         (room(module), ast.unparse(node.func))
         for module, tree in modules().items()
@@ -144,7 +146,7 @@ def test_only_the_door_starts_an_execution():
         if isinstance(node, ast.Call)
     ]
     assert {where for where, what in calls if what == "Execution"} == {"calls"}
-    assert {where for where, what in calls if what.endswith("door.carry_out")} == {"runs", "session"}
+    assert {where for where, what in calls if what.endswith("door.carry_out")} == {"recovery", "runs", "session"}
 
 
 @requirement("API-1")

@@ -6,6 +6,7 @@ Who decides is a pure rule. What is shown is exactly what is digested. What does
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
@@ -221,35 +222,82 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(request, "digest", facts["digest"])
         return request
 
+    def copy(self) -> ApprovalRequest:
+        """The same request in other memory, for whoever only looks at it."""
+        copied = copy.copy(self)
+        if self.preview:
+            msgspec.structs.force_setattr(copied, "preview", tuple(map(copy.copy, self.preview)))
+        return copied
+
     def facts(self) -> dict[str, Any]:
-        """The request as plain data, for the journal and for other processes. Secrets are digests."""
-        return {
-            "call_id": self.call_id,
-            "tool": self.tool,
-            "display_name": self.manifest.display_name,
-            "description": self.manifest.description,
-            "icon": self.manifest.icon,
-            "color": self.manifest.color,
-            "effect": self.manifest.effect,
-            "content_parameter": self.manifest.content_parameter,
-            "secrets": sorted(self.manifest.secrets),
-            "tool_digest": self.tool_digest,
-            "session_id": self.session_id,
-            "arguments": hide(self.arguments, self.manifest.secrets),
-            "title": self.title,
-            "message": self.message,
-            "primary_button_label": self.primary_button_label,
-            "secondary_button_label": self.secondary_button_label,
-            "preview_label": self.preview_label,
-            "preview": msgspec.to_builtins(self.preview),
-            "reads": [list(read) for read in self.reads],
-            "missing": list(self.missing),
-            "origin": self.origin,
-            "author": self.author,
-            "problem": self.problem,
-            "nonce": self.nonce,
-            "digest": self.digest,
-        }
+        """The request as plain data, for other processes. Secrets are digests."""
+        facts: dict[str, Any] = values.decode(self.written())
+        return facts
+
+    def written(self) -> bytes:
+        """The facts as the journal keeps them."""
+        manifest, arguments = self.manifest, self.canonical_arguments
+        if manifest.secrets:
+            arguments = values.canonical(hide(self.arguments, manifest.secrets))
+        return _encode(
+            _Facts(
+                self.call_id,
+                self.tool,
+                manifest.display_name,
+                manifest.description,
+                manifest.icon,
+                manifest.color,
+                manifest.effect,
+                manifest.content_parameter,
+                sorted(manifest.secrets),
+                self.tool_digest,
+                self.session_id,
+                msgspec.Raw(arguments),
+                self.title,
+                self.message,
+                self.primary_button_label,
+                self.secondary_button_label,
+                self.preview_label,
+                self.preview,
+                self.reads,
+                self.missing,
+                self.origin,
+                self.author,
+                self.problem,
+                self.nonce,
+                self.digest,
+            )
+        )
+
+
+class _Facts(msgspec.Struct, frozen=True, gc=False):
+    """What the journal keeps of a request: a struct is encoded in half the time of a dict."""
+
+    call_id: str
+    tool: str
+    display_name: str
+    description: str
+    icon: str | None
+    color: str | None
+    effect: str | None
+    content_parameter: str | None
+    secrets: list[str]
+    tool_digest: str
+    session_id: str
+    arguments: msgspec.Raw
+    title: str
+    message: str
+    primary_button_label: str
+    secondary_button_label: str
+    preview_label: str | None
+    preview: tuple[Preview, ...]
+    reads: tuple[tuple[str, str | None], ...]
+    missing: tuple[str, ...]
+    origin: str
+    author: Author
+    problem: str | None
+    nonce: str
+    digest: str
 
 
 _encode = msgspec.json.Encoder().encode

@@ -1,16 +1,15 @@
 """The door: the life of one tool call. Chat, scripts, MCP, the command line and tests all come through `carry_out`.
 
 Nothing here knows how a card looks, where records go or how code is run; it knows the order in which these must happen,
-and that order is the product's promise.
+and that order is the product's promise. Cards wait on the desk (desk.py); what an earlier process left behind is the
+business of recovery.py.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 import msgspec
 
@@ -26,9 +25,7 @@ from assent.approval import (
     Preset,
     Seal,
     UserAction,
-    approver_name,
     flaw,
-    hide,
     keep_secrets,
     mask,
     seal,
@@ -36,21 +33,21 @@ from assent.approval import (
 )
 from assent.cards import Undrawable
 from assent.changes import ChangeLog
-from assent.context import Reporting, ToolContext
+from assent.context import ToolContext
+from assent.desk import Desk
 from assent.display import displayable
 from assent.editor import Preview, ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
-from assent.errors import ArgumentsError, AssentError, SessionError, StoreError, Tampered, UnknownTool
-from assent.events import Answered, Asked, Audience, Finished, Started
-from assent.execution import CANCEL_GRACE_SECONDS, Execution, start, verdict
+from assent.errors import ArgumentsError, StoreError, UnknownTool
+from assent.events import Answered, Audience, Finished, Started
+from assent.execution import CANCEL_GRACE_SECONDS, Execution, verdict
 from assent.guard import Guard, refuse_if_watched
-from assent.journal import Call, Journal, Life, answer_key, read_answer
+from assent.journal import Call, Journal, Life, read_answer
 from assent.manifest import MAX_ID_LENGTH
 from assent.outcome import Approval, Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.reports import Reports
 from assent.state import State
-from assent.store import Record
 from assent.tools import Tool
 
 log = logging.getLogger("assent")
@@ -58,8 +55,6 @@ log = logging.getLogger("assent")
 
 # How the journal calls an approver that is a setting and not somebody.
 PRESET = "preset "
-
-Decision = Literal["again", "done", "abandon"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,14 +72,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How often the same call is asked again when an approval did not hold."""
     watch_after_seconds: float = 0.05
     """Approvers in the same process mostly answer at once; only when they do not, other processes are listened for."""
-
-
-class Pending(msgspec.Struct):
-    """A card that waits, and where its answer will arrive."""
-
-    request: ApprovalRequest
-    answer: asyncio.Future[tuple[UserAction, str | Seal]]
-    """What was done, and by whom; an answer that stands in the journal already comes with its seal."""
 
 
 class Consent(msgspec.Struct, frozen=True):
@@ -106,25 +93,40 @@ class Reask(msgspec.Struct, frozen=True):
     author: Author
 
 
-@dataclass(eq=False)
 class Door:
     """What the one door needs to know of its session."""
 
-    session_id: str
-    registry: ToolRegistry
-    journal: Journal
-    state: State
-    approver: Approver | None = None
-    preset: Preset = field(default_factory=Preset)
-    editor: ScriptEditorProvider | None = None
-    limits: Limits = field(default_factory=Limits)
-    audience: Audience = field(default_factory=Audience)
-    watch: Callable[[], None] | None = None
-    """Starts listening for answers from other processes."""
-    pending: dict[str, Pending] = field(default_factory=dict)
-    running: dict[str, Execution] = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
-    """Approved calls that may have started and have no end in the journal yet."""
+    def __init__(
+        self,
+        session_id: str,
+        registry: ToolRegistry,
+        journal: Journal,
+        state: State,
+        approver: Approver | None,
+        preset: Preset,
+        editor: ScriptEditorProvider | None,
+        limits: Limits,
+        watch: Callable[[], None],
+    ) -> None:
+        self.session_id = session_id
+        self.registry = registry
+        self.journal = journal
+        self.state = state
+        self.preset = preset
+        self.editor = editor
+        self.limits = limits
+        self.audience = Audience()
+        self.desk = Desk(
+            journal,
+            self.audience,
+            approver,
+            timeout_seconds=limits.approval_timeout_seconds,
+            watch=watch,  # Starts listening for answers from other processes.
+            watch_after_seconds=limits.watch_after_seconds,
+        )
+        self.running: dict[str, Execution] = {}
+        self.begun: set[str] = set()
+        """Approved calls that may have started and have no end in the journal yet."""
 
     async def carry_out(
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
@@ -135,7 +137,7 @@ class Door:
         author: Author = "model"
         for _ in range(self.limits.times_asked):
             try:
-                tool, call = self._admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
+                tool, call = self.admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
             except (UnknownTool, ArgumentsError) as refusal:
                 return self._turned_away(call_id, name, refusal)
 
@@ -161,7 +163,7 @@ class Door:
             problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
             if problem is None:
                 # A crash from here on leaves "started" alone: recovery asks, and never reruns.
-                return await self._finish_started(await self._execute(tool, call, consent.approval, consent))
+                return await self.run_started(tool, call, consent.approval, consent.request.preview, consent)
             if not consent.is_written:
                 earlier = await self._write_late(consent)
             # What is asked again is what was shown, whatever the caller has done to its own copy since.
@@ -169,110 +171,18 @@ class Door:
         words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
         return await self._finish(Outcome(kind="stale", message=words, call_id=call_id, tool=name))
 
-    async def resolve(self, call_id: str, decision: Decision, by: str) -> Outcome:
-        """A person says what to do about a call in doubt. Their word is written down before anything happens."""
-        if decision not in get_args(Decision):
-            raise SessionError(f"{decision} is no decision", hint=f"one of {', '.join(get_args(Decision))}")
-        life = await self.journal.life(call_id)
-        self._check_ours(life)
-        if not life.in_doubt:
-            raise SessionError("this call is not in doubt", place=call_id, hint="assent show says how it stands")
-        if self.journal.is_running(life):
-            raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
-        await self.journal.prove(call_id)
-        assert life.started is not None
-        started, name = life.started, life.started["tool"]
-        if decision == "again":
-            tool, call = self._admit(call_id, name, started["arguments"], started["origin"])
-            if tool.secrets:
-                raise SessionError(
-                    "its secrets were not kept, so it cannot be run again", place=call_id, hint="ask for a new call"
-                )
-            return await self.start_again(tool, call, life, f"decided by {by}")
-        kind: Kind = "succeeded" if decision == "done" else "outcome_unknown"
-        words = outcome.taken_as_done(name, by) if decision == "done" else outcome.given_up(name, by)
-        result = Outcome(kind=kind, message=words, call_id=call_id, tool=name, approval=started["approval"])
-        if not await self.journal.settle(self.session_id, result, life, f"{decision}, decided by {by}"):
-            raise SessionError("somebody else has just decided about this call", place=call_id)
-        return result
-
     def abandon(self, call_id: str, name: str) -> None:
         """Whoever asked for the call stopped waiting. Without an end in the journal its card would wait for ever."""
         self._end(Outcome(kind="cancelled", message=outcome.abandoned(name), call_id=call_id, tool=name))
-
-    async def recover(self, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
-        """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
-        self._check_ours(life)
-        if life.session_id:
-            # The journal's word starts something here, or keeps it from being asked for.
-            await self.journal.prove(life.call_id)
-        if life.finished is not None:
-            return life.outcome()
-        if not life.in_doubt:
-            return await self.carry_out(life.call_id, name, arguments, origin, earlier=life)
-        assert life.started is not None
-        tool = self.registry.find(name)
-        if self.journal.is_running(life):
-            return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=life.call_id, tool=name)
-        if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
-            # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
-            agreed = life.started["arguments"]
-            tool, call = self._admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
-            if values.equal(hide(values.decode(call.arguments), tool.secrets), agreed):
-                return await self.start_again(tool, call, life, "it declares itself idempotent")
-        return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
-
-    def _check_ours(self, life: Life) -> None:
-        if life.session_id and life.session_id != self.session_id:
-            raise SessionError(
-                f"this call belongs to another session, {life.session_id}",
-                place=life.call_id,
-                hint="open that one, or give the call an id of its own",
-            )
-
-    async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
-        """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
-        assert life.started is not None
-        if tool.digest != life.started["tool_digest"]:
-            raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
-        if not await self.journal.start_again(self.session_id, call, tool, life, why):
-            raise SessionError("somebody else has just decided about this call", place=call.id)
-        shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
-        return await self._finish_started(await self._execute(tool, call, life.started["approval"], previews=shown))
 
     def cancel(self, call_id: str) -> bool:
         """Stop a running call, or close the question that waits for it."""
         if execution := self.running.get(call_id):
             execution.cancel()
             return True
-        if waiting := self.pending.get(call_id):
-            return self.answer(call_id, waiting.request.close(), "cancel")
-        return False
+        return self.desk.close(call_id)
 
-    def answer(self, call_id: str, action: UserAction, by: str | Seal) -> bool:
-        """Answer a card that waits here. False when it is not waiting any more."""
-        waiting = self.pending.get(call_id)
-        if waiting is None or waiting.answer.done():
-            return False
-        if action.primary_confirmed and action.answers is None and waiting.request.problem is not None:
-            return False  # The same call is asked again. A yes that names no card may be meant for the one before.
-        waiting.answer.set_result((action, by))
-        return True
-
-    async def heard(self, record: Record) -> None:
-        """An answer from elsewhere: if its card waits here, it is answered."""
-        waiting = self.pending.get(record.subject)
-        if waiting is None or record.once != answer_key(waiting.request.nonce):
-            return
-        try:
-            action, sealed = await self.journal.answer_to(waiting.request)
-        except Tampered as problem:
-            if not waiting.answer.done():
-                waiting.answer.set_exception(problem)
-            return
-        self.answer(record.subject, action, sealed)
-
-    def _admit(self, call_id: str, name: str, arguments: Any, origin: str) -> tuple[Tool, Call]:
+    def admit(self, call_id: str, name: str, arguments: Any, origin: str) -> tuple[Tool, Call]:
         """Find the tool and reduce the arguments to the bytes that will be shown, sealed and run."""
         tool = self.registry.lookup(name)
         if tool.manifest.script_editor_only and self.editor is None:
@@ -323,7 +233,7 @@ class Door:
         answer: tuple[UserAction, str | Seal] = (ALLOWED, f"{PRESET}{self.preset.name}")
         if isinstance(decider, Person):
             approval = "person"
-            asked = await self._ask(request)
+            asked = await self.desk.ask(request)
             if isinstance(asked, Outcome):
                 return asked
             answer = asked
@@ -361,60 +271,6 @@ class Door:
             timeout_seconds=self.limits.draw_timeout_seconds,
             **facts,
         )
-
-    async def _ask(self, request: ApprovalRequest) -> tuple[UserAction, str | Seal] | Outcome:
-        """Put the card before a person and wait. The first answer counts, whichever way it comes."""
-        name = request.tool
-        if self.approver is None:
-            return self._nobody(request, outcome.no_approver(name, "there is nobody to ask"))
-        loop = asyncio.get_running_loop()
-        # Whoever looks gets a copy: "frozen" is a word that later versions of Python let others talk their way around.
-        shown = msgspec.structs.replace(request, preview=tuple(map(msgspec.structs.replace, request.preview)))
-        waiting = Pending(shown, loop.create_future())
-        self.pending[request.call_id] = waiting
-        if self.audience.listeners:
-            self.audience.tell(Asked(shown))
-        asking = start(loop, self._ask_approver(self.approver, waiting))
-        watching = loop.call_later(self.limits.watch_after_seconds, self.watch) if self.watch else None
-        try:
-            if self.limits.approval_timeout_seconds is None:
-                return await waiting.answer
-            async with asyncio.timeout(self.limits.approval_timeout_seconds):
-                return await waiting.answer
-        except TimeoutError:
-            assert self.limits.approval_timeout_seconds is not None
-            words = outcome.expired(name, self.limits.approval_timeout_seconds)
-            return Outcome(kind="expired", message=words, call_id=request.call_id, tool=name)
-        except Tampered:
-            raise
-        except AssentError as problem:
-            return self._nobody(request, outcome.no_approver(name, problem.fact))
-        finally:
-            del self.pending[request.call_id]
-            asking.cancel()
-            if watching:
-                watching.cancel()
-
-    async def _ask_approver(self, approver: Approver, waiting: Pending) -> None:
-        answer = waiting.answer
-        try:
-            action = await approver(waiting.request)
-            if not isinstance(action, UserAction):
-                raise AssentError(f"it answered with a {type(action).__name__} instead of a UserAction")
-        except BaseException as problem:
-            # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
-            if not answer.done():
-                log.error("call %s: the approver failed", waiting.request.call_id, exc_info=problem)
-                fact = f"the one who should have been asked failed ({type(problem).__name__})"
-                answer.set_exception(AssentError(fact))
-            if isinstance(problem, (KeyboardInterrupt, SystemExit)):
-                raise
-        else:
-            if not answer.done():
-                answer.set_result((action, approver_name(approver)))
-
-    def _nobody(self, request: ApprovalRequest, words: str) -> Outcome:
-        return Outcome(kind="no_approver", message=words, call_id=request.call_id, tool=request.tool)
 
     async def _edited(self, tool: Tool, call: Call, consent: Consent) -> tuple[Call, Consent] | Reask:
         """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
@@ -486,11 +342,9 @@ class Door:
         if tool.takes_answer:
             guard = Guard(f"{tool.name}, after the answer was no,")
             recorder = None if self.editor is None else RecordingEditor(self.editor)
-            context = self._context(tool, call, guard=guard)
+            context = ToolContext(self.state, call.id, tool.manifest, self.session_id, guard)
             given = {"user_action": action, "editor": recorder, "context": context}
-            ended = await Execution(tool, context).run(
-                call.arguments, given, timeout_seconds=self.limits.draw_timeout_seconds, guard=guard
-            )
+            ended = await Execution(tool, context).run(call.arguments, given, self.limits.draw_timeout_seconds, guard)
             tried = guard.violations + ([] if recorder is None else [displayable(what) for what in recorder.attempts])
             if tried:
                 log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
@@ -502,41 +356,68 @@ class Door:
         words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
         return Outcome(kind="denied", message=words, call_id=call.id, tool=tool.name, approval=consent.approval)
 
+    async def run_started(
+        self,
+        tool: Tool,
+        call: Call,
+        approval: Approval,
+        previews: tuple[Preview, ...],
+        consent: Consent | None = None,
+    ) -> Outcome:
+        """Carry out what the journal has as started.
+
+        If its end cannot be written down the call is in doubt, and nobody is told otherwise: whoever looks into the
+        journal will find it started and not ended, and two who know different ends would act on both.
+        """
+        result = await self._execute(tool, call, approval, previews, consent)
+        try:
+            return await self._finish(result)
+        except StoreError as problem:
+            log.info("call %s: %s ran, and its end could not be written: %s", call.id, call.tool, problem)
+            self.begun.discard(call.id)
+            self.journal.note(self.session_id, "unwritten", call.id, {"why": problem.fact})
+            words = outcome.unwritten(call.tool, problem.fact, call.id)
+            unknown = Outcome(
+                kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool, approval=result.approval
+            )
+            if self.audience.listeners:
+                self.audience.tell(Finished(unknown))
+            return unknown
+
     async def _execute(
         self,
         tool: Tool,
         call: Call,
         approval: Approval,
-        consent: Consent | None = None,
         previews: tuple[Preview, ...] = (),
+        consent: Consent | None = None,
     ) -> Outcome:
         """Run the implementation, now that it may."""
         if self.audience.listeners:
             self.audience.tell(Started(call.id, call.tool, _masked(call.arguments, tool), call.origin))
-        loop = asyncio.get_running_loop()
-        context = self._context(tool, call, open_reports=lambda: self._open_reports(call.id, loop))
+        context = ToolContext(self.state, call.id, tool.manifest, self.session_id, None, self._open_reports)
         editor = None
         if self.editor is not None:
             kept = ChangeLog(self.journal, self.session_id, call.id, self.editor, durable=approval != "not_needed")
-            editor = SealedEditor(self.editor, consent.request.preview if consent else previews, kept)
+            editor = SealedEditor(self.editor, previews, kept)
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
-        execution = Execution(tool, context, self.limits.cancel_grace_seconds)
-        self.running[call.id] = execution
+        execution = self.running[call.id] = Execution(tool, context, self.limits.cancel_grace_seconds)
         try:
-            ended = await execution.run(call.arguments, given, timeout_seconds=self._timeout(tool))
+            ended = await execution.run(call.arguments, given, self._timeout(tool))
         finally:
             del self.running[call.id]
             self.journal.stopped(call.id)
             context._close_reports()
             if editor is not None:
                 editor.close()
-        kind, message, value, gave_value = verdict(tool, call.id, ended)
-        if editor is not None and editor.violations:
-            kind, message = (
-                "failed",
-                displayable(f"{tool.name} tried to write something else than was shown: {editor.violations[0]}"),
-            )
-        arguments = None
+        judged = verdict(tool, call.id, ended)
+        kind, message, arguments = judged.kind, judged.message, None
+        changed: tuple[str, ...] = ()
+        if editor is not None:
+            changed = tuple(dict.fromkeys(change.path for change in editor.changes))
+            if editor.violations:
+                tried = f"{tool.name} tried to write something else than was shown: {editor.violations[0]}"
+                kind, message = "failed", displayable(tried)
         if consent is not None and consent.request.author == "person":
             arguments = consent.request.shown_arguments
             message = f"{outcome.edited(tool.name, values.canonical(arguments).decode())}\n{message}"
@@ -545,59 +426,19 @@ class Door:
             message=message,
             call_id=call.id,
             tool=call.tool,
-            value=value,
-            gave_value=gave_value,
+            value=judged.value,
+            gave_value=judged.gave_value,
             approval=approval,
             arguments=arguments,
-            changed=() if editor is None else tuple(dict.fromkeys(change.path for change in editor.changes)),
+            changed=changed,
         )
 
-    def _context(
-        self,
-        tool: Tool,
-        call: Call,
-        *,
-        guard: Guard | None = None,
-        open_reports: Callable[[], Reporting] | None = None,
-    ) -> ToolContext:
-        return ToolContext(
-            self.state,
-            call_id=call.id,
-            manifest=tool.manifest,
-            session_id=self.session_id,
-            guard=guard,
-            open_reports=open_reports,
-        )
-
-    def _open_reports(self, call_id: str, loop: asyncio.AbstractEventLoop) -> Reports:
-        return Reports(self.session_id, call_id, self.journal, self.audience, loop)
+    def _open_reports(self, call_id: str) -> Reports:
+        return Reports(self.session_id, call_id, self.journal, self.audience, self.running[call_id].loop)
 
     def _timeout(self, tool: Tool) -> float | None:
         own, limit = tool.manifest.timeout_seconds, self.limits.call_timeout_seconds
         return min(own, limit) if own is not None and limit is not None else own or limit
-
-    async def _finish_started(self, result: Outcome) -> Outcome:
-        """The end of a call that ran. If it cannot be written down the call is in doubt, and nobody is told otherwise.
-
-        Whoever looks into the journal will find it started and not ended, so that is what its caller hears: two who
-        know different ends would act on both.
-        """
-        try:
-            return await self._finish(result)
-        except StoreError as problem:
-            log.info("call %s: %s ran, and its end could not be written: %s", result.call_id, result.tool, problem)
-            self.begun.discard(result.call_id)
-            self.journal.note(self.session_id, "unwritten", result.call_id, {"why": problem.fact})
-            unknown = Outcome(
-                kind="outcome_unknown",
-                message=outcome.unwritten(result.tool, problem.fact, result.call_id),
-                call_id=result.call_id,
-                tool=result.tool,
-                approval=result.approval,
-            )
-            if self.audience.listeners:
-                self.audience.tell(Finished(unknown))
-            return unknown
 
     async def _finish(self, result: Outcome) -> Outcome:
         await self.journal.finished(self.session_id, result)

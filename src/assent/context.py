@@ -24,24 +24,27 @@ class Reporting(Protocol):
 class ToolContext(StateOwner):
     """Handed to tools that declare `context`, and behind `AssistantTool` while one runs."""
 
+    # How nearly every call leaves them: set only when they change.
+    _guard: Guard | None = None
+    _reports: Reporting | None = None
+    _cancelled = False
+    _returned = False
+    _on_cancel: OnCancel | None = None
+
     def __init__(
         self,
         state: State,
-        *,
         call_id: str = "",
         manifest: Manifest | None = None,
         session_id: str = "",
         guard: Guard | None = None,
-        open_reports: Callable[[], Reporting] | None = None,
+        open_reports: Callable[[str], Reporting] | None = None,
     ) -> None:
         self._state = state
         self._state_call_id = call_id
-        self._guard = guard
+        if guard is not None:
+            self._guard = guard
         self._open_reports = open_reports
-        self._reports: Reporting | None = None
-        self._cancelled = False
-        self._returned = False
-        self._on_cancel: OnCancel | None = None
         self.call_id = call_id
         """The same when a call is retried after a crash: use it as the idempotency key."""
         self.manifest = manifest
@@ -50,7 +53,7 @@ class ToolContext(StateOwner):
     def report(self, message: str, id: str | None = None, *, fraction: float | None = None) -> None:
         """Say how it goes. The same id updates the earlier line in place; a fraction draws a bar."""
         if self._reports is None and self._open_reports is not None:
-            self._reports = self._open_reports()  # Most calls say nothing, and pay nothing for it.
+            self._reports = self._open_reports(self.call_id)  # Most calls say nothing, and pay nothing for it.
         if self._reports is not None:
             self._reports.add(str(message), id, fraction)
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from types import CoroutineType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from assent import outcome, values
 from assent.context import ToolContext, current
 from assent.display import displayable
+from assent.eager import start
 from assent.errors import ArgumentsError, NotAllowedNow, NotJSON, ToolError
 from assent.guard import Guard
 from assent.outcome import Kind
@@ -54,23 +54,20 @@ Ended = Returned | Raised | Cancelled | TimedOut
 class Execution:
     """One running implementation. Whatever ends it first decides; what comes later is ignored."""
 
-    __slots__ = (
-        "_grace_seconds", "_loop", "_settled", "_stopping", "_task", "_waiter", "cancelling", "context", "tool"
-    )  # fmt: skip
+    cancelling = False
+    _task: asyncio.Task[None] | None = None
+    _stopping: asyncio.Task[None] | None = None
+    _settled: Ended | None = None
+    _waiter: asyncio.Future[None] | None = None
 
     def __init__(self, tool: Tool, context: ToolContext, grace_seconds: float = CANCEL_GRACE_SECONDS) -> None:
         self.tool = tool
         self.context = context
-        self.cancelling = False
+        self.loop = asyncio.get_running_loop()
         self._grace_seconds = grace_seconds
-        self._loop = asyncio.get_running_loop()
-        self._task: asyncio.Task[None] | None = None
-        self._stopping: asyncio.Task[None] | None = None
-        self._settled: Ended | None = None
-        self._waiter: asyncio.Future[None] | None = None
 
     async def run(
-        self, arguments: bytes, given: Mapping[str, Any], *, timeout_seconds: float | None, guard: Guard | None = None
+        self, arguments: bytes, given: Mapping[str, Any], timeout_seconds: float | None, guard: Guard | None = None
     ) -> Ended:
         """Start the implementation and wait for an end."""
         tool = self.tool
@@ -79,7 +76,7 @@ class Execution:
         except Exception as problem:  # A type's own validation is the tool's code, and may raise anything.
             return Raised(problem)
         if tool.is_async:
-            self._task = start(self._loop, self._on_loop(args, kwargs, guard))
+            self._task = start(self.loop, self._on_loop(args, kwargs, guard))
         elif tool.inline:
             self._inline(args, kwargs, guard)
         else:
@@ -89,8 +86,8 @@ class Execution:
 
         timer = None
         if timeout_seconds is not None:
-            timer = self._loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
-        self._waiter = self._loop.create_future()
+            timer = self.loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
+        self._waiter = self.loop.create_future()
         try:
             await self._waiter
         except asyncio.CancelledError:
@@ -111,7 +108,7 @@ class Execution:
         if self._settled is None and not self.cancelling:
             self.cancelling = True
             self.context._cancelled = True
-            self._stopping = self._loop.create_task(self._stop())
+            self._stopping = self.loop.create_task(self._stop())
 
     async def _stop(self) -> None:
         current.set(self.context)
@@ -131,13 +128,13 @@ class Execution:
             result = function()
         else:
             # A sync tool's function is as likely to block as the tool itself, and the loop belongs to everybody.
-            answer = self._loop.create_future()
+            answer = self.loop.create_future()
 
             def done(result: Any, problem: BaseException | None) -> None:
                 if not answer.done():
                     answer.set_result((result, problem))
 
-            THREADS.run(function, done, self._loop)
+            THREADS.run(function, done, self.loop)
             result, problem = await answer
             if problem is not None:
                 raise ToolError("on_cancel raised") from problem
@@ -152,7 +149,7 @@ class Execution:
 
     def _let_go(self) -> None:
         """Give the code a moment to see that it was cancelled, then stop waiting for it."""
-        self._loop.call_later(self._grace_seconds, self._abandon)
+        self.loop.call_later(self._grace_seconds, self._abandon)
 
     def _abandon(self) -> None:
         if self._task is not None and not self._task.done():
@@ -195,7 +192,7 @@ class Execution:
 
     def _returned(self, result: Any, guard: Guard | None) -> None:
         if _is_awaitable(result):
-            self._task = self._loop.create_task(self._afterwards(result, guard))
+            self._task = self.loop.create_task(self._afterwards(result, guard))
         else:
             self._settle(Returned(result))
 
@@ -223,7 +220,7 @@ class Execution:
             else:
                 self._raised(problem)
 
-        THREADS.run(lambda: _guarded(guard, self.context, self.tool, args, kwargs), done, self._loop)
+        THREADS.run(lambda: _guarded(guard, self.context, self.tool, args, kwargs), done, self.loop)
 
 
 # What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
@@ -257,21 +254,7 @@ def _invoke(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
 
 
-if sys.version_info >= (3, 12):
-
-    def start(loop: asyncio.AbstractEventLoop, coroutine: Any) -> asyncio.Task[None]:
-        """A task that begins now."""
-        # Starting at once saves a turn of the loop for every tool that does not wait.
-        return asyncio.Task(coroutine, loop=loop, eager_start=True)
-
-else:
-
-    def start(loop: asyncio.AbstractEventLoop, coroutine: Any) -> asyncio.Task[None]:
-        """A task that begins at the next turn of the loop."""
-        return loop.create_task(coroutine)
-
-
-class Verdict(NamedTuple):
+class Verdict(msgspec.Struct, frozen=True):
     """What an end means: the kind of outcome, the words for the model, and the value if there is one."""
 
     kind: Kind
@@ -299,8 +282,8 @@ def verdict(tool: Tool, call_id: str, ended: Ended) -> Verdict:
 
 
 def _returned(tool: Tool, value: Any) -> Verdict:
-    if tool.style != "registry" and type(value) is dict and value.keys() == {"success", "message"}:
-        success, message = value["success"], value["message"]
+    if tool.style != "registry" and type(value) is dict and len(value) == 2:
+        success, message = value.get("success"), value.get("message")
         if type(success) is bool and type(message) is str:
             return Verdict("succeeded" if success else "failed", outcome.cut(displayable(message)))
     if tool.style == "assistant":

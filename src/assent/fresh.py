@@ -7,28 +7,26 @@ switch on top of it while a store is writing.
 from __future__ import annotations
 
 import os
-import threading
 import time
 
 _PAGE = 4096
 # Sixteenths of a second, in seven digits: they come round again after half a year, which harms nobody.
 _TICKS = 16
 _TICK_MASK = 0xFFFFFFF
-_lock = threading.Lock()
-_page = ""
-_place = 0
+# Names cut from the last page, by their size. Taking one off a list is a single step: threads need no lock for it.
+_cut: dict[int, list[str]] = {}
 
 
 def name(size: int = 8) -> str:
     """`size` random bytes in hexadecimal."""
-    global _page, _place
-    with _lock:
-        start, end = _place, _place + 2 * size
-        if end > len(_page):
-            _page = os.urandom(_PAGE).hex()
-            start, end = 0, 2 * size
-        _place = end
-        return _page[start:end]
+    try:
+        return _cut[size].pop()
+    except (KeyError, IndexError):
+        page = os.urandom(_PAGE).hex()
+        names = [page[start : start + 2 * size] for start in range(0, len(page) - 2 * size + 1, 2 * size)]
+        found = names.pop()
+        _cut[size] = names
+        return found
 
 
 def ordered(size: int = 9) -> str:
@@ -37,14 +35,12 @@ def ordered(size: int = 9) -> str:
     For what is written down often: names that come one after the other lie side by side in an index, and a transaction
     of a hundred calls touches a few pages of it instead of some hundred.
     """
-    return f"{int(time.time() * _TICKS) & _TICK_MASK:07x}{name(size)[7:]}"
+    return "%07x" % (int(time.time() * _TICKS) & _TICK_MASK) + name(size)[7:]
 
 
 def _forget() -> None:
     """A forked child must not hand out the names that its parent will."""
-    global _page, _lock
-    _page = ""
-    _lock = threading.Lock()
+    _cut.clear()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -55,6 +55,16 @@ class _Started(msgspec.Struct, frozen=True, gc=False):
     """Whose it is to end: the name that the journal of that process holds while it lives."""
 
 
+class _Answered(msgspec.Struct, frozen=True, gc=False):
+    primary_confirmed: bool
+    secondary_confirmed: bool
+    reason: str | None
+    arguments: dict[str, Any] | None
+    request: str
+    approver: str
+    answered_at: float
+
+
 class _Finished(msgspec.Struct, frozen=True, gc=False):
     tool: str
     kind: str
@@ -158,7 +168,8 @@ class Journal:
     # What needs a person is durable before the next step.
 
     async def asked(self, request: ApprovalRequest) -> None:
-        await self._commit(request.session_id, "asked", request.call_id, request.facts())
+        at = int(self.clock() * 1_000_000)
+        await self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
@@ -394,7 +405,7 @@ class Journal:
         return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
 
     async def _commit(
-        self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str | None = None
+        self, session_id: str, kind: str, subject: str, data: dict[str, Any] | _Answered, once: str | None = None
     ) -> bool:
         return await self.store.commit(self._entry(session_id, kind, subject, data, once))
 
@@ -406,16 +417,11 @@ def answer_key(nonce: str) -> str:
 
 def _answer_data(
     action: UserAction, request: str, approver: str, answered_at: float, secrets: frozenset[str] = frozenset()
-) -> dict[str, Any]:
-    return {
-        "primary_confirmed": action.primary_confirmed,
-        "secondary_confirmed": action.secondary_confirmed,
-        "reason": action.reason,
-        "arguments": None if action.arguments is None else hide(action.arguments, secrets),
-        "request": request,
-        "approver": approver,
-        "answered_at": answered_at,
-    }
+) -> _Answered:
+    arguments = None if action.arguments is None else hide(action.arguments, secrets)
+    return _Answered(
+        action.primary_confirmed, action.secondary_confirmed, action.reason, arguments, request, approver, answered_at
+    )
 
 
 def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:

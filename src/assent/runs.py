@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assent import fresh, script, values
+from assent import fresh, recovery, script, values
 from assent.approval import Person, Preset, hide, who_decides
 from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
@@ -117,7 +117,7 @@ class DoorHost:
 
     async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
         with self._interruptible(life.call_id, tool):
-            outcome = await self._door.recover(life, tool.name, arguments, self._origin(site))
+            outcome = await recovery.recover(self._door, life, tool.name, arguments, self._origin(site))
         return self._judge(tool, outcome)
 
     def _judge(self, tool: Tool, outcome: Outcome) -> Any:

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from assent import changes, fresh, values
+from assent import changes, fresh, recovery, values
 from assent.approval import ApprovalRequest, Approver, Preset, UserAction
-from assent.calls import Decision, Door, Limits
+from assent.calls import Door, Limits
 from assent.changes import Undone
 from assent.editor import ScriptEditorProvider, folder_of
 from assent.errors import SessionError, StoreError
@@ -20,6 +20,7 @@ from assent.events import Event
 from assent.journal import Journal, Life, answer_key, data_of
 from assent.lazily import load_later
 from assent.outcome import Outcome
+from assent.recovery import Decision
 from assent.registry import ToolRegistry
 from assent.state import Change, State, StateOwner
 
@@ -119,7 +120,7 @@ class Session(StateOwner):
     ) -> Outcome:
         try:
             if life is not None:
-                return await self._door.recover(life, tool, arguments, origin)
+                return await recovery.recover(self._door, life, tool, arguments, origin)
             return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
             if life is None or not life.in_doubt:  # What was in doubt stays so until somebody looks.
@@ -170,7 +171,7 @@ class Session(StateOwner):
         """Decide about a call in doubt: run it again, take it as done, or give it up."""
         if not self._opened:
             await self.open()
-        return await self._door.resolve(call_id, decision, by)
+        return await recovery.resolve(self._door, call_id, decision, by)
 
     async def undo(self, call_id: str, by: str = "undo") -> Undone:
         """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""
@@ -203,12 +204,12 @@ class Session(StateOwner):
 
     def pending(self) -> list[ApprovalRequest]:
         """The cards that wait for an answer here, oldest first. From any thread."""
-        return [waiting.request for waiting in list(self._door.pending.values())]
+        return [waiting.request for waiting in list(self._door.desk.pending.values())]
 
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
         ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
-        return self._on_loop(lambda: [call_id for call_id in ids if self._door.answer(call_id, action, by)]) or []
+        return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, by)]) or []
 
     def events(self) -> AsyncIterator[Event]:
         """Reports, cards and outcomes as they happen."""
@@ -274,7 +275,7 @@ class Session(StateOwner):
             self._watching = asyncio.get_running_loop().create_task(self._hear_answers())
 
     async def _hear_answers(self) -> None:
-        while self._door.pending:
+        while self._door.desk.pending:
             try:
                 await self._hear_until_nobody_waits()
             except StoreError as problem:
@@ -285,17 +286,17 @@ class Session(StateOwner):
         store = self._journal.store
         known: set[str] = set()
         seen = 0
-        while self._door.pending:
+        while self._door.desk.pending:
             # The end is looked up before the answers are: one that comes in between is not slept through.
             head = await store.head()
             answers = list(await self._journal.history(self.id, kind="answered", after=seen) if seen else ())
-            for key in {answer_key(waiting.request.nonce) for waiting in self._door.pending.values()} - known:
+            for key in {answer_key(waiting.request.nonce) for waiting in self._door.desk.pending.values()} - known:
                 # A card from before a restart may have its answer already, however far back.
                 known.add(key)
                 if answer := await store.taken(key):
                     answers.append(answer)
             for answer in answers:
-                await self._door.heard(answer)
+                await self._door.desk.heard(answer)
             seen = head.seq
             await store.changed(head.seq)
 

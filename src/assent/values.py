@@ -98,6 +98,8 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
                 if kind is str:
                     size += len(item)
                     copy[key] = item
+                elif kind is int or kind is bool or item is None:
+                    copy[key] = item
                 elif kind is dict or kind is list:
                     child: Any = {} if kind is dict else []
                     copy[key] = child
@@ -109,6 +111,8 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
                 kind = type(item)
                 if kind is str:
                     size += len(item)
+                    copy.append(item)
+                elif kind is int or kind is bool or item is None:
                     copy.append(item)
                 elif kind is dict or kind is list:
                     child = {} if kind is dict else []

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from assent.calls import Decision
 from assent.cli import complain
 from assent.display import visible
 from assent.journal import Journal, Life
+from assent.recovery import Decision
 from assent.session import Session
 from assent.terminal.keys import forget_typed
 from assent.timeline import timeline

@@ -11,7 +11,6 @@ import click
 
 from assent import values
 from assent.approval import ApprovalRequest, UserAction
-from assent.calls import Decision
 from assent.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
 from assent.commands.doubt import BY, ask_about_doubt
 from assent.commands.options import (
@@ -33,6 +32,7 @@ from assent.editor.tools import editor_tools
 from assent.errors import AssentError, SessionError
 from assent.events import Asked, Event
 from assent.journal import Journal, data_of
+from assent.recovery import Decision
 from assent.registry import ToolRegistry
 from assent.runs import Run
 from assent.session import Session, wait_for_answer

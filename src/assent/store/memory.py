@@ -13,7 +13,7 @@ from assent.store import GENESIS, Entry, Head, Record, check, check_group, link
 
 
 class MemoryStore:
-    """All records in one list, with the positions of each stream and subject beside it."""
+    """All records in one list. Where each stream and subject is found is noted when somebody first looks for it."""
 
     def __init__(self) -> None:
         # A session used from sync code lives on another thread, and may share the store with this one.
@@ -21,6 +21,7 @@ class MemoryStore:
         self._records: list[Record] = []
         self._streams: dict[str, list[int]] = {}
         self._subjects: dict[str, list[int]] = {}
+        self._noted = 0
         self._keys: dict[str, int] = {}
         self._last = GENESIS
         self._held: set[str] = set()
@@ -31,7 +32,8 @@ class MemoryStore:
         check(entry)
         with self._lock:
             self._place(entry)
-            self._wake()
+            if self._waiters:
+                self._wake()
 
     async def commit(self, *entries: Entry) -> bool:
         check_group(entries)
@@ -55,6 +57,7 @@ class MemoryStore:
     ) -> Sequence[Record]:
         kinds = (kind,) if isinstance(kind, str) else kind
         with self._lock:
+            self._note_places()
             if below is not None:
                 names = [name for name in self._subjects if name == below or name.startswith(f"{below}.")]
                 places: Sequence[int] = sorted(place for name in names for place in self._subjects[name])
@@ -133,10 +136,16 @@ class MemoryStore:
         record = link(self._last, place + 1, entry)
         self._last = record.digest
         self._records.append(record)
-        self._streams.setdefault(entry.stream, []).append(place)
-        self._subjects.setdefault(entry.subject, []).append(place)
         if entry.once is not None:
             self._keys[entry.once] = place
+
+    def _note_places(self) -> None:
+        """Catch up with what was written since somebody last looked: most records of a trial are never read."""
+        for place in range(self._noted, len(self._records)):
+            record = self._records[place]
+            self._streams.setdefault(record.stream, []).append(place)
+            self._subjects.setdefault(record.subject, []).append(place)
+        self._noted = len(self._records)
 
     def _wake(self) -> None:
         for waiter in self._waiters:

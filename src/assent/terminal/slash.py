@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, get_args
 
-from assent.calls import Decision
 from assent.errors import AssentError, SessionError, did_you_mean
 from assent.journal import data_of
+from assent.recovery import Decision
 from assent.satellite import Satellite
 from assent.session import Session
 from assent.terminal.face import one_line

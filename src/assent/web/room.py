@@ -16,10 +16,10 @@ import msgspec
 
 from assent.approval import ApprovalRequest, UserAction
 from assent.bounds import Ended
-from assent.calls import Decision
 from assent.display import visible
 from assent.errors import ArgumentsError, AssentError, Problem
 from assent.events import Answered, Asked, Event, Finished, Printed, Reported, RunFinished, RunStarted, Started
+from assent.recovery import Decision
 from assent.rehearsal import NOTE
 from assent.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
 from assent.server.refusal import Refusal

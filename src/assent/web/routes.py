@@ -20,9 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assent.calls import Decision
 from assent.errors import AssentError
 from assent.journal import Journal
+from assent.recovery import Decision
 from assent.server.door import Door, EventStream, access_log, read_body
 from assent.server.limits import Limits
 from assent.server.metrics import Metrics
