@@ -406,7 +406,8 @@ class Door:
             ended = await execution.run(call.arguments, given, self._timeout(tool))
         finally:
             del self.running[call.id]
-            self.journal.stopped(call.id)
+            if approval != "not_needed":
+                self.journal.stopped(call.id)
             context._close_reports()
             if editor is not None:
                 editor.close()

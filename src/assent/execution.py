@@ -298,8 +298,7 @@ def _returned(tool: Tool, value: Any) -> Verdict:
         fact = problem.fact if isinstance(problem, NotJSON) else f"{type(problem).__name__}: {problem}"
         return Verdict("failed", displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}"))
     wanted = tool.manifest.returns
-    found = values.type_name[type(value)]
-    if wanted not in ("any", found):
+    if wanted != "any" and wanted != (found := values.type_name[type(value)]):
         return Verdict("failed", f"{tool.name} promised to return a {wanted} and returned a {found}.")
     if value is None and tool.style == "function":
         shown = "Done."

@@ -13,20 +13,13 @@ _PAGE = 4096
 # Sixteenths of a second, in seven digits: they come round again after half a year, which harms nobody.
 _TICKS = 16
 _TICK_MASK = 0xFFFFFFF
-# Names cut from the last page, by their size. Taking one off a list is a single step: threads need no lock for it.
+# Digits cut from the last page, by their number. Taking one off a list is a single step: threads need no lock for it.
 _cut: dict[int, list[str]] = {}
 
 
 def name(size: int = 8) -> str:
     """`size` random bytes in hexadecimal."""
-    try:
-        return _cut[size].pop()
-    except (KeyError, IndexError):
-        page = os.urandom(_PAGE).hex()
-        names = [page[start : start + 2 * size] for start in range(0, len(page) - 2 * size + 1, 2 * size)]
-        found = names.pop()
-        _cut[size] = names
-        return found
+    return _take(2 * size)
 
 
 def ordered(size: int = 9) -> str:
@@ -35,7 +28,18 @@ def ordered(size: int = 9) -> str:
     For what is written down often: names that come one after the other lie side by side in an index, and a transaction
     of a hundred calls touches a few pages of it instead of some hundred.
     """
-    return "%07x" % (int(time.time() * _TICKS) & _TICK_MASK) + name(size)[7:]
+    return "%07x" % (int(time.time() * _TICKS) & _TICK_MASK) + _take(2 * size - 7)
+
+
+def _take(digits: int) -> str:
+    try:
+        return _cut[digits].pop()
+    except (KeyError, IndexError):
+        page = os.urandom(_PAGE).hex()
+        names = [page[start : start + digits] for start in range(0, len(page) - digits + 1, digits)]
+        found = names.pop()
+        _cut[digits] = names
+        return found
 
 
 def _forget() -> None:

@@ -110,22 +110,25 @@ class Session(StateOwner):
         """
         if not self._opened:
             await self.open()
-        if call_id is None:
-            return await self._carry_out(fresh.ordered(), tool, arguments, origin, None)
-        with self._journal.holding("call", call_id):
-            return await self._carry_out(call_id, tool, arguments, origin, await self._journal.life(call_id))
-
-    async def _carry_out(
-        self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str, life: Life | None
-    ) -> Outcome:
+        if call_id is not None:
+            return await self._call_again(call_id, tool, arguments, origin)
+        call_id = fresh.ordered()
         try:
-            if life is not None:
-                return await recovery.recover(self._door, life, tool, arguments, origin)
             return await self._door.carry_out(call_id, tool, arguments, origin)
         except asyncio.CancelledError:
-            if life is None or not life.in_doubt:  # What was in doubt stays so until somebody looks.
-                self._door.abandon(call_id, tool)
+            self._door.abandon(call_id, tool)
             raise
+
+    async def _call_again(self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str) -> Outcome:
+        """A call whose id was given: perhaps for the first time."""
+        with self._journal.holding("call", call_id):
+            life = await self._journal.life(call_id)
+            try:
+                return await recovery.recover(self._door, life, tool, arguments, origin)
+            except asyncio.CancelledError:
+                if not life.in_doubt:  # What was in doubt stays so until somebody looks.
+                    self._door.abandon(call_id, tool)
+                raise
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
         """`call` for code without an event loop."""

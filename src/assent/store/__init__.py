@@ -148,7 +148,10 @@ def check(entry: Entry) -> None:
     if (
         len(entry.data) <= MAX_DATA_BYTES
         and -(2**63) <= entry.at < 2**63
-        and f"{entry.stream}{entry.kind}{entry.subject}{entry.once}".isascii()
+        and entry.stream.isascii()
+        and entry.kind.isascii()
+        and entry.subject.isascii()
+        and (entry.once is None or entry.once.isascii())
     ):
         return  # Nearly always, and every call pays for it several times.
     if len(entry.data) > MAX_DATA_BYTES:
@@ -179,13 +182,10 @@ def check_group(entries: Sequence[Entry]) -> None:
 
 def link(previous: str, seq: int, entry: Entry) -> Record:
     """Put an entry behind the record whose digest is `previous`."""
-    data_digest = sha256(entry.data).hexdigest()
-    digest = _digest(previous, seq, entry.stream, entry.kind, entry.subject, entry.at, entry.once, data_digest)
-    return Record(seq, entry.stream, entry.kind, entry.subject, entry.at, entry.data, entry.once, data_digest, digest)
-
-
-def _digest(*head: object) -> str:
-    return sha256(_encode(head)).hexdigest()
+    stream, kind, subject, at, data, once = entry.stream, entry.kind, entry.subject, entry.at, entry.data, entry.once
+    data_digest = sha256(data).hexdigest()
+    digest = sha256(_encode((previous, seq, stream, kind, subject, at, once, data_digest))).hexdigest()
+    return Record(seq, stream, kind, subject, at, data, once, data_digest, digest)
 
 
 def verify(records: Iterable[Record], *, start: Head | None = None, head: Head | None = None) -> Head:
@@ -235,7 +235,7 @@ def _follow(last: Head, record: Record) -> Head:
             f"record {last.seq + 1} is missing or out of place (found {record.seq})",
             hint="restore the journal from a copy, and keep both for whoever investigates",
         )
-    expected = _digest(
+    head = (
         last.digest,
         record.seq,
         record.stream,
@@ -245,6 +245,7 @@ def _follow(last: Head, record: Record) -> Head:
         record.once,
         record.data_digest,
     )
+    expected = sha256(_encode(head)).hexdigest()
     if expected != record.digest or (record.data is not None and sha256(record.data).hexdigest() != record.data_digest):
         raise Tampered(
             f"record {record.seq} ({record.kind}) was changed after it was written",
