@@ -139,7 +139,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             self.call_id,
             self.tool_digest,
             self.session_id,
-            values.digest(self.canonical_arguments),
+            self.canonical_arguments,
             self.title,
             self.message,
             self.primary_button_label,
@@ -237,8 +237,9 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     def written(self) -> bytes:
         """The facts as the journal keeps them."""
         manifest, arguments = self.manifest, self.canonical_arguments
-        if manifest.secrets:
-            arguments = values.canonical(hide(self.arguments, manifest.secrets))
+        secrets = manifest.secrets
+        if secrets:
+            arguments = values.canonical(hide(self.arguments, secrets))
         return _encode(
             _Facts(
                 self.call_id,
@@ -249,7 +250,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 manifest.color,
                 manifest.effect,
                 manifest.content_parameter,
-                sorted(manifest.secrets),
+                sorted(secrets),
                 self.tool_digest,
                 self.session_id,
                 msgspec.Raw(arguments),

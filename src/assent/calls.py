@@ -8,7 +8,7 @@ business of recovery.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -132,7 +132,7 @@ class Door:
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
     ) -> Outcome:
         """Live the whole life of one tool call. Scripts and MCP clients come through here too."""
-        refuse_if_watched(f"call {name}")  # A request function that calls a tool would act before anybody agreed.
+        refuse_if_watched("call ", name)  # A request function that calls a tool would act before anybody agreed.
         problem: str | None = None
         author: Author = "model"
         for _ in range(self.limits.times_asked):
@@ -209,7 +209,7 @@ class Door:
     ) -> Consent | Outcome:
         """Draw the card, put it before whoever decides, and write down what they said."""
         missing = () if isinstance(decider, Auto) else decider.missing
-        request = await self._draw(tool, call, author=author, problem=problem, missing=missing)
+        request = await self._draw(tool, call, author, problem, missing)
         if isinstance(request, Undrawable):
             kind: Kind = "failed" if request.for_model else "refused"
             words = outcome.cut(request.why) if request.for_model else outcome.refused(tool.name, request.why)
@@ -261,15 +261,19 @@ class Door:
             return None
         return await self.journal.life(consent.request.call_id)
 
-    async def _draw(self, tool: Tool, call: Call, **facts: Any) -> ApprovalRequest | Undrawable:
-        return await cards.draw(
+    def _draw(
+        self, tool: Tool, call: Call, author: Author, problem: str | None = None, missing: tuple[str, ...] = ()
+    ) -> Awaitable[ApprovalRequest | Undrawable]:
+        return cards.draw(
             tool,
             call,
             session_id=self.session_id,
             state=self.state,
             editor=self.editor,
             timeout_seconds=self.limits.draw_timeout_seconds,
-            **facts,
+            author=author,
+            problem=problem,
+            missing=missing,
         )
 
     async def _edited(self, tool: Tool, call: Call, consent: Consent) -> tuple[Call, Consent] | Reask:
@@ -287,7 +291,7 @@ class Door:
         if arguments == call.arguments:
             return call, consent
         edited = Call(call.id, call.tool, arguments, call.origin)
-        request = await self._draw(tool, edited, author="person")
+        request = await self._draw(tool, edited, "person")
         if isinstance(request, Undrawable):
             why = f"the edited call could not be shown: {request.why}"
             if request.for_model:  # The tool says what is wrong with the change, so they see the call without it.
@@ -344,7 +348,10 @@ class Door:
             recorder = None if self.editor is None else RecordingEditor(self.editor)
             context = ToolContext(self.state, call.id, tool.manifest, self.session_id, guard)
             given = {"user_action": action, "editor": recorder, "context": context}
-            ended = await Execution(tool, context).run(call.arguments, given, self.limits.draw_timeout_seconds, guard)
+            execution = Execution(tool, context)
+            ended = execution.begin(call.arguments, given, guard) or await execution.wait(
+                self.limits.draw_timeout_seconds
+            )
             tried = guard.violations + ([] if recorder is None else [displayable(what) for what in recorder.attempts])
             if tried:
                 log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
@@ -403,7 +410,7 @@ class Door:
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = self.running[call.id] = Execution(tool, context, self.limits.cancel_grace_seconds)
         try:
-            ended = await execution.run(call.arguments, given, self._timeout(tool))
+            ended = execution.begin(call.arguments, given) or await execution.wait(self._timeout(tool))
         finally:
             del self.running[call.id]
             if approval != "not_needed":
@@ -434,8 +441,12 @@ class Door:
             changed=changed,
         )
 
-    def _open_reports(self, call_id: str) -> Reports:
-        return Reports(self.session_id, call_id, self.journal, self.audience, self.running[call_id].loop)
+    def _open_reports(self, call_id: str) -> Reports | None:
+        """Where a call's progress goes; None for a thread that goes on although its call is over."""
+        execution = self.running.get(call_id)
+        if execution is None:
+            return None
+        return Reports(self.session_id, call_id, self.journal, self.audience, execution.loop)
 
     def _timeout(self, tool: Tool) -> float | None:
         own, limit = tool.manifest.timeout_seconds, self.limits.call_timeout_seconds

@@ -59,6 +59,7 @@ async def draw(
     said: dict[str, Any] = {}
     previews: tuple[Preview, ...] = ()
     reads: tuple[tuple[str, str | None], ...] = ()
+    button: dict[str, Any] = {}
     if tool.request is not None:
         guard = Guard(f"the request function of {tool.name}")
         recorder = None if editor is None else RecordingEditor(editor)
@@ -86,9 +87,9 @@ async def draw(
             reads = tuple(sorted(recorder.reads.items()))
         if isinstance(shown, str):
             previews = (*previews, Preview("", None, None, displayable(shown)))
-    said = {key: displayable(value) if isinstance(value, str) else value for key, value in said.items()}
+        said = {key: displayable(value) if isinstance(value, str) else value for key, value in said.items()}
+        button = said.get("preview_button") or {}
     manifest = tool.manifest
-    button = said.get("preview_button") or {}
     return ApprovalRequest(
         call_id=call.id,
         tool=tool.name,

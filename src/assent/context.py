@@ -38,7 +38,7 @@ class ToolContext(StateOwner):
         manifest: Manifest | None = None,
         session_id: str = "",
         guard: Guard | None = None,
-        open_reports: Callable[[str], Reporting] | None = None,
+        open_reports: Callable[[str], Reporting | None] | None = None,
     ) -> None:
         self._state = state
         self._state_call_id = call_id

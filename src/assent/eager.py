@@ -1,14 +1,14 @@
 """Tasks that begin at once: what needs no waiting is over before whoever started it goes on.
 
-Python 3.12 has them. For 3.11 they are made here, out of the task that asyncio keeps in Python: it is told to take its
-first step now instead of at the loop's next turn. That Python gets security fixes only, so its asyncio stays as it is.
+Python 3.12 has them. For 3.11 they are made here, out of the task that asyncio keeps in Python: its first step is taken
+now instead of at the loop's next turn. That Python gets security fixes only, so its asyncio stays as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 if sys.version_info >= (3, 12):
@@ -18,37 +18,71 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
 
 else:
-    from asyncio import tasks
+    from asyncio import futures, tasks
     from contextvars import copy_context
 
     # Private names, which typing stubs leave out on purpose.
     _PyTask: Any = vars(tasks)["_PyTask"]
-    _first_step = vars(_PyTask)["_Task__step"]
-    _enter, _leave, _register = (vars(tasks)[name] for name in ("_enter_task", "_leave_task", "_register_task"))
+    _step = vars(_PyTask)["_Task__step"]
+    _set_result = vars(futures)["_PyFuture"].set_result
+    _current: dict[asyncio.AbstractEventLoop, Any] = vars(tasks)["_current_tasks"]
+    _register = vars(tasks)["_register_task"]
 
     class _EagerTask(_PyTask):  # type: ignore[misc]
         """What the constructor of a task does, except that the first step is taken and not planned."""
 
+        # How every task begins, said once.
+        _name = "assent"
+        _num_cancels_requested = 0
+        _must_cancel = False
+        _fut_waiter = None
+
         def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:
             self._loop = loop
             self._callbacks: list[Any] = []
-            self._name = "assent"
-            self._num_cancels_requested = 0
-            self._must_cancel = False
-            self._fut_waiter = None
-            self._coro = coroutine
-            self._context = copy_context()
+            self._coro: Any = coroutine
+            self._context = context = copy_context()
             # While the coroutine runs it is the current task: a timeout in it must cancel it, and not who started it.
-            starter = asyncio.current_task(loop)
-            if starter is not None:
-                _leave(loop, starter)
+            starter = _current.pop(loop, None)
             try:
-                self._context.run(_first_step, self)
+                _current[loop] = self
+                try:
+                    awaited = context.run(coroutine.send, None)
+                except StopIteration as end:
+                    _set_result(self, end.value)
+                    return
+                except BaseException as problem:
+                    self._coro = _raise(problem)
+                else:
+                    self._coro = _go_on(coroutine, awaited)
+                finally:
+                    del _current[loop]
+                # It waits, or it failed: from here on it is a task like any other.
+                _register(self)
+                context.run(_step, self)
             finally:
                 if starter is not None:
-                    _enter(loop, starter)
-            if not self.done():
-                _register(self)  # Who looks for all tasks finds those that go on.
+                    _current[loop] = starter
+
+    def _go_on(coroutine: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any, None]:
+        """The rest of a coroutine that waits for something after its first step."""
+        while True:
+            try:
+                try:
+                    value = yield awaited
+                except GeneratorExit:
+                    coroutine.close()
+                    raise
+                except BaseException as problem:
+                    awaited = coroutine.throw(problem)
+                else:
+                    awaited = coroutine.send(value)
+            except StopIteration:
+                return
+
+    async def _raise(problem: BaseException) -> None:
+        """A coroutine that failed in its first step."""
+        raise problem
 
     def start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task that has begun, and perhaps ended. To be called on its loop."""

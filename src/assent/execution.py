@@ -66,10 +66,8 @@ class Execution:
         self.loop = asyncio.get_running_loop()
         self._grace_seconds = grace_seconds
 
-    async def run(
-        self, arguments: bytes, given: Mapping[str, Any], timeout_seconds: float | None, guard: Guard | None = None
-    ) -> Ended:
-        """Start the implementation and wait for an end."""
+    def begin(self, arguments: bytes, given: Mapping[str, Any], guard: Guard | None = None) -> Ended | None:
+        """Start the implementation; how it ended, when it is over already."""
         tool = self.tool
         try:
             args, kwargs = tool.bind(arguments, given)
@@ -81,9 +79,10 @@ class Execution:
             self._inline(args, kwargs, guard)
         else:
             self._in_thread(args, kwargs, guard)
-        if (ended := self._ended()) is not None:
-            return ended
+        return self._settled
 
+    async def wait(self, timeout_seconds: float | None) -> Ended:
+        """Wait for an end."""
         timer = None
         if timeout_seconds is not None:
             timer = self.loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
@@ -96,11 +95,7 @@ class Execution:
         finally:
             if timer is not None:
                 timer.cancel()
-        ended = self._ended()
-        assert ended is not None
-        return ended
-
-    def _ended(self) -> Ended | None:
+        assert self._settled is not None
         return self._settled
 
     def cancel(self) -> None:
@@ -170,7 +165,7 @@ class Execution:
 
     async def _on_loop(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         try:
-            result = _guarded(guard, self.context, self.tool, args, kwargs)
+            result = _invoke(guard, self.context, self.tool, args, kwargs)
             if _is_awaitable(result):
                 result = await result if guard is None else await _watched(result, guard)
         except BaseException as problem:
@@ -202,15 +197,15 @@ class Execution:
         self._settle(Cancelled(None) if stopped else Raised(problem))
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
-        token = current.set(self.context)
+        before = current.get()
         try:
-            self._returned(_guarded(guard, self.context, self.tool, args, kwargs), guard)
+            self._returned(_invoke(guard, self.context, self.tool, args, kwargs), guard)
         except KeyboardInterrupt:
             raise
         except BaseException as problem:
             self._raised(problem)
         finally:
-            current.reset(token)
+            current.set(before)
 
     def _in_thread(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         def done(result: Any, problem: BaseException | None) -> None:
@@ -220,7 +215,7 @@ class Execution:
             else:
                 self._raised(problem)
 
-        THREADS.run(lambda: _guarded(guard, self.context, self.tool, args, kwargs), done, self.loop)
+        THREADS.run(lambda: _invoke(guard, self.context, self.tool, args, kwargs), done, self.loop)
 
 
 # What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
@@ -229,17 +224,7 @@ _PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
 
 def _is_awaitable(result: Any) -> bool:
     kind = type(result)
-    return kind is CoroutineType or (kind not in _PLAIN and inspect.isawaitable(result))
-
-
-def _guarded(
-    guard: Guard | None, context: ToolContext, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    current.set(context)
-    if guard is None:
-        return _invoke(tool, args, kwargs)
-    with guard.watching():
-        return _invoke(tool, args, kwargs)
+    return kind not in _PLAIN and (kind is CoroutineType or inspect.isawaitable(result))
 
 
 async def _watched(result: Awaitable[Any], guard: Guard | None) -> Any:
@@ -249,7 +234,13 @@ async def _watched(result: Awaitable[Any], guard: Guard | None) -> Any:
         return await result
 
 
-def _invoke(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _invoke(
+    guard: Guard | None, context: ToolContext, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    if guard is not None:
+        with guard.watching():
+            return _invoke(None, context, tool, args, kwargs)
+    current.set(context)
     assert tool.execute is not None
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
 

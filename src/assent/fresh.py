@@ -13,6 +13,8 @@ _PAGE = 4096
 # Sixteenths of a second, in seven digits: they come round again after half a year, which harms nobody.
 _TICKS = 16
 _TICK_MASK = 0xFFFFFFF
+_now = (0, "")
+"""The last tick, and how it is written."""
 # Digits cut from the last page, by their number. Taking one off a list is a single step: threads need no lock for it.
 _cut: dict[int, list[str]] = {}
 
@@ -28,7 +30,12 @@ def ordered(size: int = 9) -> str:
     For what is written down often: names that come one after the other lie side by side in an index, and a transaction
     of a hundred calls touches a few pages of it instead of some hundred.
     """
-    return "%07x" % (int(time.time() * _TICKS) & _TICK_MASK) + _take(2 * size - 7)
+    global _now
+    tick, digits = _now
+    if (now := int(time.time() * _TICKS)) != tick:
+        digits = f"{now & _TICK_MASK:07x}"
+        _now = now, digits
+    return digits + _take(2 * size - 7)
 
 
 def _take(digits: int) -> str:

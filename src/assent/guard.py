@@ -106,11 +106,11 @@ class Guard:
             _active.reset(token)
 
 
-def refuse_if_watched(what: str) -> None:
+def refuse_if_watched(what: str, name: str = "") -> None:
     """For effects that no audit event announces: refuse them while a guard watches this task or thread."""
     guard = _active.get()
     if guard is not None:
-        raise guard.refuse(what)
+        raise guard.refuse(what + name)
 
 
 _active: ContextVar[Guard | None] = ContextVar("assent_guard", default=None)

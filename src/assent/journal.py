@@ -370,7 +370,8 @@ class Journal:
             self._process, self._let_go = "", None
 
     def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
-        data = _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, request.manifest.secrets)
+        secrets = frozenset() if action.arguments is None else request.manifest.secrets
+        data = _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
         return self._entry(request.session_id, "answered", request.call_id, data, once=answer_key(request.nonce))
 
     def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
@@ -382,7 +383,7 @@ class Journal:
         shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
         data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
-        return self._entry(session_id, "started", call.id, data)
+        return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data))
 
     def _name(self) -> str:
         """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
@@ -399,7 +400,7 @@ class Journal:
         data = _Finished(
             outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.gave_value, outcome.approval
         )
-        return self._entry(session_id, "finished", outcome.call_id, data)
+        return Entry(session_id, "finished", outcome.call_id, int(self.clock() * 1_000_000), _encode(data))
 
     def _entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
         return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)

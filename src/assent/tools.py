@@ -85,7 +85,7 @@ class Tool:
         """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
         try:
             plain = values.plain(arguments)
-            if type(plain) is dict and self.defaults:
+            if self.defaults and type(plain) is dict:
                 for name, default in self.defaults.items():
                     if name not in plain:
                         plain[name] = values.decode(default)

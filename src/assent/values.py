@@ -81,9 +81,10 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
 
     size = 0
     result: Any = {} if kind is dict else []
-    waiting: list[tuple[Any, Any, int]] = [(value, result, 1)]
-    while waiting:
-        source, copy, depth = waiting.pop()
+    waiting: list[tuple[Any, Any, int]] = []
+    source: Any = value
+    copy, depth = result, 1
+    while True:
         if depth > max_depth:
             raise NotJSON(f"nested deeper than {max_depth} levels")
         size += len(source) + 1
@@ -120,6 +121,9 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
                     waiting.append((item, child, depth + 1))
                 else:
                     copy.append(_scalar(item))
+        if not waiting:
+            break
+        source, copy, depth = waiting.pop()
     if size > max_size:
         raise NotJSON(f"larger than {max_size} characters and elements")
     return result
