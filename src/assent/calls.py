@@ -190,7 +190,8 @@ class Door:
                 f"{name} works only on a project in an editor, and there is none here",
                 hint="start the session with an editor: assent edit DIR",
             )
-        return tool, Call(call_id, name, tool.validate({} if arguments is None else arguments), displayable(origin))
+        data = tool.validate({} if arguments is None else arguments)
+        return tool, Call(call_id, name, data, displayable(origin) if origin else "")
 
     def _turned_away(self, call_id: str, name: str, problem: UnknownTool | ArgumentsError) -> Outcome:
         kind: Kind = "unknown_tool" if isinstance(problem, UnknownTool) else "invalid_arguments"

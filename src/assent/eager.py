@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine, Generator
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 if sys.version_info >= (3, 12):
 
-    def start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """A task that has begun, and perhaps ended. To be called on its loop."""
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
 
@@ -37,7 +39,7 @@ else:
         _must_cancel = False
         _fut_waiter = None
 
-        def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:
+        def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> None:
             self._loop = loop
             self._callbacks: list[Any] = []
             self._coro: Any = coroutine
@@ -64,7 +66,7 @@ else:
                 if starter is not None:
                     _current[loop] = starter
 
-    def _go_on(coroutine: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any, None]:
+    def _go_on(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
         """The rest of a coroutine that waits for something after its first step."""
         while True:
             try:
@@ -77,13 +79,13 @@ else:
                     awaited = coroutine.throw(problem)
                 else:
                     awaited = coroutine.send(value)
-            except StopIteration:
-                return
+            except StopIteration as end:
+                return end.value
 
     async def _raise(problem: BaseException) -> None:
         """A coroutine that failed in its first step."""
         raise problem
 
-    def start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """A task that has begun, and perhaps ended. To be called on its loop."""
         return _EagerTask(loop, coroutine)

@@ -32,7 +32,7 @@ log = logging.getLogger("assent")
 CANCEL_GRACE_SECONDS = 2.0
 
 
-class Returned(msgspec.Struct, frozen=True):
+class Returned(msgspec.Struct, frozen=True, gc=False):
     value: Any
 
 
@@ -245,7 +245,7 @@ def _invoke(
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """What an end means: the kind of outcome, the words for the model, and the value if there is one."""
 
     kind: Kind

@@ -32,7 +32,7 @@ _decode = msgspec.json.Decoder().decode
 Clock = Callable[[], float]
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """A tool with arguments, asked for by somebody."""
 
     id: str
