@@ -293,8 +293,8 @@ async def test_the_journal_tells_the_life_of_a_call_in_order(registry, send, eff
     order = []
     journal = memory_journal()
 
-    def execute(params, user_action, context):
-        order.extend(record.kind for record in journal.store._records)  # type: ignore[attr-defined]
+    async def execute(params, user_action, context):
+        order.extend(record.kind for record in await journal.store.read())
         return {"success": True, "message": "Sent."}
 
     registry.unregister("send")

@@ -9,6 +9,7 @@ import pytest
 import assent
 from assent.approval import CLOSED
 from assent.journal import data_of
+from assent.store import Entry
 from assent.store.memory import MemoryStore
 from requirements import requirement
 
@@ -91,21 +92,19 @@ class World:
         task = asyncio.create_task(session.run_script(text))
         await until.wait()
         started = await self.store.read(stream="s", kind="run_started")
-        self.store, dead = _copy(self.store), self.store
+        self.store, dead = await _copy(self.store), self.store
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert dead is not self.store
         return started[-1].subject
 
 
-def _copy(store: MemoryStore) -> MemoryStore:
+async def _copy(store: MemoryStore) -> MemoryStore:
     """The records as they are now: what a disk would hold when the process is killed."""
     copy = MemoryStore()
-    copy._records = list(store._records)
-    copy._streams = {key: list(places) for key, places in store._streams.items()}
-    copy._subjects = {key: list(places) for key, places in store._subjects.items()}
-    copy._keys = dict(store._keys)
-    copy._last = store._last
+    for record in await store.read():
+        await copy.commit(Entry(record.stream, record.kind, record.subject, record.at, record.data, record.once))
+    assert await copy.head() == await store.head()
     return copy
 
 
@@ -211,7 +210,7 @@ async def test_a_presets_yes_from_before_a_restart_is_not_taken_for_a_persons(st
     task = asyncio.create_task(session.run_script("CALL pay { amount: 1 }"))
     await died.wait()
     (started,) = await world.store.read(kind="run_started")
-    world.store = _copy(world.store)
+    world.store = await _copy(world.store)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

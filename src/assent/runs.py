@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -111,30 +110,33 @@ class DoorHost:
         return _value(tool, life.outcome())
 
     async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
-        with self._interruptible(call_id, tool):
+        try:
             outcome = await self._door.carry_out(call_id, tool.name, arguments, self._origin(site))
+        except asyncio.CancelledError:
+            self._interrupted(call_id, tool)
+            raise
         return self._judge(tool, outcome)
 
     async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
-        with self._interruptible(life.call_id, tool):
+        try:
             outcome = await recovery.recover(self._door, life, tool.name, arguments, self._origin(site))
+        except asyncio.CancelledError:
+            self._interrupted(life.call_id, tool)
+            raise
         return self._judge(tool, outcome)
 
     def _judge(self, tool: Tool, outcome: Outcome) -> Any:
+        if outcome.kind == "succeeded" and outcome.gave_value:
+            return outcome.value
         if outcome.kind == "outcome_unknown":
             self.in_doubt = outcome.call_id
         return _value(tool, outcome)
 
-    @contextmanager
-    def _interruptible(self, call_id: str, tool: Tool) -> Iterator[None]:
+    def _interrupted(self, call_id: str, tool: Tool) -> None:
         """Somebody stopped waiting for the run. A card that waits goes on waiting, for the run can be resumed; a call
         that had begun was told to stop, and has come to its end."""
-        try:
-            yield
-        except asyncio.CancelledError:
-            if call_id in self._door.begun:
-                self._door.abandon(call_id, tool.name)
-            raise
+        if call_id in self._door.begun:
+            self._door.abandon(call_id, tool.name)
 
     def _origin(self, site: Site) -> str:
         return f"line {site.line} of {self._name or 'the script'}"
