@@ -14,19 +14,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from assent import fresh, recovery, script, values
 from assent.approval import Person, Preset, hide, who_decides
 from assent.calls import Door
 from assent.errors import ArgumentsError, SessionError, did_you_mean
 from assent.events import Printed, RunFinished, RunStarted
-from assent.journal import LIFE_KINDS, Life, data_of
+from assent.journal import LIFE_KINDS, Life, data_of, value_of
 from assent.manifest import Manifest
 from assent.outcome import Outcome
 from assent.registry import ToolRegistry
 from assent.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
 from assent.script.signatures import Parameter, Signature
 from assent.state import StateOwner
+from assent.store import Record
 from assent.tools import Tool
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
@@ -54,7 +56,7 @@ class Past:
     """What the journal holds of an interrupted run."""
 
     def __init__(self) -> None:
-        self.calls: dict[str, Life] = {}
+        self.calls: dict[str, list[Record]] = {}
         self.nows: list[int] = []
         self.ended = False
         """Whether the run came to its end before; replaying it changes nothing."""
@@ -94,9 +96,18 @@ class DoorHost:
     def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
         call_id = f"{self._run_id}.{self._calls}"
         self._calls += 1
-        life = self._past.calls.get(call_id)
-        if life is None:
+        records = self._past.calls.get(call_id)
+        if records is None:
             return self._carry_out(tool, call_id, arguments, site)
+        try:
+            value = value_of(records, tool.name, tool.validate(arguments))
+        except ArgumentsError:
+            value = UNSET
+        if value is not UNSET:
+            return value
+        life = Life(call_id)
+        for record in records:
+            life.add(record)
         if life.finished is None:
             _same(life, tool, arguments)
             return self._recover(tool, life, arguments, site)
@@ -276,7 +287,7 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=ended)
     for record in (*(r for r in records if r.seq <= ended or r.subject == run_id), *going_on):
         if record.subject != run_id:
-            past.calls.setdefault(record.subject, Life(record.subject)).add(record)
+            past.calls.setdefault(record.subject, []).append(record)
         elif record.data is None:
             raise SessionError(
                 "what this run did was pruned from the journal, so it cannot go on",

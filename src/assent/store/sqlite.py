@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -81,8 +82,13 @@ class SqliteStore:
             conditions.append(f"{hidden}kind IN ({', '.join('?' * len(kinds))})")
             values += kinds
         conditions.append(f"{'+' if below is not None else ''}seq >= ?")
-        values += [after + 1 if after else _FIRST_SEQ, -1 if limit is None else limit]
-        rows = self._query(f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY seq LIMIT ?", values)
+        values.append(after + 1 if after else _FIRST_SEQ)
+        wanted = f"{_SELECT} WHERE {' AND '.join(conditions)}"
+        if below is not None and limit is None:
+            # They come in the order of their names. Python sorts a thousand rows in a fifth of the time SQLite takes.
+            rows = sorted(self._query(wanted, values), key=itemgetter(0))
+        else:
+            rows = self._query(f"{wanted} ORDER BY seq LIMIT ?", [*values, -1 if limit is None else limit])
         return [_record(row) for row in rows]
 
     async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
