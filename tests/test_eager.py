@@ -32,6 +32,33 @@ async def test_what_does_not_wait_is_over_at_once():
     assert asyncio.current_task() is starter
 
 
+async def test_a_callback_that_the_task_gives_itself_is_called():
+    """In its first step it can reach itself already."""
+    called = []
+
+    async def work():
+        asyncio.current_task().add_done_callback(called.append)
+
+    task = begin(work())
+    await asyncio.sleep(0)
+    assert called == [task]
+
+
+async def test_a_failure_that_nobody_looks_at_is_complained_of():
+    """As asyncio does of every task."""
+    complaints = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
+
+    async def work():
+        raise ValueError("no")
+
+    begin(work())
+    gc.collect()
+    asyncio.get_running_loop().set_exception_handler(None)
+    [complaint] = complaints
+    assert complaint.endswith("Task exception was never retrieved")
+
+
 async def test_what_waits_goes_on_later():
     """And is found among all tasks until it is over."""
     first, second = asyncio.Event(), asyncio.Event()

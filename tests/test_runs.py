@@ -4,11 +4,11 @@ import asyncio
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import assent
 from assent.approval import CLOSED
-from assent.journal import data_of
 from assent.store import Entry
 from assent.store.memory import MemoryStore
 from requirements import requirement
@@ -299,13 +299,10 @@ async def test_a_replay_that_asks_for_something_else_stops():
         await asyncio.Event().wait()
 
     run_id = await world.killed_in('LET p = CALL price { token: "x" }\nCALL pay { amount: p }', never, waiting)
-    records = world.store._records
-    for place, record in enumerate(records):
-        if record.kind == "finished" and data_of(record)["tool"] == "price":
-            forged = record.data.replace(b'"value":7', b'"value":8')
-            records[place] = type(record)(
-                record.seq, record.stream, record.kind, record.subject, record.at, forged, None, "", ""
-            )
+    entries = world.store._entries
+    for place, entry in enumerate(entries):
+        if entry.kind == "finished" and json.loads(entry.data)["tool"] == "price":
+            entries[place] = msgspec.structs.replace(entry, data=entry.data.replace(b'"value":7', b'"value":8'))
     run = await world.session("s", allow).resume(run_id)
     assert type(run.error).__name__ == "ReplayDivergence"
     assert world.paid == []

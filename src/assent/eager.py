@@ -29,6 +29,7 @@ else:
     _set_result = vars(futures)["_PyFuture"].set_result
     _current: dict[asyncio.AbstractEventLoop, Any] = vars(tasks)["_current_tasks"]
     _register = vars(tasks)["_register_task"]
+    _FINISHED = vars(futures)["_FINISHED"]
 
     class _EagerTask(_PyTask):  # type: ignore[misc]
         """What the constructor of a task does, except that the first step is taken and not planned."""
@@ -51,7 +52,10 @@ else:
                 try:
                     awaited = context.run(coroutine.send, None)
                 except StopIteration as end:
-                    _set_result(self, end.value)
+                    if self._callbacks:
+                        _set_result(self, end.value)
+                    else:  # The same, with nobody to tell.
+                        self._result, self._state = end.value, _FINISHED
                     return
                 except BaseException as problem:
                     self._coro = _raise(problem)
@@ -65,6 +69,10 @@ else:
             finally:
                 if starter is not None:
                     _current[loop] = starter
+
+        def __del__(self) -> None:
+            if self._state != _FINISHED or self._exception is not None:
+                super().__del__()  # It complains of what was forgotten; most have nothing to complain of.
 
     def _go_on(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
         """The rest of a coroutine that waits for something after its first step."""

@@ -177,10 +177,20 @@ def check_group(entries: Sequence[Entry]) -> None:
 
 def link(previous: str, seq: int, entry: Entry) -> Record:
     """Put an entry behind the record whose digest is `previous`."""
-    stream, kind, subject, at, data, once = entry.stream, entry.kind, entry.subject, entry.at, entry.data, entry.once
-    data_digest = sha256(data).hexdigest()
-    digest = sha256(_encode((previous, seq, stream, kind, subject, at, once, data_digest))).hexdigest()
-    return Record(seq, stream, kind, subject, at, data, once, data_digest, digest)
+    of_data = data_digest(entry)
+    chained = digest(previous, seq, entry, of_data)
+    return Record(seq, entry.stream, entry.kind, entry.subject, entry.at, entry.data, entry.once, of_data, chained)
+
+
+def data_digest(entry: Entry) -> str:
+    """The digest of what an entry says."""
+    return sha256(entry.data).hexdigest()
+
+
+def digest(previous: str, seq: int, head: Entry | Record, of_data: str) -> str:
+    """The digest of a record: of the one before, its head and the digest of its data."""
+    covered = (previous, seq, head.stream, head.kind, head.subject, head.at, head.once, of_data)
+    return sha256(_encode(covered)).hexdigest()
 
 
 def verify(records: Iterable[Record], *, start: Head | None = None, head: Head | None = None) -> Head:
@@ -230,17 +240,7 @@ def _follow(last: Head, record: Record) -> Head:
             f"record {last.seq + 1} is missing or out of place (found {record.seq})",
             hint="restore the journal from a copy, and keep both for whoever investigates",
         )
-    head = (
-        last.digest,
-        record.seq,
-        record.stream,
-        record.kind,
-        record.subject,
-        record.at,
-        record.once,
-        record.data_digest,
-    )
-    expected = sha256(_encode(head)).hexdigest()
+    expected = digest(last.digest, record.seq, record, record.data_digest)
     if expected != record.digest or (record.data is not None and sha256(record.data).hexdigest() != record.data_digest):
         raise Tampered(
             f"record {record.seq} ({record.kind}) was changed after it was written",

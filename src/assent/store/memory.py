@@ -10,28 +10,30 @@ from threading import Lock
 
 import msgspec
 
-from assent.store import GENESIS, Entry, Head, Record, check, check_group, link
+from assent.store import GENESIS, Entry, Head, Record, check, check_group, data_digest, digest
 
 # Chaining many records in one go costs half of chaining each by itself. Nobody can tell: whoever looks, chains first.
 CHAINED_AT_ONCE = 256
 
 
 class MemoryStore:
-    """All records in one list; where those of a stream or subject are is noted when somebody first looks for them.
+    """What was written in one list, and its chain in another; records are made of both for whoever reads.
 
     What was accepted is chained a page at a time, in the order in which it came, and always before anybody sees it.
+    Where the records of a stream or subject are is noted when somebody first looks for them.
     """
 
     def __init__(self) -> None:
         # A session used from sync code lives on another thread, and may share the store with this one.
         self._lock = Lock()
         self._accepted: deque[Entry] = deque()
-        self._records: list[Record] = []
+        self._entries: list[Entry] = []
+        self._digests: list[str] = []
+        self._forgotten: dict[int, str] = {}  # The digests of data that was forgotten, by place.
         self._streams: dict[str, list[int]] = {}
         self._subjects: dict[str, list[int]] = {}
         self._noted = 0
         self._keys: dict[str, int] = {}
-        self._last = GENESIS
         self._held: set[str] = set()
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -79,20 +81,20 @@ class MemoryStore:
             elif stream is not None:
                 places = self._streams.get(stream, ())
             else:
-                places = range(len(self._records))
-            found: list[Record] = []
+                places = range(len(self._entries))
+            found: list[int] = []
             # The record in place n has the number n + 1, so the first one beyond `after` is in the place `after`.
             for index in range(bisect_left(places, after), len(places)):
                 if limit is not None and len(found) >= limit:
                     break
-                record = self._records[places[index]]
-                if stream is not None and record.stream != stream:
+                entry = self._entries[places[index]]
+                if stream is not None and entry.stream != stream:
                     continue
-                if subject is not None and record.subject != subject:
+                if subject is not None and entry.subject != subject:
                     continue
-                if kinds is None or record.kind in kinds:
-                    found.append(record)
-            return found
+                if kinds is None or entry.kind in kinds:
+                    found.append(places[index])
+            return [self._record(place) for place in found]
 
     async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
         closed = {record.subject: record.seq for record in await self.read(kind=closed_by)}
@@ -104,18 +106,18 @@ class MemoryStore:
         with self._lock:
             self._chain()
             place = self._keys.get(once)
-            return None if place is None else self._records[place]
+            return None if place is None else self._record(place)
 
     async def head(self) -> Head:
         with self._lock:
             self._chain()
-            return Head(len(self._records), self._last)
+            return Head(len(self._digests), self._digests[-1]) if self._digests else Head(0, GENESIS)
 
     async def changed(self, after: int) -> None:
         while True:
             with self._lock:
                 self._chain()
-                if len(self._records) > after:
+                if len(self._entries) > after:
                     return
                 waiter = asyncio.get_running_loop().create_future()
                 self._waiters.add(waiter)
@@ -130,8 +132,10 @@ class MemoryStore:
         with self._lock:
             self._chain()
             for seq in seqs:
-                if 0 < seq <= len(self._records) and (record := self._records[seq - 1]).data is not None:
-                    self._records[seq - 1] = msgspec.structs.replace(record, data=None)
+                if 0 < seq <= len(self._entries) and seq - 1 not in self._forgotten:
+                    entry = self._entries[seq - 1]
+                    self._forgotten[seq - 1] = data_digest(entry)
+                    self._entries[seq - 1] = msgspec.structs.replace(entry, data=b"")
                     forgotten += 1
         return forgotten
 
@@ -152,24 +156,39 @@ class MemoryStore:
         """Put what was accepted in its place, and tell whoever waits for something new. The lock is held."""
         if not self._accepted:
             return
-        records, last = self._records, self._last
+        entries, digests = self._entries, self._digests
+        last = digests[-1] if digests else GENESIS
         while self._accepted:
             entry = self._accepted.popleft()
-            record = link(last, len(records) + 1, entry)
-            last = record.digest
             if entry.once is not None:
-                self._keys[entry.once] = len(records)
-            records.append(record)
-        self._last = last
+                self._keys[entry.once] = len(entries)
+            last = digest(last, len(entries) + 1, entry, data_digest(entry))
+            entries.append(entry)
+            digests.append(last)
         self._wake()
+
+    def _record(self, place: int) -> Record:
+        entry = self._entries[place]
+        forgotten = self._forgotten.get(place)
+        return Record(
+            place + 1,
+            entry.stream,
+            entry.kind,
+            entry.subject,
+            entry.at,
+            entry.data if forgotten is None else None,
+            entry.once,
+            forgotten or data_digest(entry),
+            self._digests[place],
+        )
 
     def _note_places(self) -> None:
         """Catch up with what was written since somebody last looked: most records of a trial are never read."""
-        for place in range(self._noted, len(self._records)):
-            record = self._records[place]
-            self._streams.setdefault(record.stream, []).append(place)
-            self._subjects.setdefault(record.subject, []).append(place)
-        self._noted = len(self._records)
+        for place in range(self._noted, len(self._entries)):
+            entry = self._entries[place]
+            self._streams.setdefault(entry.stream, []).append(place)
+            self._subjects.setdefault(entry.subject, []).append(place)
+        self._noted = len(self._entries)
 
     def _wake(self) -> None:
         for waiter in self._waiters:
