@@ -72,6 +72,7 @@ class DoorHost:
         self._past = past
         self._calls = 0
         self._nows = 0
+        self._origins: dict[Site, str] = {}
         self.in_doubt: str | None = None
 
     def lookup(self, name: str) -> Any:
@@ -150,7 +151,11 @@ class DoorHost:
             self._door.abandon(call_id, tool.name)
 
     def _origin(self, site: Site) -> str:
-        return f"line {site.line} of {self._name or 'the script'}"
+        """Where in the script a call stands, in words. A line in a loop is looked up once."""
+        origin = self._origins.get(site)
+        if origin is None:
+            origin = self._origins[site] = f"line {site.line} of {self._name or 'the script'}"
+        return origin
 
 
 def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
