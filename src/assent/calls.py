@@ -127,6 +127,8 @@ class Door:
         self.running: dict[str, Execution] = {}
         self.begun: set[str] = set()
         """Approved calls that may have started and have no end in the journal yet."""
+        self._ending: set[str] = set()
+        """Calls whose end is on its way to the disk."""
 
     async def carry_out(
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
@@ -173,6 +175,11 @@ class Door:
 
     def abandon(self, call_id: str, name: str) -> None:
         """Whoever asked for the call stopped waiting. Without an end in the journal its card would wait for ever."""
+        if call_id in self._ending:
+            # It has come to an end of its own, which is being written. A second one would contradict it.
+            self._ending.discard(call_id)
+            self.begun.discard(call_id)
+            return
         self._end(Outcome(kind="cancelled", message=outcome.abandoned(name), call_id=call_id, tool=name))
 
     def cancel(self, call_id: str) -> bool:
@@ -454,7 +461,13 @@ class Door:
         return min(own, limit) if own is not None and limit is not None else own or limit
 
     async def _finish(self, result: Outcome) -> Outcome:
-        await self.journal.finished(self.session_id, result)
+        self._ending.add(result.call_id)
+        try:
+            await self.journal.finished(self.session_id, result)
+        except Exception:
+            self._ending.discard(result.call_id)
+            raise
+        self._ending.discard(result.call_id)
         self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))

@@ -64,6 +64,26 @@ async def test_a_host_that_stops_waiting_while_the_journal_writes_runs_nothing(
     assert ("burned" in kinds) == (kind != "asked" and after)
 
 
+@requirement("TOOL-45", "TOOL-52")
+@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+async def test_a_host_that_stops_waiting_while_the_end_is_written_adds_no_second_end(
+    registry: ToolRegistry, send, effects, history, written: bool
+):
+    """A call that succeeded must not be called cancelled afterwards; one whose end was lost is in doubt."""
+    store = Halting("finished", written)
+    journal = Journal(store)
+    session = Session(registry, approver=FixedApprover(), journal=journal)
+    call = asyncio.create_task(session.call("send", CALL))
+    await store.halted.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert effects
+    ends = [facts["kind"] for kind, facts in await history(journal, session.id) if kind == "finished"]
+    assert ends == (["succeeded"] if written else [])
+    assert len(await session.in_doubt()) == (0 if written else 1)
+
+
 @requirement("TOOL-48")
 async def test_a_host_that_stops_waiting_for_a_card_takes_it_away(registry: ToolRegistry, send, effects, history):
     """Without an end in the journal the card would wait there for ever, for an answer that starts nothing."""
