@@ -17,16 +17,14 @@ from typing import Any, TextIO
 from assent.approval import ApprovalRequest, Preset, UserAction
 from assent.context import ToolContext
 from assent.display import visible
-from assent.editor import ScriptEditorProvider
 from assent.editor.project import ProjectEditor
 from assent.events import Event, Reported
-from assent.manifest import Manifest, Parameter
 from assent.registry import ToolRegistry
 from assent.session import Session
 from assent.terminal.card import PROMPT, wrap
 from assent.terminal.dialogue import CardDialogue
 from assent.terminal.progress import Progress
-from assent.tools import Tool
+from assent.tour import note_tool
 
 # Long enough to follow, short enough that all six are over within seconds.
 PAUSE_SECONDS = 0.35
@@ -177,7 +175,7 @@ class ScriptedKeys:
 
 def _tools() -> ToolRegistry:
     registry = ToolRegistry()
-    registry.add(_add_note())
+    registry.add(note_tool("add_note", "Add Note", "Adds a line to a file of notes."))
 
     @registry.tool(icon="location.fill", auto_approve=True, effect="none", display_name="Where Am I")
     def where_am_i() -> str:
@@ -207,39 +205,3 @@ def _tools() -> ToolRegistry:
         return f"{word} in {', '.join(map(str, found))}"
 
     return registry
-
-
-def _add_note() -> Tool:
-    """A tool with a preview: what the card shows is all that it may write."""
-
-    async def proposed(params: dict[str, Any], editor: ScriptEditorProvider) -> str:
-        return f"{await editor.get_file_content(params['path']) or ''}{params['text']}\n"
-
-    async def request(params: dict[str, Any], editor: ScriptEditorProvider) -> dict[str, Any]:
-        content = await proposed(params, editor)
-        return {
-            "message": f"The assistant wants to add a line to {params['path']}.",
-            "primary_button_label": "Add line",
-            "preview_button": {
-                "label": "The change",
-                "action": lambda: editor.open_diff_editor(params["path"], content),
-            },
-        }
-
-    async def execute(params: dict[str, Any], user_action: UserAction, editor: ScriptEditorProvider) -> dict[str, Any]:
-        if not user_action.primary_confirmed:
-            return {"success": False, "message": "The notes were left as they are."}
-        await editor.write_to_file(params["path"], await proposed(params, editor))
-        return {"success": True, "message": f"Added a line to {params['path']}."}
-
-    manifest = Manifest(
-        id="add_note",
-        display_name="Add Note",
-        description="Adds a line to a file of notes.",
-        icon="pencil",
-        color="systemBlue",
-        parameters=(Parameter("path", "string", "The file."), Parameter("text", "string", "The line.")),
-        script_editor_only=True,
-        effect="reversible",
-    )
-    return Tool(manifest, "assistant", execute, request=request)

@@ -25,7 +25,7 @@ COUNT_SECONDS = 0.15
 
 def add_tour(registry: ToolRegistry) -> None:
     """Put the tools of the tour beside whatever tools there are."""
-    registry.add(_note())
+    registry.add(note_tool(NOTE, "Write Note", "Adds a line to a note, in the folder of the tour."))
 
     @registry.tool(icon="paperplane", color="orange", effect="irreversible", display_name="Send Postcard")
     def tour_postcard(to: str, text: str) -> str:
@@ -43,7 +43,7 @@ def add_tour(registry: ToolRegistry) -> None:
         return f"Counted to {to}."
 
 
-def _note() -> Tool:
+def note_tool(id: str, display_name: str, description: str) -> Tool:
     """A tool with a preview: what the card shows is all that it may write."""
 
     async def proposed(params: dict[str, Any], editor: ScriptEditorProvider) -> str:
@@ -67,9 +67,9 @@ def _note() -> Tool:
         return {"success": True, "message": f"Wrote a line to {params['path']}."}
 
     manifest = Manifest(
-        id=NOTE,
-        display_name="Write Note",
-        description="Adds a line to a note, in the folder of the tour.",
+        id=id,
+        display_name=display_name,
+        description=description,
         icon="pencil",
         color="systemBlue",
         parameters=(Parameter("path", "string", "The file."), Parameter("text", "string", "The line.")),

@@ -13,7 +13,6 @@ import click
 from assent import script, values
 from assent.approval import Preset
 from assent.cli import DONE, FAILED, INTERRUPTED, UNKNOWN, WRONG_USAGE
-from assent.commands.doubt import tell_of_doubt
 from assent.commands.options import (
     ask_trust,
     editor_option,
@@ -21,20 +20,18 @@ from assent.commands.options import (
     plain_option,
     print_json,
     project_option,
-    remembering,
     store_option,
     tools_option,
     wait_option,
 )
+from assent.commands.visit import visit
 from assent.display import visible
-from assent.editor.project import ProjectEditor
 from assent.editor.tools import editor_tools
 from assent.errors import AssentError, NotJSON
 from assent.events import Event, Printed
 from assent.registry import ToolRegistry
 from assent.runs import Run, signature_of, signatures
 from assent.script import PlacedError, Signatures
-from assent.session import Session, wait_for_answer
 from assent.terminal.approver import terminal_approver
 from assent.terminal.attendance import attend
 from assent.toolbox import HERE, Toolbox, find_tools
@@ -79,21 +76,12 @@ def run(
         editor_tools(registry)
 
     async def converse() -> Run:
-        async with remembering(store) as journal:
-            if approver is not None:
-                await tell_of_doubt(journal)
-            session = Session(
-                registry,
-                approver=wait_for_answer if wait else approver,
-                journal=journal,
-                preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
-                editor=None if project is None else ProjectEditor(project),
-            )
-            async with session:
-                if not as_json:
-                    session.listen(_print_line)
-                work = session.run_script(text, given, not no_check, name=name)
-                return await attend(session, work, approver=None if wait else approver, plain=plain)
+        visiting = visit(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
+        async with visiting as session:
+            if not as_json:
+                session.listen(_print_line)
+            work = session.run_script(text, given, not no_check, name=name)
+            return await attend(session, work, approver=None if wait else approver, plain=plain)
 
     return finish_run(asyncio.run(converse()), as_json=as_json)
 

@@ -13,9 +13,7 @@ import click
 import msgspec
 
 from assent import values
-from assent.approval import Preset
 from assent.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
-from assent.commands.doubt import tell_of_doubt
 from assent.commands.options import (
     ask_trust,
     editor_option,
@@ -23,13 +21,12 @@ from assent.commands.options import (
     plain_option,
     print_json,
     project_option,
-    remembering,
     store_option,
     tools_option,
     wait_option,
 )
+from assent.commands.visit import visit
 from assent.display import glyph, visible
-from assent.editor.project import ProjectEditor
 from assent.editor.tools import EDITOR_TOOLS, editor_tools
 from assent.errors import AssentError, NotJSON, ToolLoadError, UnknownTool
 from assent.loader import tool_folders
@@ -37,7 +34,6 @@ from assent.manifest import EFFECTS, Effect, Manifest
 from assent.outcome import Kind, Outcome
 from assent.registry import ToolRegistry
 from assent.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
-from assent.session import Session, wait_for_answer
 from assent.terminal.approver import terminal_approver
 from assent.terminal.arguments import read_arguments
 from assent.terminal.attendance import attend
@@ -106,19 +102,10 @@ def call(
         toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
 
     async def converse() -> Outcome:
-        async with remembering(store) as journal:
-            if approver is not None:
-                await tell_of_doubt(journal)
-            session = Session(
-                registry,
-                approver=wait_for_answer if wait else approver,
-                journal=journal,
-                preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
-                editor=None if project is None else ProjectEditor(project),
-            )
-            async with session:
-                work = session.call(tool, arguments, origin="the command line")
-                return await attend(session, work, approver=None if wait else approver, plain=plain)
+        visiting = visit(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
+        async with visiting as session:
+            work = session.call(tool, arguments, origin="the command line")
+            return await attend(session, work, approver=None if wait else approver, plain=plain)
 
     outcome = asyncio.run(converse())
     if as_json:
