@@ -108,7 +108,7 @@ async def test_an_answer_written_between_two_looks_is_not_slept_through(registry
         assert await journal.answer(facts, ALLOWED, "phone")
 
     store.hook = answer
-    assert (await asyncio.wait_for(session.call("send", CALL), 2)).kind == "succeeded"
+    assert (await asyncio.wait_for(session.call("send", CALL), 30)).kind == "succeeded"
     assert effects == [CALL]
 
 
@@ -123,7 +123,7 @@ async def test_an_answer_from_elsewhere_on_the_same_journal_is_heard(registry: T
     [facts] = await journal.waiting()
     assert (facts["tool"], facts["arguments"], facts["session_id"]) == ("send", CALL, session.id)
     assert await journal.answer(facts, ALLOWED, by="phone")
-    outcome = await asyncio.wait_for(call, 2)
+    outcome = await asyncio.wait_for(call, 30)
     assert outcome.kind == "succeeded"
     answered = await journal.history(session.id, kind="answered")
     assert b'"approver":"phone"' in (answered[0].data or b"")

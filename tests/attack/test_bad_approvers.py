@@ -76,7 +76,7 @@ async def not_a_reason(request: ApprovalRequest) -> UserAction:
 async def test_an_approver_that_fails_is_nobody(registry: ToolRegistry, send, effects, caplog, approver):
     """What is wrong with it goes to the log; the model hears that nobody could be asked."""
     caplog.set_level(logging.CRITICAL, "assent")
-    outcome = await asyncio.wait_for(Session(registry, approver=approver).call("send", CALL), 5)
+    outcome = await asyncio.wait_for(Session(registry, approver=approver).call("send", CALL), 30)
     assert outcome.kind == "no_approver"
     assert "hunter2" not in outcome.message
     assert effects == []

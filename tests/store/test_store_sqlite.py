@@ -105,7 +105,7 @@ async def test_what_nobody_waits_for_is_written_soon(store, path):
     """Without a commit it may wait for others, but not for ever."""
     copy = SqliteStore(path)
     store.append(entry(1))
-    await asyncio.wait_for(copy.changed(0), 10)
+    await asyncio.wait_for(copy.changed(0), 30)
     await copy.close()
 
 
@@ -204,7 +204,7 @@ async def test_a_waiter_hears_of_another_process(store, path):
     with other_process(path) as other:
         waiting = asyncio.ensure_future(store.changed(1))
         assert other.ask("commit", number=2, once=None) is True
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, 30)
         other.send("changed", after=2)
         await store.commit(entry(3))
         assert await asyncio.to_thread(other.receive) is None
@@ -216,7 +216,7 @@ async def test_a_waiter_hears_when_the_store_is_closed(store):
     await store.commit()
     await store.close()
     with pytest.raises(StoreError, match="closed"):
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, 30)
 
 
 def test_processes_that_make_the_file_at_once_agree(tmp_path):
