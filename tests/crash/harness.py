@@ -236,6 +236,8 @@ def in_child(work) -> tuple[int, int]:
     child = os.fork()
     if child:
         os.close(writing)
+        with suppress(ProcessLookupError):
+            os.setpgid(child, child)  # Here too: whoever kills the group must find one, however early.
         return child, reading
     code = 1
     try:
