@@ -11,12 +11,11 @@ The words for what went wrong are in mistakes.py.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import msgspec
 
 from assent.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
-from assent.script.lexer import DIGITS, KEYWORDS, NAME_START, cut, is_name, is_string, read_number, read_string
+from assent.script.lexer import DIGITS, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
 from assent.script.mistakes import never_closed, unexpected
 from assent.script.nodes import (
     Access,
@@ -69,9 +68,7 @@ UNARY_LEVEL = 7
 BRACKET_LEVEL = 0
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
-_BRACKETS = frozenset("([{")
 _SIGNS = frozenset(["-", "+", "NOT"])
-_CLOSING = {"(": ")", "[": "]", "{": "}", "function": ")", "call": "}", "calc": "}"}
 
 
 def parse(source: str, *, name: str | None = None) -> Script:
@@ -89,38 +86,44 @@ def parse(source: str, *, name: str | None = None) -> Script:
 class _Sign(msgspec.Struct, gc=False):
     """A unary operator that waits for its operand."""
 
-    level: ClassVar[int] = UNARY_LEVEL
-    operator: str
     at: int
+    operator: str
+    level: int = UNARY_LEVEL
 
 
 class _Joined(msgspec.Struct, gc=False):
     """Operands and operators of one level, waiting for the last operand."""
 
-    level: int
     items: list[Expression]
     operators: list[str]
     ats: list[int]
+    level: int
 
 
 class _Bracket(msgspec.Struct, gc=False):
     """A bracket that is open, with what is inside it so far."""
 
-    level: ClassVar[int] = BRACKET_LEVEL
     kind: str
     closing: str
     at: int
-    items: list[Expression] = []
-    keys: dict[str, int] = {}
-    """Keys, in order, with the tokens they stand at."""
+    items: list[Expression]
+    keys: dict[str, int] | None
+    """Keys, in order, with the tokens they stand at; None where the items have no keys."""
     site: int = 0
     """For a CALL, its number in the text."""
-    target: Expression | None = None
-    steps: list[Member | Index] = []
-    """For an index, what it leads into and the way so far."""
+    level: int = BRACKET_LEVEL
 
 
-_Waiting = _Sign | _Joined | _Bracket
+class _Way(msgspec.Struct, gc=False):
+    """An index that is open, with what it leads into and the way so far."""
+
+    at: int
+    target: Expression
+    steps: list[Member | Index]
+    level: int = BRACKET_LEVEL
+
+
+_Waiting = _Sign | _Joined | _Bracket | _Way
 
 
 class _Block(msgspec.Struct, gc=False):
@@ -190,7 +193,7 @@ class _Parser:
     def assignment(self, keyword: str) -> Let | Set:
         at = self.i + 1
         name = self.tokens[at]
-        if not is_name(name) or name in KEYWORDS:
+        if name in KEYWORDS or name[:1] not in NAME_START:
             raise self.unexpected(at, f"a variable name after {keyword}")
         if self.tokens[at + 1] != "=":
             raise self.unexpected(at + 1, f"= after {keyword} {name}")
@@ -205,7 +208,7 @@ class _Parser:
         name, name_at = "", self.i
         if keyword == "FOR":
             name = self.tokens[name_at]
-            if not is_name(name) or name in KEYWORDS:
+            if name in KEYWORDS or name[:1] not in NAME_START:
                 raise self.unexpected(name_at, "a variable name after FOR")
             self.i += 1
             self.expect("IN", f"IN after FOR {name}")
@@ -245,11 +248,13 @@ class _Parser:
         tokens = self.tokens
         i = start = self.i
         waiting: list[_Waiting] = []
-        operand: Expression | None
+        operand: Expression
         while True:
             # An operand is due at i.
             token = tokens[i]
             first = token[:1]
+            bracket: _Bracket | None = None
+            steps: list[Member | Index] | None = None
             if first in NAME_START and token not in KEYWORDS:
                 if tokens[i + 1] != "(":
                     operand = Name(i, token)
@@ -257,9 +262,8 @@ class _Parser:
                 else:
                     if token == "NOW":
                         self.suspensions += 1
-                    self.i = i + 2
-                    operand = self.open("function", i, waiting)
-                    i = self.i
+                    bracket = _Bracket("function", ")", i, [], None)
+                    i += 2
             elif first in DIGITS:
                 operand = Literal(i, int(token) if len(token) < 16 and "." not in token else self.number(i))
                 i += 1
@@ -267,45 +271,68 @@ class _Parser:
                 plain = "\\" not in token and token.isprintable()
                 operand = Literal(i, token[1:-1] if plain else self.string(i))
                 i += 1
+            elif token == "{":
+                bracket = _Bracket("{", "}", i, [], {})
+                i += 1
+            elif token == "[" or token == "(":
+                bracket = _Bracket(token, "]" if token == "[" else ")", i, [], None)
+                i += 1
+            elif token == "CALL":
+                i += 1
+                bracket = self.call(i)
+                i += 2
             elif token in _CONSTANTS:
                 operand = Literal(i, _CONSTANTS[token])
                 i += 1
-            else:
-                self.i = i + 1
-                if token in _BRACKETS:
-                    operand = self.open(token, i, waiting)
-                elif token in _SIGNS:
-                    self.go_deeper(i)
-                    waiting.append(_Sign(token, i))
-                    operand = None
-                elif token == "CALL":
-                    operand = self.open_call(i + 1, waiting)
-                elif token == "CALC":
-                    operand = self.open_calc(i, waiting)
-                else:
-                    raise self.unexpected(i, wanted if i == start else f"a value after {tokens[i - 1]}")
+            elif token in _SIGNS:
+                self.go_deeper(i)
+                waiting.append(_Sign(i, token))
+                i += 1
+                continue
+            elif token == "CALC":
+                bracket = self.calc(i)
                 i = self.i
+            else:
+                raise self.unexpected(i, wanted if i == start else f"a value after {tokens[i - 1]}")
+            if bracket is not None:
+                self.go_deeper(bracket.at)
+                waiting.append(bracket)
 
-            # What stands after an operand says what becomes of it.
-            steps: list[Member | Index] | None = None
-            while operand is not None:
+            while True:
+                if bracket is not None:
+                    # An item of the bracket is due at i, or its end.
+                    if tokens[i] != bracket.closing or bracket.kind == "(":
+                        if bracket.keys is not None:
+                            self.key(i, bracket, bracket.keys)
+                            i += 2
+                        break
+                    waiting.pop()
+                    self.depth -= 1
+                    self.i = i + 1
+                    operand = self.close(bracket)
+                    i = self.i
+                    bracket = None
+
+                # What stands after an operand says what becomes of it.
                 token = tokens[i]
-                if token == ".":
+                if token == "." or token == "[":
                     if steps is None:
-                        operand, steps = _way_into(operand)
+                        steps = []
+                        if type(operand) is Access:
+                            # `(a.b).c` is the same as `a.b.c`.
+                            steps.extend(operand.steps)
+                            operand = operand.target
                     i += 1
-                    if tokens[i][:1] not in NAME_START:
+                    if token == "[":
+                        self.go_deeper(i)
+                        waiting.append(_Way(i, operand, steps))
+                        break
+                    token = tokens[i]
+                    if token[:1] not in NAME_START:
                         raise self.unexpected(i, "a name after .")
-                    steps.append(Member(i, tokens[i]))
+                    steps.append(Member(i, token))
                     i += 1
                     continue
-                if token == "[":
-                    if steps is None:
-                        operand, steps = _way_into(operand)
-                    i += 1
-                    self.go_deeper(i)
-                    waiting.append(_Bracket("index", "]", i, target=operand, steps=steps))
-                    break
                 if steps is not None:
                     operand = Access(operand.at, operand, tuple(steps))
                     steps = None
@@ -321,34 +348,33 @@ class _Parser:
                         joined.operators.append(token)
                         joined.ats.append(i)
                     else:
-                        waiting.append(_Joined(level, [operand], [token], [i]))
+                        waiting.append(_Joined([operand], [token], [i], level))
                     i += 1
                     break
 
                 # No operator follows: the innermost bracket goes on or closes, or the expression is over.
-                self.i = i
                 if not waiting:
+                    self.i = i
                     return operand
                 around = waiting[-1]
-                assert type(around) is _Bracket
-                if around.kind == "(":
-                    self.expect(")", "an operator or )")
-                    self.leave(waiting)
-                elif around.kind == "index":
-                    self.expect("]", "an operator or ]")
-                    self.leave(waiting)
+                if type(around) is _Bracket and around.kind != "(":
+                    around.items.append(operand)
+                    if token == ",":
+                        i += 1
+                    elif token != around.closing:
+                        raise self.unexpected(i, f"an operator, a comma or {around.closing}")
+                    bracket = around
+                    continue
+                closing = "]" if type(around) is _Way else ")"
+                if token != closing:
+                    raise self.unexpected(i, f"an operator or {closing}")
+                i += 1
+                waiting.pop()
+                self.depth -= 1
+                if type(around) is _Way:
                     steps = around.steps
                     steps.append(Index(around.at, operand))
                     operand = around.target
-                    assert operand is not None
-                else:
-                    around.items.append(operand)
-                    if token == ",":
-                        self.i += 1
-                    elif token != around.closing:
-                        raise self.unexpected(i, f"an operator, a comma or {around.closing}")
-                    operand = self.close_or_go_on(around, waiting)
-                i = self.i
 
     def fold(self, waiting: _Waiting, operand: Expression) -> Expression:
         """Give a unary operator or a chain the last operand it waited for."""
@@ -360,76 +386,44 @@ class _Parser:
         self.depth -= 1
         return Unary(waiting.at, waiting.operator, operand)
 
-    def open(self, kind: str, at: int, waiting: list[_Waiting]) -> Expression | None:
-        """Open a bracket; gives its value at once when nothing is inside."""
-        self.go_deeper(at)
-        bracket = _Bracket(kind, _CLOSING[kind], at)
-        waiting.append(bracket)
-        if kind == "(":
-            return None
-        if kind == "call":
-            bracket.site = self.sites
-            self.sites += 1
-        return self.close_or_go_on(bracket, waiting)
-
-    def close_or_go_on(self, bracket: _Bracket, waiting: list[_Waiting]) -> Expression | None:
-        """At the start of an item: close the bracket if it ends here, else read the item's key, if it has keys."""
-        if self.tokens[self.i] == bracket.closing:
-            self.i += 1
-            waiting.pop()
-            self.depth -= 1
-            return self.close(bracket)
-        if bracket.closing == "}":
-            self.key(bracket)
-        return None
-
     def close(self, bracket: _Bracket) -> Expression:
-        at, items = bracket.at, tuple(bracket.items)
-        kind = bracket.kind
-        if kind == "function":
-            return Function(at, self.tokens[at], items)
-        if kind == "[":
-            return ListOf(at, items)
-        keys, key_ats = tuple(bracket.keys), tuple(bracket.keys.values())
-        if kind == "{":
-            return ObjectOf(at, keys, key_ats, items)
-        if kind == "call":
-            return Call(at, self.tokens[at], bracket.site, keys, key_ats, items)
-        return self.close_calc(at, ObjectOf(at, keys, key_ats, items))
+        at, items, keys = bracket.at, tuple(bracket.items), bracket.keys
+        if keys is None:
+            return ListOf(at, items) if bracket.kind == "[" else Function(at, self.tokens[at], items)
+        names, key_ats = tuple(keys), tuple(keys.values())
+        if bracket.kind == "call":
+            return Call(at, self.tokens[at], bracket.site, names, key_ats, items)
+        variables = ObjectOf(at, names, key_ats, items)
+        return variables if bracket.kind == "{" else self.close_calc(at, variables)
 
-    def leave(self, waiting: list[_Waiting]) -> None:
-        waiting.pop()
-        self.depth -= 1
-
-    def key(self, bracket: _Bracket) -> None:
-        at = self.i
-        token = self.tokens[at]
-        if token[:1] in NAME_START:
-            key = token
-        elif is_string(token) and bracket.kind != "call":
+    def key(self, at: int, bracket: _Bracket, keys: dict[str, int]) -> None:
+        key = self.tokens[at]
+        if key[:1] not in NAME_START:
+            if bracket.kind == "call":
+                raise self.unexpected(at, "an argument's name or }")
+            if not is_string(key):
+                raise self.unexpected(at, "a key or }")
             key = self.string(at)
-        elif bracket.kind == "call":
-            raise self.unexpected(at, "an argument's name or }")
-        else:
-            raise self.unexpected(at, "a key or }")
-        if key in bracket.keys:
+        if key in keys:
             raise DuplicateKey(f"{key} is given twice", at, hint="keep one of the two")
-        bracket.keys[key] = at
+        keys[key] = at
         if self.tokens[at + 1] != ":":
             raise self.unexpected(at + 1, f": after {key}")
-        self.i = at + 2
 
-    def open_call(self, at: int, waiting: list[_Waiting]) -> Expression | None:
+    def call(self, at: int) -> _Bracket:
+        """The bracket of a CALL whose tool's name stands here."""
         name = self.tokens[at]
-        if not is_name(name) or name in KEYWORDS:
+        if name in KEYWORDS or name[:1] not in NAME_START:
             raise self.unexpected(at, "a tool's name after CALL")
         if self.tokens[at + 1] != "{":
             raise self.unexpected(at + 1, f"{{ after CALL {name}")
-        self.i = at + 2
         self.suspensions += 1
-        return self.open("call", at, waiting)
+        self.sites += 1
+        return _Bracket("call", "}", at, [], {}, self.sites - 1)
 
-    def open_calc(self, at: int, waiting: list[_Waiting]) -> Expression | None:
+    def calc(self, at: int) -> _Bracket:
+        """The bracket of the variables of a CALC, behind its formula."""
+        self.i = at + 1
         wanted = 'CALC { formula: "…", vars: {…} }'
         for token in ("{", "formula", ":"):
             self.expect(token, wanted)
@@ -438,7 +432,7 @@ class _Parser:
         self.i += 1
         for token in (",", "vars", ":", "{"):
             self.expect(token, wanted)
-        return self.open("calc", at, waiting)
+        return _Bracket("calc", "}", at, [], {})
 
     def close_calc(self, at: int, variables: ObjectOf) -> Calc:
         if self.tokens[self.i] == ",":
@@ -459,13 +453,6 @@ class _Parser:
             return read_string(self.tokens[at])
         except ValueError as problem:
             raise LexError(str(problem), at) from None
-
-
-def _way_into(operand: Expression) -> tuple[Expression, list[Member | Index]]:
-    """What an access begins with; `(a.b).c` is the same as `a.b.c`."""
-    if type(operand) is Access:
-        return operand.target, list(operand.steps)
-    return operand, []
 
 
 def _close_block(block: _Block, body: tuple[Statement, ...], end: int) -> If | For:
