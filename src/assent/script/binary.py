@@ -3,7 +3,7 @@
 They do what operators.py does and leave everything unusual to it: other types, large numbers, zero divisors. They are
 written once, as texts with gaps, for every operator and every kind of operand: a variable that certainly has a value
 (`f[l]`), a constant (`r`), or any expression (`l(f)`, `r(f)`). Only names of this module and operators from a fixed
-list enter the texts; nothing of a script ever does.
+list enter the texts; nothing of a script ever does. They take what they need as defaults: steps.py says why.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SMALL_FACTOR = 2**26
 
 _ARITHMETIC = """
 def make(l, r, at):
-    def operate(f):
+    def operate(f, l=l, r=r, at=at):
         a = {left}
         b = {right}
         if type(a) is int:
@@ -50,7 +50,7 @@ def make(l, r, at):
 """
 _REMAINDER = """
 def make(l, r, at):
-    def operate(f):
+    def operate(f, l=l, r=r, at=at):
         a = {left}
         b = {right}
         if type(a) is int and type(b) is int and 0 <= a <= {safe} and 0 < b <= {safe}:
@@ -61,8 +61,7 @@ def make(l, r, at):
 # With a constant on the right its half of the questions is answered before the script runs.
 _WITH_CONSTANT = """
 def make(l, r, at):
-    small = {bound}
-    def operate(f):
+    def operate(f, l=l, r=r, at=at, small={bound}):
         a = {left}
         if type(a) is int:
             if -small < a < small:
@@ -76,7 +75,7 @@ def make(l, r, at):
 """
 _REMAINDER_OF_CONSTANT = """
 def make(l, r, at):
-    def operate(f):
+    def operate(f, l=l, r=r, at=at):
         a = {left}
         if type(a) is int and 0 <= a <= {safe}:
             return a % r
@@ -85,7 +84,7 @@ def make(l, r, at):
 """
 _ORDER = """
 def make(l, r, at):
-    def operate(f):
+    def operate(f, l=l, r=r, at=at):
         a = {left}
         b = {right}
         if (type(a) is int or type(a) is float) and (type(b) is int or type(b) is float):
@@ -95,7 +94,7 @@ def make(l, r, at):
 """
 _EQUALITY = """
 def make(l, r, at):
-    def operate(f):
+    def operate(f, l=l, r=r, at=at):
         a = {left}
         b = {right}
         t = type(a)

@@ -6,6 +6,8 @@ operations one after the other.
 
 The cost of a script is counted here, one for each part of an expression, and so are the words that its literals take,
 since both are known before it runs.
+
+Closures that scripts are full of take what they need as defaults of their parameters: steps.py says why.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assent.script.binary import Operand, binary
-from assent.script.builtins import BUILTINS, PLACEHOLDER, Builtin, missing_key
+from assent.script.builtins import BUILTINS, PLACEHOLDER, Body, Builtin, missing_key
 from assent.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
 from assent.script.nodes import (
     Access,
@@ -62,23 +64,21 @@ class Expressions:
     def closures(self, nodes: Sequence[Expression]) -> list[Closure]:
         return [self.closure(node) for node in nodes]
 
-    def sure_slot(self, node: Expression) -> int | None:
-        """The place of a variable that certainly has a value here."""
-        if type(node) is Name:
-            places, sure = self.scopes.find(node.name)
-            if sure and len(places) == 1:
-                return places[0]
-        return None
-
     def _literal(self, node: Literal) -> Closure:
-        value = node.value
-        return lambda f: value
+        def constant(f: Frame, value: Any = node.value) -> Any:
+            return value
+
+        return constant
 
     def _name(self, node: Name) -> Closure:
-        places, sure = self.scopes.find(node.name)
-        if sure and len(places) == 1:
-            place = places[0]
-            return lambda f: f[place]
+        slot = self.scopes.sure_slot(node.name)
+        if slot is not None:
+
+            def look(f: Frame, slot: int = slot) -> Any:
+                return f[slot]
+
+            return look
+        places, _ = self.scopes.find(node.name)
         name, at, scopes = node.name, node.at, self.scopes
 
         def read(f: Frame) -> Any:
@@ -95,16 +95,21 @@ class Expressions:
         items = self.closures(node.items)
         if len(items) == 2:
             first, second = items
-            return lambda f: [first(f), second(f)]
+
+            def pair(f: Frame, first: Closure = first, second: Closure = second) -> list[Any]:
+                return [first(f), second(f)]
+
+            return pair
         return lambda f: [item(f) for item in items]
 
     def _object(self, node: ObjectOf) -> Closure:
         self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
         entries = list(zip(node.keys, self.closures(node.values), strict=True))
-        if len(entries) == 1:
-            ((key, value),) = entries
-            return lambda f: {key: value(f)}
-        return lambda f: {key: value(f) for key, value in entries}
+
+        def make(f: Frame, entries: list[tuple[str, Closure]] = entries) -> dict[str, Any]:
+            return {key: value(f) for key, value in entries}
+
+        return make
 
     def _unary(self, node: Unary) -> Closure:
         operand = self.closure(node.operand)
@@ -117,26 +122,26 @@ class Expressions:
         operators = node.operators
         if operators[0] == "AND" or operators[0] == "OR":
             return self._logic(node)
-        self.elastic = self.elastic or operators[0] in ("==", "!=")
+        if operators[0] == "==" or operators[0] == "!=":
+            self.elastic = True
         if len(operators) > MAX_NESTED_CHAIN:
             return self._long_chain(node)
-        left, *rest = map(self._operand, node.operands)
-        chain = binary(operators[0], left, rest[0], node.operator_ats[0])
-        for operator, operand, at in zip(operators[1:], rest[1:], node.operator_ats[1:], strict=True):
-            chain = binary(operator, ("closure", chain), operand, at)
+        operands, ats = node.operands, node.operator_ats
+        chain = binary(operators[0], self._operand(operands[0]), self._operand(operands[1]), ats[0])
+        for number in range(1, len(operators)):
+            chain = binary(operators[number], ("closure", chain), self._operand(operands[number + 1]), ats[number])
         return chain
 
     def _operand(self, node: Expression) -> Operand:
         """What a binary operator takes: the place of a sure variable, a constant, or a closure."""
-        if type(node) is Name:
-            slot = self.sure_slot(node)
-            if slot is not None:
-                self.cost += 1
-                return "slot", slot
-        elif type(node) is Literal:
-            self.cost += 1
+        self.cost += 1
+        if type(node) is Literal:
             return "constant", node.value
-        return "closure", self.closure(node)
+        if type(node) is Name:
+            slot = self.scopes.sure_slot(node.name)
+            if slot is not None:
+                return "slot", slot
+        return "closure", _MAKERS[type(node)](self, node)
 
     def _long_chain(self, node: Chain) -> Closure:
         first, *rest = self.closures(node.operands)
@@ -193,14 +198,16 @@ class Expressions:
         steps = node.steps
         if len(steps) > MAX_NESTED_CHAIN:
             return self._long_access(node)
-        first = steps[0]
-        slot = self.sure_slot(node.target)
-        if slot is not None and type(first) is Member:
-            self.cost += 2
-            reach = _member_of_slot(slot, first.name, first.at)
-            steps = steps[1:]
-        else:
-            reach = self.closure(node.target)
+        target, first = node.target, steps[0]
+        if type(first) is Member and type(target) is Name:
+            slot = self.scopes.sure_slot(target.name)
+            if slot is not None:
+                self.cost += 2
+                reach = _member_of_slot(slot, first.name, first.at)
+                for step in steps[1:]:
+                    reach = self._step(reach, step)
+                return reach
+        reach = self.closure(target)
         for step in steps:
             reach = self._step(reach, step)
         return reach
@@ -252,7 +259,11 @@ class Expressions:
         arguments = self.closures(node.arguments)
         if len(arguments) == 1:
             (only,) = arguments
-            return lambda f: body(f[RUN], [only(f)], at)
+
+            def apply(f: Frame, body: Body = body, only: Closure = only, at: int = at) -> Any:
+                return body(f[RUN], [only(f)], at)
+
+            return apply
         return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
 
     def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
@@ -392,7 +403,7 @@ def _raise(problem: PlacedError) -> Closure:
 
 
 def _member_of_slot(slot: int, name: str, at: int) -> Closure:
-    def reach(f: Frame) -> Any:
+    def reach(f: Frame, slot: int = slot, name: str = name, at: int = at) -> Any:
         target = f[slot]
         if type(target) is dict:
             try:
@@ -405,7 +416,7 @@ def _member_of_slot(slot: int, name: str, at: int) -> Closure:
 
 
 def _member_of(target_of: Closure, name: str, at: int) -> Closure:
-    def reach(f: Frame) -> Any:
+    def reach(f: Frame, target_of: Closure = target_of, name: str = name, at: int = at) -> Any:
         target = target_of(f)
         if type(target) is dict:
             try:
@@ -418,7 +429,7 @@ def _member_of(target_of: Closure, name: str, at: int) -> Closure:
 
 
 def _element_at(target_of: Closure, index: int, at: int) -> Closure:
-    def reach(f: Frame) -> Any:
+    def reach(f: Frame, target_of: Closure = target_of, index: int = index, at: int = at) -> Any:
         target = target_of(f)
         if type(target) is list and index < len(target):
             return target[index]

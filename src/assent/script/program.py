@@ -9,7 +9,7 @@ step for each element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from assent.script import steps
 from assent.script.builtins import BUILTINS
@@ -38,7 +38,6 @@ from assent.script.nodes import (
     ObjectOf,
     Script,
     Set,
-    Statement,
     Unary,
     children,
 )
@@ -46,7 +45,7 @@ from assent.script.operators import negate, sign
 from assent.script.scopes import Scope, Scopes
 from assent.script.sites import CallSite, Places
 from assent.script.steps import Step
-from assent.script.work import Work, carry_out
+from assent.script.work import Block, Work, carry_out, walk
 
 # Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
 MAX_CLOSURE_DEPTH = 12
@@ -62,7 +61,7 @@ class Program:
         self.last_let: dict[str, int] = {}
         """For every variable of the top, the token of the last statement that changes it."""
         writer = _Writer(self)
-        writer.write()
+        walk(script.body, writer.take, writer.enter)
         self.cost = writer.expressions.cost
         self.words = writer.expressions.words
         self.slots = self.scopes.stack[0].slots
@@ -77,49 +76,57 @@ class _Writer:
         self.places = Places(program.script.source)
         self.expressions = Expressions(program.scopes)
         self.deep = program.script.depth > MAX_CLOSURE_DEPTH
-        self.heights: list[int] = []
-        """For every step, how many closures deep it is; -1 where it may jump or wait."""
+        self.jumps = 0
+        """How often the steps so far may jump or wait: a block that adds nothing to it can be one closure."""
+        self.height = 0
+        """How many closures deep the highest step of the current block is."""
         self.hard: set[int] = set()
         """The expressions of the current statement, by identity, that no closure can be made for."""
 
-    def write(self) -> None:
-        carry_out(self.block(self.program.script.body))
-
     # Statements.
 
-    def block(self, statements: tuple[Statement, ...]) -> Work:
-        for statement in statements:
+    def take(self, statements: Block, start: int) -> int:
+        """Write the statements up to the next IF or FOR."""
+        for number in range(start, len(statements)):
+            statement = statements[number]
+            if type(statement) is If or type(statement) is For:
+                return number
+            assert type(statement) is Let or type(statement) is Set or type(statement) is Do
             self.expressions.cost += 1
-            if isinstance(statement, If):
-                yield self.choice(statement)
-            elif isinstance(statement, For):
-                yield self.loop(statement)
-            else:
-                value = self.value(statement.value, statement.suspends)
-                if value is None:
-                    yield self.spread(statement.value)
-                    self.add(self.finish(statement, steps.pop))
-                else:
-                    self.add(self.finish(statement, value), height=0)
+            value = self.value(statement.value, statement.suspends)
+            self.steps.append(self.finish(statement, value))
+        return len(statements)
 
-    def value(self, node: Expression, suspends: int) -> Closure | None:
-        """A closure for an expression, or None where it must be spread over steps that leave its value on the stack."""
-        if not suspends and not self.deep:
-            return self.expressions.closure(node)
-        if suspends == 1 and type(node) is Call and not self.deep:
-            # The common one: nothing inside it waits.
-            self.hard = set()
-            return None
+    def enter(self, statement: If | For) -> Iterator[Block]:
+        self.expressions.cost += 1
+        return self.choice(statement) if isinstance(statement, If) else self.loop(statement)
+
+    def value(self, node: Expression, suspends: int) -> Closure:
+        """A closure for an expression. Where it must be spread over steps, these are written, and leave its value."""
+        if not self.deep:
+            if not suspends:
+                return self.expressions.closure(node)
+            if suspends == 1 and type(node) is Call:
+                # The common one: nothing inside it waits.
+                self.expressions.cost += 1
+                self.jumps += 1
+                self.call(node)
+                return steps.pop
         self.hard = _hard_parts(node)
-        return None if id(node) in self.hard else self.expressions.closure(node)
+        if id(node) not in self.hard:
+            return self.expressions.closure(node)
+        self.jumps += 1
+        carry_out(self.spread(node))
+        return steps.pop
 
     def finish(self, statement: Let | Set | Do, value: Closure) -> Step:
-        if isinstance(statement, Do):
+        if type(statement) is Do:
             return steps.evaluate(value)
-        if isinstance(statement, Let):
+        if type(statement) is Let:
             if len(self.scopes.stack) == 1:
                 self.program.last_let[statement.name] = statement.at
             return steps.store(self.scopes.define(statement.name), value)
+        assert type(statement) is Set
         places, sure = self.scopes.find(statement.name)
         for place in places:
             if self.scopes.stack[0].slots.get(statement.name) == place:
@@ -128,65 +135,66 @@ class _Writer:
             return steps.store(places[0], value)
         return steps.store_in_first(places, value, statement.name, self.scopes, statement.at)
 
-    def choice(self, node: If) -> Work:
+    def choice(self, node: If) -> Iterator[Block]:
+        jumps, height = self.jumps, self.height
         condition = self.value(node.condition, node.suspends)
-        start = len(self.steps)
-        if condition is None:
-            yield self.spread(node.condition)
-            condition = steps.pop
-        branch = self.add(None)
+        branch = self.leave_room()
+        self.height = 0
         scope = self.scopes.stack[-1]
         since = len(scope.news)
-        yield self.block(node.then)
+        yield node.then
         sure_then = scope.take_back(since)
-        skip = self.add(None)
-        yield self.block(node.otherwise or ())
-        for name in set(sure_then).intersection(scope.take_back(since)):
-            self.scopes.define(name)
-        end = len(self.steps)
+        skip = len(self.steps)
+        if node.otherwise is not None:
+            self.leave_room()
+            yield node.otherwise
+            for name in set(sure_then).intersection(scope.take_back(since)):
+                self.scopes.define(name)
 
-        height = max(self.heights[branch + 1 : skip] + self.heights[skip + 1 :], default=0)
-        flat = branch == start and min(self.heights[branch + 1 : skip] + self.heights[skip + 1 :], default=0) >= 0
-        if flat and height < MAX_CLOSURE_DEPTH:
+        if self.jumps == jumps and self.height < MAX_CLOSURE_DEPTH:
             step = steps.choose(condition, self.steps[branch + 1 : skip], self.steps[skip + 1 :], node.condition.at)
-            del self.steps[start:], self.heights[start:]
-            self.add(step, height=height + 1)
+            del self.steps[branch:]
+            self.steps.append(step)
+            self.height = max(height, self.height + 1)
+            return
+        self.jumps += 1
+        if node.otherwise is None:
+            self.steps[branch] = steps.branch(condition, skip, node.condition.at)
         else:
             self.steps[branch] = steps.branch(condition, skip + 1, node.condition.at)
-            self.steps[skip] = steps.jump(end)
+            self.steps[skip] = steps.jump(len(self.steps))
 
-    def loop(self, node: For) -> Work:
+    def loop(self, node: For) -> Iterator[Block]:
         items = self.value(node.items, node.suspends)
-        if items is None:
-            yield self.spread(node.items)
-            items = steps.pop
         expressions = self.expressions
         outside = expressions.cost, expressions.words, expressions.elastic
         expressions.cost, expressions.words, expressions.elastic = 1, 0, False
         scope = Scope()
         self.scopes.stack.append(scope)
         slot = self.scopes.define(node.name)
-        enter = self.add(None)
-        following = self.add(None)
-        yield self.block(node.body)
+        enter = self.leave_room()
+        following = self.leave_room()
+        jumps = self.jumps
+        yield node.body
         self.scopes.stack.pop()
         cost, words, elastic = expressions.cost, expressions.words, expressions.elastic
         expressions.cost, expressions.words, expressions.elastic = outside
 
         self.steps[enter] = steps.enter(items, cost, words, node.items.at)
-        body = self.steps[following + 1 :]
-        if min(self.heights[following + 1 :], default=0) >= 0:
-            del self.steps[following + 1 :], self.heights[following + 1 :]
-            self.steps[following] = steps.sweep(slot, sorted(scope.asked), body, cost, elastic, following, node.at)
+        emptied = sorted(scope.asked)
+        if self.jumps == jumps:
+            body = self.steps[following + 1 :]
+            del self.steps[following + 1 :]
+            self.steps[following] = steps.sweep(slot, emptied, body, cost, elastic, following, node.at)
         else:
-            self.add(steps.jump(following))
+            self.steps.append(steps.jump(following))
             end = len(self.steps)
-            self.steps[following] = steps.take_next(slot, sorted(scope.asked), cost, following, end, node.at)
+            self.steps[following] = steps.take_next(slot, emptied, cost, following, end, node.at)
+        self.jumps += 1
 
-    def add(self, step: Step | None, height: int = -1) -> int:
-        """Put a step at the end, or leave a place for one; gives its number."""
-        self.steps.append(step or steps.nothing)
-        self.heights.append(height)
+    def leave_room(self) -> int:
+        """Leave a place for a step that is written later; gives its number."""
+        self.steps.append(steps.nothing)
         return len(self.steps) - 1
 
     # Expressions that are spread over several steps, in the order in which they are evaluated.
@@ -195,20 +203,25 @@ class _Writer:
         if id(node) in self.hard:
             yield self.spread(node)
         else:
-            self.add(steps.push(self.expressions.closure(node)))
+            self.steps.append(steps.push(self.expressions.closure(node)))
 
     def spread(self, node: Expression) -> Work:
         self.expressions.cost += 1
         match node:
+            case Call() if any(id(value) in self.hard for value in node.values):
+                self.steps.append(steps.look_up(node))
+                for value in node.values:
+                    yield self.part(value)
+                self.steps.append(steps.invoke(node, CallSite(self.places, node)))
             case Call():
-                yield self.call(node)
+                self.call(node)
             case Chain() if node.operators[0] in ("AND", "OR"):
                 yield self.logic(node)
             case Chain():
                 yield self.part(node.operands[0])
                 for operator, operand, at in zip(node.operators, node.operands[1:], node.operator_ats, strict=True):
                     yield self.part(operand)
-                    self.add(steps.combine(operator, at))
+                    self.steps.append(steps.combine(operator, at))
             case Access():
                 yield self.access(node)
             case Function():
@@ -216,7 +229,7 @@ class _Writer:
             case _:
                 for child in children(node):
                     yield self.part(child)
-                self.add(self.gather(node))
+                self.steps.append(self.gather(node))
 
     def gather(self, node: Expression) -> Step:
         expressions = self.expressions
@@ -246,9 +259,9 @@ class _Writer:
         blame = [("left", ats[0]), *(("right", at) for at in ats)]
         decisions = []
         for operand in node.operands[1:]:
-            decisions.append(self.add(None))
+            decisions.append(self.leave_room())
             yield self.part(operand)
-        self.add(steps.must_be_boolean(operator, ats[-1]))
+        self.steps.append(steps.must_be_boolean(operator, ats[-1]))
         for number, (side, at) in zip(decisions, blame, strict=False):
             self.steps[number] = steps.decide(operator, side, at, len(self.steps))
 
@@ -257,30 +270,24 @@ class _Writer:
         for step in node.steps:
             if isinstance(step, Index):
                 yield self.part(step.index)
-                self.add(steps.take_element(step.at))
+                self.steps.append(steps.take_element(step.at))
             else:
                 self.expressions.cost += 1
-                self.add(steps.take_member(step))
+                self.steps.append(steps.take_member(step))
 
     def function(self, node: Function) -> Work:
         problem = wrong_function(node)
         if problem is not None:
-            self.add(steps.refuse(problem))
+            self.steps.append(steps.refuse(problem))
             return
         for argument in node.arguments:
             yield self.part(argument)
         self.expressions.elastic = True
-        self.add(steps.apply(BUILTINS[node.name].body, len(node.arguments), node.at))
+        self.steps.append(steps.apply(BUILTINS[node.name].body, len(node.arguments), node.at))
 
-    def call(self, node: Call) -> Work:
-        site = CallSite(self.places, node)
-        if not any(id(value) in self.hard for value in node.values):
-            self.add(steps.call(node, self.expressions.closures(node.values), site))
-            return
-        self.add(steps.look_up(node))
-        for value in node.values:
-            yield self.part(value)
-        self.add(steps.invoke(node, site))
+    def call(self, node: Call) -> None:
+        """A CALL whose arguments need no waiting."""
+        self.steps.append(steps.call(node, self.expressions.closures(node.values), CallSite(self.places, node)))
 
 
 def _hard_parts(node: Expression) -> set[int]:

@@ -55,6 +55,14 @@ class Scopes:
             self.size += 1
         return slot
 
+    def sure_slot(self, name: str) -> int | None:
+        """The place of a variable that certainly has a value in the only scope it can be of."""
+        scope = self.stack[-1]
+        if name in scope.sure:
+            return scope.slots[name]
+        places, sure = self.find(name)
+        return places[0] if sure and len(places) == 1 else None
+
     def find(self, name: str) -> tuple[tuple[int, ...], bool]:
         """The places where the variable may be, innermost first, and whether the last of them surely has it."""
         scope = self.stack[-1]

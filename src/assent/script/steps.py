@@ -4,6 +4,10 @@ A step is a function of the frame. It gives None to go on with the next step, a 
 below zero to do so after a breath (`~number`), or an awaitable whose value the machine puts on the stack.
 
 Values of unfinished expressions wait on the stack of the frame, and so do the loops that are under way.
+
+Nobody calls a step with more than the frame: what else it needs are the defaults of its other parameters. A variable
+that a function takes from around it costs a cell more to make, and to look through at each garbage collection; of
+thousands of scripts that wait at the same time, the cells were the greater part.
 """
 
 from __future__ import annotations
@@ -41,14 +45,14 @@ def pop(f: Frame) -> Any:
 
 
 def evaluate(value: Closure) -> Step:
-    def step(f: Frame) -> None:
+    def step(f: Frame, value: Closure = value) -> None:
         value(f)
 
     return step
 
 
 def store(place: int, value: Closure) -> Step:
-    def step(f: Frame) -> None:
+    def step(f: Frame, place: int = place, value: Closure = value) -> None:
         f[place] = value(f)
 
     return step
@@ -80,7 +84,7 @@ def choose(condition: Closure, then: list[Step], otherwise: list[Step], at: int)
         yes = then[0]
         no = otherwise[0] if otherwise else nothing
 
-        def one_of_two(f: Frame) -> None:
+        def one_of_two(f: Frame, condition: Closure = condition, yes: Step = yes, no: Step = no, at: int = at) -> None:
             value = condition(f)
             if value is True:
                 yes(f)
@@ -91,7 +95,13 @@ def choose(condition: Closure, then: list[Step], otherwise: list[Step], at: int)
 
         return one_of_two
 
-    def step(f: Frame) -> None:
+    def step(
+        f: Frame,
+        condition: Closure = condition,
+        then: list[Step] = then,
+        otherwise: list[Step] = otherwise,
+        at: int = at,
+    ) -> None:
         value = condition(f)
         if value is not True and value is not False:
             raise not_a_condition(value, at)
@@ -102,7 +112,7 @@ def choose(condition: Closure, then: list[Step], otherwise: list[Step], at: int)
 
 
 def branch(condition: Closure, otherwise: int, at: int) -> Step:
-    def step(f: Frame) -> int | None:
+    def step(f: Frame, condition: Closure = condition, otherwise: int = otherwise, at: int = at) -> int | None:
         value = condition(f)
         if value is True:
             return None
@@ -114,14 +124,17 @@ def branch(condition: Closure, otherwise: int, at: int) -> Step:
 
 
 def jump(target: int) -> Step:
-    return lambda f: target
+    def step(f: Frame, target: int = target) -> int:
+        return target
+
+    return step
 
 
 # Loops. Entering one pushes its iterator; the step after it takes elements until there are none.
 
 
 def enter(items: Closure, cost: int, words: int, at: int) -> Step:
-    def step(f: Frame) -> None:
+    def step(f: Frame, items: Closure = items, cost: int = cost, words: int = words, at: int = at) -> None:
         values = items(f)
         if type(values) is not list:
             hint = "loop over KEYS(object)" if type(values) is dict else None
@@ -160,30 +173,21 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
     An elastic body may turn out to be far more work than its cost says, so there the fuel is looked at each time.
     """
     portion = max(1, SLICE // cost)
+    take = _take_watchfully if elastic or emptied else _take
 
-    def whole(f: Frame, iterator: Iterator[Any], run: Run) -> None:
-        for value in islice(iterator, portion):
-            f[place] = value
-            for other in emptied:
-                f[other] = UNSET
-            for inner in body:
-                inner(f)
-            if run.fuel < 0:
-                break
-
-    def rigid(f: Frame, iterator: Iterator[Any], run: Run) -> None:
-        for value in islice(iterator, portion):
-            f[place] = value
-            for inner in body:
-                inner(f)
-
-    take = whole if elastic or emptied else rigid
-
-    def step(f: Frame) -> int | None:
+    def step(
+        f: Frame,
+        place: int = place,
+        emptied: list[int] = emptied,
+        body: list[Step] = body,
+        cost: int = cost,
+        here: int = here,
+        at: int = at,
+    ) -> int | None:
         run: Run = f[RUN]
         iterator: Iterator[Any] = f[STACK][-1]
         before = length_hint(iterator)
-        take(f, iterator, run)
+        take(f, islice(iterator, portion), place, body, emptied, run)
         left = length_hint(iterator)
         if left:
             run.fuel, run.at = SLICE, at
@@ -198,11 +202,29 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
     return step
 
 
+def _take(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run) -> None:
+    for f[place] in values:
+        for inner in body:
+            inner(f)
+
+
+def _take_watchfully(
+    f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run
+) -> None:
+    for f[place] in values:
+        for other in emptied:
+            f[other] = UNSET
+        for inner in body:
+            inner(f)
+        if run.fuel < 0:
+            break
+
+
 # Expressions that are spread over several steps.
 
 
 def push(value: Closure) -> Step:
-    def step(f: Frame) -> None:
+    def step(f: Frame, value: Closure = value) -> None:
         f[STACK].append(value(f))
 
     return step
@@ -294,7 +316,9 @@ def call(node: Call, values: list[Closure], site: Site) -> Step:
     tool, at = node.tool, node.at
     entries = list(zip(node.keys, values, strict=True))
 
-    def step(f: Frame) -> Any:
+    def step(
+        f: Frame, tool: str = tool, entries: list[tuple[str, Closure]] = entries, site: Site = site, at: int = at
+    ) -> Any:
         run: Run = f[RUN]
         run.at = at
         function = run.host.lookup(tool)
