@@ -10,7 +10,7 @@ Where the checker is not sure, it says nothing: a script without findings can st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -59,8 +59,8 @@ from assent.script.nodes import (
 from assent.script.operators import near_key, nearest, operand_hint
 from assent.script.parser import parse
 from assent.script.program import MAX_CLOSURE_DEPTH
-from assent.script.signatures import KINDS, Signature, Signatures
-from assent.script.work import Work, carry_out
+from assent.script.signatures import KINDS, Parameter, Signature, Signatures
+from assent.script.work import Block, walk
 
 # A text that is no script at all has a finding on every line. Nobody reads more than this.
 MAX_FINDINGS = 100
@@ -91,12 +91,13 @@ def check(
         except PlacedError as error:
             return [error]
     checker = _Checker(script, signatures, variables)
-    carry_out(checker.block(script.body))
+    walk(script.body, checker.take, checker.enter)
+    if not checker.found:
+        return []
     # Errors first when there are too many, so that no number of warnings hides one.
     found = sorted(checker.found, key=lambda finding: finding.severity)[:MAX_FINDINGS]
     found.sort(key=lambda finding: finding.at)
-    if found:
-        locate_all(found, script.source, script.name, "check")
+    locate_all(found, script.source, script.name, "check")
     return found
 
 
@@ -121,7 +122,10 @@ class _Scope:
         """From here on the name has this kind, surely or only if the branch ran."""
         self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
         self.kinds[name] = kind
-        (self.sure.add if sure else self.sure.discard)(name)
+        if sure:
+            self.sure.add(name)
+        else:
+            self.sure.discard(name)
 
     def take_back(self, since: int) -> dict[str, tuple[Kind, bool]]:
         """Forget what was learnt since then, and say what it was: the branch may not have run."""
@@ -138,10 +142,14 @@ class _Checker:
     def __init__(self, script: Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
         self.signatures = signatures
         self.deep = script.depth > MAX_CLOSURE_DEPTH
+        self.looks = _REMEMBERED if self.deep else _LOOKS
+        """How to look at an expression inside another, by its type."""
         self.found: list[PlacedError] = []
         self.scopes = [_Scope()]
         self.kinds: dict[int, Kind] = {}
         """In a deep script, the kinds of expressions already looked at, by identity."""
+        self.parameters: dict[str, dict[str, Parameter]] = {}
+        """What the tools met so far take, by their names."""
         self.in_text = False
         """Whether the statements being read look like a sentence instead of a script."""
         for name in variables:
@@ -149,18 +157,22 @@ class _Checker:
 
     # Statements.
 
-    def block(self, statements: tuple[Statement, ...]) -> Work:
-        for number, statement in enumerate(statements):
+    def take(self, statements: Block, start: int) -> int:
+        """Look at the statements up to the next IF or FOR."""
+        for number in range(start, len(statements)):
+            statement = statements[number]
             if type(statement) is Let:
                 self.define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
             elif type(statement) is Do:
                 self.statement(statement, statements, number)
-            elif type(statement) is If:
-                yield self.choice(statement)
-            elif type(statement) is For:
-                yield self.loop(statement)
             elif type(statement) is Set:
                 self.assign(statement, self.kind(statement.value, statement.suspends))
+            else:
+                return number
+        return len(statements)
+
+    def enter(self, statement: If | For) -> Iterator[Block]:
+        return self.choice(statement) if isinstance(statement, If) else self.loop(statement)
 
     def statement(self, node: Do, statements: tuple[Statement, ...], number: int) -> None:
         """An expression as a statement. Two bare words in a row are a sentence, and get one finding together."""
@@ -182,7 +194,7 @@ class _Checker:
         self.in_text = False
         self.kind(node.value, node.suspends)
 
-    def choice(self, node: If) -> Work:
+    def choice(self, node: If) -> Iterator[Block]:
         kind = self.kind(node.condition, node.suspends)
         if kind != "boolean" and kind != ANY:
             self.report(
@@ -194,16 +206,17 @@ class _Checker:
             )
         scope = self.scopes[-1]
         since = len(scope.news)
-        yield self.block(node.then)
+        yield node.then
         after_then = scope.take_back(since)
-        yield self.block(node.otherwise or ())
+        if node.otherwise is not None:
+            yield node.otherwise
         after_else = scope.take_back(since)
         for name in after_then | after_else:
             before = scope.kinds[name], name in scope.sure
             (kind, sure), (other, also_sure) = after_then.get(name, before), after_else.get(name, before)
             scope.learn(name, kind if kind == other else ANY, sure and also_sure)
 
-    def loop(self, node: For) -> Work:
+    def loop(self, node: For) -> Iterator[Block]:
         kind = self.kind(node.items, node.suspends)
         if kind != "list" and kind != ANY:
             hint = "loop over KEYS(object)" if _plain(kind) == "object" else None
@@ -217,7 +230,7 @@ class _Checker:
         self.scopes.append(inner)
         self.define(node.name, ANY, node.name_at)
         del inner.lets[node.name]
-        yield self.block(node.body)
+        yield node.body
         self.scopes.pop()
         for name, at in inner.lets.items():
             outer = next((scope for scope in reversed(self.scopes) if name in scope.kinds), None)
@@ -234,7 +247,8 @@ class _Checker:
         scope = self.scopes[-1]
         scope.learn(name, kind, True)
         scope.lets.setdefault(name, at)
-        scope.hidden.pop(name, None)
+        if scope.hidden:
+            scope.hidden.pop(name, None)
 
     def assign(self, node: Set, kind: Kind) -> None:
         self.resolve(node.name, node.at, changes=True)
@@ -305,7 +319,7 @@ class _Checker:
 
     def kind(self, node: Expression, suspends: int) -> Kind:
         """The kind of an expression of a statement."""
-        if suspends > (type(node) is Call):
+        if suspends and (suspends > 1 or type(node) is not Call):
             self.warn_of_skipped_calls(node)
         if self.deep:
             # Children first, so that no look goes deeper than one level.
@@ -316,9 +330,11 @@ class _Checker:
         return _LOOKS[type(node)](self, node)
 
     def look(self, node: Expression) -> Kind:
-        if self.deep:
-            return self.kinds[id(node)]
-        return _LOOKS[type(node)](self, node)
+        """The kind of an expression inside another."""
+        return self.looks[type(node)](self, node)
+
+    def _remembered(self, node: Expression) -> Kind:
+        return self.kinds[id(node)]
 
     def warn_of_skipped_calls(self, node: Expression) -> None:
         """Find CALLs in the later operands of AND and OR."""
@@ -340,23 +356,29 @@ class _Checker:
                 waiting.extend((child, operator) for child in children(part))
 
     def _literal(self, node: Literal) -> Kind:
-        value = node.value
-        if type(value) is str:
-            return "string"
-        if value is None:
-            return "null"
-        return "boolean" if type(value) is bool else "number"
+        return _LITERAL_KINDS[type(node.value)]
 
     def _name(self, node: Name) -> Kind:
+        scope = self.scopes[-1]
+        if node.name in scope.sure and node.name not in scope.hidden:
+            return scope.kinds[node.name]
         return self.resolve(node.name, node.at)
 
     def _list(self, node: ListOf) -> Kind:
+        looks = self.looks
         for item in node.items:
-            self.look(item)
+            looks[type(item)](self, item)
         return "list"
 
     def _object(self, node: ObjectOf) -> Kind:
-        return Shape({key: self.look(value) for key, value in zip(node.keys, node.values, strict=True)})
+        return Shape(self._fields(node))
+
+    def _fields(self, node: ObjectOf | Call) -> dict[str, Kind]:
+        looks, keys = self.looks, node.keys
+        fields: dict[str, Kind] = {}
+        for number, value in enumerate(node.values):
+            fields[keys[number]] = looks[type(value)](self, value)
+        return fields
 
     def _unary(self, node: Unary) -> Kind:
         kind = self.look(node.operand)
@@ -366,33 +388,32 @@ class _Checker:
         return wanted
 
     def _chain(self, node: Chain) -> Kind:
-        left = self.look(node.operands[0])
-        for operator, operand, at in zip(node.operators, node.operands[1:], node.operator_ats, strict=True):
+        operands = node.operands
+        left = self.look(operands[0])
+        for number, operator in enumerate(node.operators):
+            operand = operands[number + 1]
             right = self.look(operand)
-            if operator == "==" or operator == "!=":
-                left = "boolean"
-                continue
-            logic = operator == "AND" or operator == "OR"
-            wanted = "boolean" if logic else "number"
-            for side, kind in (("left", left), ("right", right)):
-                if kind != wanted and kind != ANY:
+            wanted = _OPERAND_KINDS.get(operator)
+            if wanted is not None:
+                if (left != wanted and left != ANY) or (right != wanted and right != ANY):
+                    side, kind = ("left", left) if left != wanted and left != ANY else ("right", right)
                     self.report(
                         TypeMismatch(
                             f"{operator} takes two {wanted}s; the {side} side is {_article(kind)}",
-                            at,
+                            node.operator_ats[number],
                             hint=operand_hint(operator, side, _article(kind)),
                         )
                     )
-                    break
-            if (operator == "/" or operator == "%") and type(operand) is Literal and operand.value == 0:
-                self.report(DivisionByZero(f"{'division' if operator == '/' else 'modulo'} by zero", at))
-            left = "boolean" if operator in ("<", "<=", ">", ">=") else wanted
+                if (operator == "/" or operator == "%") and type(operand) is Literal and operand.value == 0:
+                    words = f"{'division' if operator == '/' else 'modulo'} by zero"
+                    self.report(DivisionByZero(words, node.operator_ats[number]))
+            left = "number" if operator in _ARITHMETIC else "boolean"
         return left
 
     def _access(self, node: Access) -> Kind:
         kind = self.look(node.target)
         for step in node.steps:
-            kind = self._element(kind, step) if isinstance(step, Index) else self._member(kind, step)
+            kind = self._member(kind, step) if isinstance(step, Member) else self._element(kind, step)
         return kind
 
     def _member(self, kind: Kind, step: Member) -> Kind:
@@ -427,7 +448,9 @@ class _Checker:
         return ANY
 
     def _function(self, node: Function) -> Kind:
-        kinds = [self.look(argument) for argument in node.arguments]
+        kinds: list[Kind] = []
+        for argument in node.arguments:
+            kinds.append(self.look(argument))
         problem = wrong_function(node)
         if problem is not None:
             if self.signatures and node.name in self.signatures:
@@ -436,8 +459,10 @@ class _Checker:
             return ANY
         builtin = BUILTINS[node.name]
         for number, kind in enumerate(kinds):
-            takes = builtin.takes[min(number, len(builtin.takes) - 1)]
-            if kind != ANY and takes != "*" and _plain(kind) not in takes.split("|"):
+            if kind == ANY:
+                continue
+            takes = builtin.takes[number] if number < len(builtin.takes) else builtin.takes[-1]
+            if takes != "*" and takes != _plain(kind) and _plain(kind) not in takes.split("|"):
                 wanted = " or ".join(_article(one) for one in takes.split("|"))
                 self.report(
                     TypeMismatch(f"{node.name} takes {wanted}, not {_article(kind)}", node.arguments[number].at)
@@ -470,7 +495,7 @@ class _Checker:
         return "number"
 
     def _call(self, node: Call) -> Kind:
-        kinds = {key: self.look(value) for key, value in zip(node.keys, node.values, strict=True)}
+        kinds = self._fields(node)
         if self.signatures is None:
             return ANY
         signature = self.signatures.get(node.tool)
@@ -489,20 +514,26 @@ class _Checker:
         return f"the tools are {', '.join(list(self.signatures)[:10])}{', …' if len(self.signatures) > 10 else ''}"
 
     def _arguments(self, node: Call, signature: Signature, kinds: dict[str, Kind]) -> None:
-        parameters = {parameter.name: parameter for parameter in signature.parameters}
-        for key, at, value in zip(node.keys, node.key_ats, node.values, strict=True):
+        parameters = self.parameters.get(node.tool)
+        if parameters is None:
+            parameters = {parameter.name: parameter for parameter in signature.parameters}
+            self.parameters[node.tool] = parameters
+        for number, (key, kind) in enumerate(kinds.items()):
             parameter = parameters.get(key)
             if parameter is None:
                 if not signature.additional:
                     hint = nearest(key, parameters) or _takes(signature)
-                    self.report(ToolArgument(f"{node.tool} has no argument {key}", at, hint=hint))
+                    self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
                 continue
-            kind, wanted = kinds[key], KINDS.get(parameter.type, ANY)
+            wanted = KINDS.get(parameter.type, ANY)
             if wanted != ANY and kind != ANY and _plain(kind) != wanted and (parameter.required or kind != "null"):
-                message = f"{key} of {node.tool} is {_article(wanted)}, not {_article(kind)}"
+                message, value = (
+                    f"{key} of {node.tool} is {_article(wanted)}, not {_article(kind)}",
+                    node.values[number],
+                )
                 self.report(ToolArgument(message, value.at, hint=_other_literal(value, wanted)))
         for parameter in signature.parameters:
-            if parameter.required and parameter.name not in kinds:
+            if parameter.name not in kinds and parameter.required:
                 message = f"{node.tool} needs the argument {parameter.name}"
                 self.report(ToolArgument(message, node.at, hint=_takes(signature)))
 
@@ -519,6 +550,16 @@ _LOOKS: dict[type, Callable[[_Checker, Any], Kind]] = {
     Call: _Checker._call,
     Calc: _Checker._calc,
 }
+# In a deep script, whatever is inside an expression was looked at before it.
+_REMEMBERED: dict[type, Callable[[_Checker, Any], Kind]] = dict.fromkeys(_LOOKS, _Checker._remembered)
+
+_LITERAL_KINDS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
+_ARITHMETIC = frozenset("+-*/%")
+_OPERAND_KINDS = {
+    **dict.fromkeys(["AND", "OR"], "boolean"),
+    **dict.fromkeys(["<", "<=", ">", ">=", *_ARITHMETIC], "number"),
+}
+"""What the operators take; those that are not here take anything."""
 
 
 def _hides(name: str, at: int) -> ScriptWarning:
@@ -546,7 +587,7 @@ def _other_literal(value: Expression, wanted: str) -> str | None:
 
 
 def _plain(kind: Kind) -> str:
-    return "object" if isinstance(kind, Shape) else kind
+    return kind if isinstance(kind, str) else "object"
 
 
 def _article(kind: Kind) -> str:

@@ -304,17 +304,19 @@ class Expressions:
         few = len(read) + len(shown) <= MAX_NESTED_CHAIN
 
         def fill(f: Frame) -> str:
-            found = [value(f) for value in evaluated]
+            found = []
+            for value in evaluated:
+                found.append(value(f))
             if missing is not None:
                 raise missing
             run: Run = f[RUN]
             filled = pieces.copy()
             for gap, place in read:
-                value = f[place]
-                filled[gap] = value if type(value) is str else run.show(value, at)
+                one = f[place]
+                filled[gap] = one if type(one) is str else run.show(one, at)
             for gap, number in shown:
-                value = found[number]
-                filled[gap] = value if type(value) is str else run.show(value, at)
+                one = found[number]
+                filled[gap] = one if type(one) is str else run.show(one, at)
             if few:
                 text = "".join(filled)
                 run.string(len(text), at)

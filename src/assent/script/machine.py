@@ -63,7 +63,8 @@ class Machine:
     async def run(self) -> Result:
         """Run to the end, or to the first error."""
         program, run = self._program, self._run
-        frame: Frame = [run, [], *[UNSET] * (program.frame_size - FIRST_SLOT)]
+        stack: list[Any] = []
+        frame: Frame = [run, stack] + [UNSET] * (program.frame_size - FIRST_SLOT)
         for name, value in self.given.items():
             frame[program.slots[name]] = value
         error: PlacedError | None = None
@@ -71,7 +72,26 @@ class Machine:
         run.start()
         try:
             run.charge(program.cost, program.words, 0)
-            await self._take_steps(frame)
+            # The steps are taken here and not in a coroutine of their own, which every wait would pass through.
+            steps = program.steps
+            end = len(steps)
+            number = 0
+            while number < end:
+                outcome = steps[number](frame)
+                number += 1
+                if outcome is None:
+                    continue
+                if type(outcome) is int:
+                    if outcome >= 0:
+                        number = outcome
+                    else:
+                        number = ~outcome
+                        run.check_clock()
+                        await self._breathe()
+                    continue
+                before = perf_counter()
+                stack.append(await outcome)
+                run.deadline += perf_counter() - before
         except PlacedError as problem:
             error = problem
         except CallFailed as failure:
@@ -86,28 +106,6 @@ class Machine:
         status: Status = "done" if error is None else "cancelled" if type(error) is Cancelled else "failed"
         return Result(status, run.output, variables, error)
 
-    async def _take_steps(self, frame: Frame) -> None:
-        steps = self._program.steps
-        run, stack = self._run, frame[1]
-        end = len(steps)
-        number = 0
-        while number < end:
-            outcome = steps[number](frame)
-            number += 1
-            if outcome is None:
-                continue
-            if type(outcome) is int:
-                if outcome >= 0:
-                    number = outcome
-                else:
-                    number = ~outcome
-                    run.check_clock()
-                    await self._breathe()
-                continue
-            before = perf_counter()
-            stack.append(await outcome)
-            run.deadline += perf_counter() - before
-
     async def _breathe(self) -> None:
         """Let others have their turn; the time they take is not ours."""
         before = perf_counter()
@@ -116,19 +114,22 @@ class Machine:
 
     def _read_variables(self, frame: Frame, into: dict[str, Any]) -> None:
         """Copy the variables at the top, within the limits for values that leave a script."""
-        limits = self._run.limits
+        limits, given = self._run.limits, self.given
         left = limits.value_size
-        into.update(self.given)
+        if given:
+            into.update(given)
         for name, slot in self._program.slots.items():
             value = frame[slot]
-            if value is UNSET or (name in self.given and value is self.given[name]):
+            if value is UNSET or (name in given and value is given[name]):
                 continue
-            if type(value) is str or type(value) is int or type(value) is bool:
+            kind = type(value)
+            if kind is str or kind is int or kind is bool:
                 into[name] = value
                 continue
             into.pop(name, None)
             try:
-                left -= measure(value, max_depth=limits.value_depth, max_size=left)
+                if kind is list or kind is dict:
+                    left -= measure(value, max_depth=limits.value_depth, max_size=left)
                 into[name] = plain(value, max_depth=limits.value_depth, max_size=limits.value_size)
             except NotJSON as problem:
                 at = self._program.last_let.get(name, 0)

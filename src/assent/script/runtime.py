@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from assent.errors import NotJSON
 from assent.script.errors import LimitExceeded, NumberRange
 from assent.script.limits import Limits
-from assent.values import compare, measure, number_text, scalar_text, text
+from assent.values import MAX_SAFE_INTEGER, compare, measure, number_text, scalar_text, text
 
 Frame = list[Any]
 RUN = 0
@@ -127,6 +127,8 @@ class Run:
             return value
         if type(value) is float:
             return number_text(value)
+        if type(value) is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+            return str(value)
         limits = self.limits
         try:
             if type(value) is not list and type(value) is not dict:
@@ -173,7 +175,8 @@ class Run:
         if self.calls < 0:
             raise LimitExceeded(f"more than {self.limits.calls} CALLs", at)
         for value in arguments.values():
-            self.bounded(value, at)
+            if type(value) is list or type(value) is dict:
+                self.bounded(value, at)
         self.at = at
         before = perf_counter()
         answer = tool(arguments, site)

@@ -322,8 +322,14 @@ def call(node: Call, values: list[Closure], site: Site) -> Step:
         run: Run = f[RUN]
         run.at = at
         function = run.host.lookup(tool)
-        arguments = {key: value(f) for key, value in entries}
-        return settle(f[STACK], run.call(function, arguments, site, at))
+        arguments = {}
+        for key, value in entries:
+            arguments[key] = value(f)
+        answer = run.call(function, arguments, site, at)
+        if type(answer) in VALUE_TYPES:
+            f[STACK].append(answer)
+            return None
+        return answer
 
     return step
 
