@@ -42,7 +42,7 @@ def cut(source: str) -> list[str]:
     """The tokens of a text; the last one is empty and marks the end."""
     tokens: list[str] = _CUT.findall(source)
     # A text that ends in blanks or a comment matches the end twice.
-    while len(tokens) > 1 and tokens[-2] == "":
+    while tokens[-2:] == ["", ""]:
         tokens.pop()
     return tokens
 

@@ -48,7 +48,11 @@ MAX_FORMULA_NESTING = 30
 # A model writes some kilobytes. A megabyte of text is a mistake or an attack, and parsing it takes about a second.
 MAX_SOURCE = 1_000_000
 
-# What binds tighter has the higher level. Brackets wait at level 0, unary operators bind tightest.
+# What binds tighter has the higher level. Whatever is no operator ends every chain; unary operators bind tightest but
+# for the way into a value.
+NO_LEVEL = 0
+UNARY_LEVEL = 7
+ACCESS_LEVEL = 8
 LEVELS = {
     "OR": 1,
     "AND": 2,
@@ -63,9 +67,9 @@ LEVELS = {
     "*": 6,
     "/": 6,
     "%": 6,
+    ".": ACCESS_LEVEL,
+    "[": ACCESS_LEVEL,
 }
-UNARY_LEVEL = 7
-BRACKET_LEVEL = 0
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _SIGNS = frozenset(["-", "+", "NOT"])
@@ -90,6 +94,9 @@ class _Sign(msgspec.Struct, gc=False):
     operator: str
     level: int = UNARY_LEVEL
 
+    def fold(self, operand: Expression) -> Expression:
+        return Unary(self.at, self.operator, operand)
+
 
 class _Joined(msgspec.Struct, gc=False):
     """Operands and operators of one level, waiting for the last operand."""
@@ -99,6 +106,11 @@ class _Joined(msgspec.Struct, gc=False):
     ats: list[int]
     level: int
 
+    def fold(self, operand: Expression) -> Expression:
+        items = self.items
+        items.append(operand)
+        return Chain(items[0].at, tuple(items), tuple(self.operators), tuple(self.ats))
+
 
 class _Bracket(msgspec.Struct, gc=False):
     """A bracket that is open, with what is inside it so far."""
@@ -106,24 +118,25 @@ class _Bracket(msgspec.Struct, gc=False):
     kind: str
     closing: str
     at: int
+    around: _Bracket | _Way | None
+    """The bracket around it."""
+    waiting: list[_Sign | _Joined]
+    """The operators around it that wait for it."""
     items: list[Expression]
     keys: dict[str, int] | None
     """Keys, in order, with the tokens they stand at; None where the items have no keys."""
     site: int = 0
     """For a CALL, its number in the text."""
-    level: int = BRACKET_LEVEL
 
 
 class _Way(msgspec.Struct, gc=False):
     """An index that is open, with what it leads into and the way so far."""
 
     at: int
+    around: _Bracket | _Way | None
+    waiting: list[_Sign | _Joined]
     target: Expression
     steps: list[Member | Index]
-    level: int = BRACKET_LEVEL
-
-
-_Waiting = _Sign | _Joined | _Bracket | _Way
 
 
 class _Block(msgspec.Struct, gc=False):
@@ -218,7 +231,9 @@ class _Parser:
             self.expect("THEN", "THEN after the condition of IF")
         else:
             self.expect("DO", "DO after the list of FOR")
-        self.go_deeper(at)
+        self.depth += 1
+        if self.depth > self.deepest:
+            self.go_deeper(self.depth, at)
         return _Block(keyword, at, head, self.suspensions - before, outer, name, name_at, self.i - 1)
 
     def expect(self, token: str, wanted: str) -> None:
@@ -226,14 +241,13 @@ class _Parser:
             raise self.unexpected(self.i, wanted)
         self.i += 1
 
-    def go_deeper(self, at: int) -> None:
-        self.depth += 1
-        if self.depth > self.deepest:
-            self.deepest = self.depth
-            if self.depth > self.max_nesting:
-                raise LimitExceeded(
-                    f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
-                )
+    def go_deeper(self, depth: int, at: int) -> None:
+        """Note a depth that was not reached before."""
+        self.deepest = depth
+        if depth > self.max_nesting:
+            raise LimitExceeded(
+                f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
+            )
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
         return unexpected(self.tokens, at, wanted)
@@ -247,14 +261,16 @@ class _Parser:
         """
         tokens = self.tokens
         i = start = self.i
-        waiting: list[_Waiting] = []
+        depth = self.depth
+        # The innermost bracket that is open, and the operators inside it that wait for an operand.
+        around: _Bracket | _Way | None = None
+        waiting: list[_Sign | _Joined] = []
         operand: Expression
         while True:
             # An operand is due at i.
             token = tokens[i]
             first = token[:1]
             bracket: _Bracket | None = None
-            steps: list[Member | Index] | None = None
             if first in NAME_START and token not in KEYWORDS:
                 if tokens[i + 1] != "(":
                     operand = Name(i, token)
@@ -262,42 +278,48 @@ class _Parser:
                 else:
                     if token == "NOW":
                         self.suspensions += 1
-                    bracket = _Bracket("function", ")", i, [], None)
+                    bracket = _Bracket("function", ")", i, around, waiting, [], None)
                     i += 2
             elif first in DIGITS:
-                operand = Literal(i, int(token) if len(token) < 16 and "." not in token else self.number(i))
+                operand = Literal(i, int(token) if "." not in token and len(token) < 16 else self.number(i))
                 i += 1
             elif first == '"' and len(token) > 1:
-                plain = "\\" not in token and token.isprintable()
-                operand = Literal(i, token[1:-1] if plain else self.string(i))
+                operand = Literal(i, token[1:-1] if "\\" not in token and token.isprintable() else self.string(i))
                 i += 1
             elif token == "{":
-                bracket = _Bracket("{", "}", i, [], {})
+                bracket = _Bracket("{", "}", i, around, waiting, [], {})
                 i += 1
             elif token == "[" or token == "(":
-                bracket = _Bracket(token, "]" if token == "[" else ")", i, [], None)
+                bracket = _Bracket(token, "]" if token == "[" else ")", i, around, waiting, [], None)
                 i += 1
             elif token == "CALL":
                 i += 1
-                bracket = self.call(i)
+                self.call(i)
+                bracket = _Bracket("call", "}", i, around, waiting, [], {}, self.sites - 1)
                 i += 2
             elif token in _CONSTANTS:
                 operand = Literal(i, _CONSTANTS[token])
                 i += 1
             elif token in _SIGNS:
-                self.go_deeper(i)
+                depth += 1
+                if depth > self.deepest:
+                    self.go_deeper(depth, i)
                 waiting.append(_Sign(i, token))
                 i += 1
                 continue
             elif token == "CALC":
-                bracket = self.calc(i)
+                self.calc(i)
+                bracket = _Bracket("calc", "}", i, around, waiting, [], {})
                 i = self.i
             else:
                 raise self.unexpected(i, wanted if i == start else f"a value after {tokens[i - 1]}")
             if bracket is not None:
-                self.go_deeper(bracket.at)
-                waiting.append(bracket)
+                depth += 1
+                if depth > self.deepest:
+                    self.go_deeper(depth, bracket.at)
+                around, waiting = bracket, []
 
+            steps: list[Member | Index] | None = None
             while True:
                 if bracket is not None:
                     # An item of the bracket is due at i, or its end.
@@ -306,8 +328,8 @@ class _Parser:
                             self.key(i, bracket, bracket.keys)
                             i += 2
                         break
-                    waiting.pop()
-                    self.depth -= 1
+                    depth -= 1
+                    around, waiting = bracket.around, bracket.waiting
                     self.i = i + 1
                     operand = self.close(bracket)
                     i = self.i
@@ -315,7 +337,8 @@ class _Parser:
 
                 # What stands after an operand says what becomes of it.
                 token = tokens[i]
-                if token == "." or token == "[":
+                level = LEVELS.get(token, NO_LEVEL)
+                if level == ACCESS_LEVEL:
                     if steps is None:
                         steps = []
                         if type(operand) is Access:
@@ -324,8 +347,10 @@ class _Parser:
                             operand = operand.target
                     i += 1
                     if token == "[":
-                        self.go_deeper(i)
-                        waiting.append(_Way(i, operand, steps))
+                        depth += 1
+                        if depth > self.deepest:
+                            self.go_deeper(depth, i)
+                        around, waiting = _Way(i, around, waiting, operand, steps), []
                         break
                     token = tokens[i]
                     if token[:1] not in NAME_START:
@@ -337,9 +362,10 @@ class _Parser:
                     operand = Access(operand.at, operand, tuple(steps))
                     steps = None
 
-                level = LEVELS.get(token, BRACKET_LEVEL)
                 while waiting and waiting[-1].level > level:
-                    operand = self.fold(waiting.pop(), operand)
+                    done = waiting.pop()
+                    operand = done.fold(operand)
+                    depth -= type(done) is _Sign
                 if level:
                     if waiting and waiting[-1].level == level:
                         joined = waiting[-1]
@@ -353,10 +379,9 @@ class _Parser:
                     break
 
                 # No operator follows: the innermost bracket goes on or closes, or the expression is over.
-                if not waiting:
+                if around is None:
                     self.i = i
                     return operand
-                around = waiting[-1]
                 if type(around) is _Bracket and around.kind != "(":
                     around.items.append(operand)
                     if token == ",":
@@ -369,22 +394,13 @@ class _Parser:
                 if token != closing:
                     raise self.unexpected(i, f"an operator or {closing}")
                 i += 1
-                waiting.pop()
-                self.depth -= 1
+                depth -= 1
                 if type(around) is _Way:
                     steps = around.steps
                     steps.append(Index(around.at, operand))
                     operand = around.target
-
-    def fold(self, waiting: _Waiting, operand: Expression) -> Expression:
-        """Give a unary operator or a chain the last operand it waited for."""
-        if type(waiting) is _Joined:
-            items = waiting.items
-            items.append(operand)
-            return Chain(items[0].at, tuple(items), tuple(waiting.operators), tuple(waiting.ats))
-        assert type(waiting) is _Sign
-        self.depth -= 1
-        return Unary(waiting.at, waiting.operator, operand)
+                waiting = around.waiting
+                around = around.around
 
     def close(self, bracket: _Bracket) -> Expression:
         at, items, keys = bracket.at, tuple(bracket.items), bracket.keys
@@ -410,8 +426,8 @@ class _Parser:
         if self.tokens[at + 1] != ":":
             raise self.unexpected(at + 1, f": after {key}")
 
-    def call(self, at: int) -> _Bracket:
-        """The bracket of a CALL whose tool's name stands here."""
+    def call(self, at: int) -> None:
+        """Read the beginning of a CALL whose tool's name stands here."""
         name = self.tokens[at]
         if name in KEYWORDS or name[:1] not in NAME_START:
             raise self.unexpected(at, "a tool's name after CALL")
@@ -419,10 +435,9 @@ class _Parser:
             raise self.unexpected(at + 1, f"{{ after CALL {name}")
         self.suspensions += 1
         self.sites += 1
-        return _Bracket("call", "}", at, [], {}, self.sites - 1)
 
-    def calc(self, at: int) -> _Bracket:
-        """The bracket of the variables of a CALC, behind its formula."""
+    def calc(self, at: int) -> None:
+        """Read a CALC up to the bracket of its variables."""
         self.i = at + 1
         wanted = 'CALC { formula: "…", vars: {…} }'
         for token in ("{", "formula", ":"):
@@ -432,7 +447,6 @@ class _Parser:
         self.i += 1
         for token in (",", "vars", ":", "{"):
             self.expect(token, wanted)
-        return _Bracket("calc", "}", at, [], {})
 
     def close_calc(self, at: int, variables: ObjectOf) -> Calc:
         if self.tokens[self.i] == ",":
