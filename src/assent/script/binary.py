@@ -144,7 +144,7 @@ def binary(operator: str, left: Operand, right: Operand, at: int) -> Closure:
     right_kind, b = right
     if left_kind == "constant":
         left_kind, a = "closure", _giving(a)
-    if right_kind == "constant" and not _fits(operator, b):
+    if right_kind == "constant" and not ((type(b) is int and 0 < b < _SMALL_FACTOR) or _fits(operator, b)):
         right_kind, b = "closure", _giving(b)
     return _maker(operator, left_kind, right_kind)(a, b, at)
 

@@ -23,8 +23,8 @@ Body = Callable[[Run, list[Any], int], Any]
 # A double has 17 significant digits; more places than this change nothing that prints.
 MAX_ROUND_DIGITS = 15
 
-PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""What FORMAT replaces; every other brace stays as it is."""
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\{\{|\}\})")
+"""What FORMAT replaces: names in braces, and braces that are written twice. Every other brace stays as it is."""
 _NUMBER = re.compile(r"\s*[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\s*")
 
 

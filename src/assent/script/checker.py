@@ -451,13 +451,13 @@ class _Checker:
         kinds: list[Kind] = []
         for argument in node.arguments:
             kinds.append(self.look(argument))
-        problem = wrong_function(node)
-        if problem is not None:
+        builtin = BUILTINS.get(node.name)
+        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
+            problem = wrong_function(node, builtin)
             if self.signatures and node.name in self.signatures:
                 problem.hint = f"{node.name} is a tool: CALL {node.name} {{ … }}"
             self.report(problem)
             return ANY
-        builtin = BUILTINS[node.name]
         for number, kind in enumerate(kinds):
             if kind == ANY:
                 continue
@@ -473,9 +473,9 @@ class _Checker:
 
     def _template(self, template: Expression, values: Kind) -> None:
         if type(template) is Literal and type(template.value) is str and isinstance(values, Shape):
-            for match in PLACEHOLDER.finditer(template.value):
-                if match[1] is not None and match[1] not in values.fields:
-                    self.report(missing_key(match[1], values.fields, template.at))
+            for name in PLACEHOLDER.split(template.value)[1::3]:
+                if name is not None and name not in values.fields:
+                    self.report(missing_key(name, values.fields, template.at))
                     return
 
     def _calc(self, node: Calc) -> Kind:

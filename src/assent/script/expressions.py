@@ -41,6 +41,8 @@ Closure = Callable[[Frame], Any]
 
 # Longer chains run in a loop, so that no chain is deep.
 MAX_NESTED_CHAIN = 6
+_LOGIC = frozenset(["AND", "OR"])
+_EQUALITY = frozenset(["==", "!="])
 # What a list and an object take, in words, before their elements.
 LIST_WORDS = 8
 OBJECT_WORDS = 24
@@ -62,7 +64,11 @@ class Expressions:
         return _MAKERS[type(node)](self, node)
 
     def closures(self, nodes: Sequence[Expression]) -> list[Closure]:
-        return [self.closure(node) for node in nodes]
+        closures = []
+        for node in nodes:
+            closures.append(_MAKERS[type(node)](self, node))
+        self.cost += len(closures)
+        return closures
 
     def _literal(self, node: Literal) -> Closure:
         def constant(f: Frame, value: Any = node.value) -> Any:
@@ -120,9 +126,9 @@ class Expressions:
 
     def _chain(self, node: Chain) -> Closure:
         operators = node.operators
-        if operators[0] == "AND" or operators[0] == "OR":
+        if operators[0] in _LOGIC:
             return self._logic(node)
-        if operators[0] == "==" or operators[0] == "!=":
+        if operators[0] in _EQUALITY:
             self.elastic = True
         if len(operators) > MAX_NESTED_CHAIN:
             return self._long_chain(node)
@@ -248,14 +254,14 @@ class Expressions:
 
     def _function(self, node: Function) -> Closure:
         self.elastic = True
-        problem = wrong_function(node)
-        if problem is not None:
-            return _raise(problem)
+        builtin = BUILTINS.get(node.name)
+        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
+            return _raise(wrong_function(node, builtin))
         if node.name == "FORMAT":
             template, values = node.arguments
             if type(template) is Literal and type(template.value) is str and type(values) is ObjectOf:
                 return self._template(template.value, values, node.at)
-        body, at = BUILTINS[node.name].body, node.at
+        body, at = builtin.body, node.at
         arguments = self.closures(node.arguments)
         if len(arguments) == 1:
             (only,) = arguments
@@ -270,40 +276,45 @@ class Expressions:
         """FORMAT with both halves written out: cut before the script runs, and constants filled in."""
         self.cost += 2
         self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
-        pieces: list[str] = []
-        gaps: dict[str, list[int]] = {key: [] for key in node.keys}
-        end = 0
-        missing: PlacedError | None = None
-        for match in PLACEHOLDER.finditer(template):
-            pieces.append(template[end : match.start()])
-            end = match.end()
-            if match[1] is None:
-                pieces.append(match[0][0])
-            elif match[1] in gaps:
-                gaps[match[1]].append(len(pieces))
-                pieces.append("")
-            elif missing is None:
-                missing = missing_key(match[1], node.keys, at)
-        pieces.append(template[end:])
-
         # Reading a variable that certainly has a value changes nothing, so only the rest is evaluated, in its order.
-        read: list[tuple[int, int]] = []
         evaluated: list[Closure] = []
-        shown: list[tuple[int, int]] = []
-        for key, value in zip(node.keys, node.values, strict=True):
+        operands: dict[str, Operand] = {}
+        for number, value in enumerate(node.values):
             kind, operand = self._operand(value)
-            if kind == "slot":
-                read += [(gap, operand) for gap in gaps[key]]
-            elif kind == "constant":
-                for gap in gaps[key]:
-                    pieces[gap] = scalar_text(operand)
-            else:
-                shown += [(gap, len(evaluated)) for gap in gaps[key]]
+            if kind == "closure":
                 evaluated.append(operand)
+                operand = len(evaluated) - 1
+            operands[node.keys[number]] = kind, operand
+
+        pieces = PLACEHOLDER.split(template)
+        read: list[tuple[int, int]] = []
+        shown: list[tuple[int, int]] = []
+        missing: PlacedError | None = None
+        for gap in range(1, len(pieces), 3):
+            # A gap has a name, or is one of `{{` and `}}`, which stands behind it.
+            name, brace = pieces[gap], pieces[gap + 1]
+            pieces[gap], pieces[gap + 1] = "", brace[0] if brace else ""
+            if name in operands:
+                kind, operand = operands[name]
+                if kind == "slot":
+                    read.append((gap, operand))
+                elif kind == "closure":
+                    shown.append((gap, operand))
+                else:
+                    pieces[gap] = scalar_text(operand)
+            elif name is not None and missing is None:
+                missing = missing_key(name, node.keys, at)
         # A few long strings may be joined before they are weighed; many may not.
         few = len(read) + len(shown) <= MAX_NESTED_CHAIN
 
-        def fill(f: Frame) -> str:
+        def fill(
+            f: Frame,
+            pieces: list[str] = pieces,
+            evaluated: list[Closure] = evaluated,
+            read: list[tuple[int, int]] = read,
+            shown: list[tuple[int, int]] = shown,
+            at: int = at,
+        ) -> str:
             found = []
             for value in evaluated:
                 found.append(value(f))
@@ -377,16 +388,13 @@ def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
     return UndefinedVariable(f"{name} has no value", at, hint=hint)
 
 
-def wrong_function(node: Function) -> PlacedError | None:
+def wrong_function(node: Function, builtin: Builtin | None) -> PlacedError:
     """What is wrong with the name or the number of arguments of a function, known without running it."""
-    builtin = BUILTINS.get(node.name)
     if builtin is None:
         near = nearest(node.name, BUILTINS)
         return UnknownFunction(f"unknown function {node.name}", node.at, hint=near or "tools are called with CALL")
-    count = len(node.arguments)
-    if builtin.least <= count <= builtin.most:
-        return None
-    return WrongArity(f"{node.name} takes {_how_many(builtin)}, not {count}", node.at, hint=f"write {builtin.usage}")
+    words = f"{node.name} takes {_how_many(builtin)}, not {len(node.arguments)}"
+    return WrongArity(words, node.at, hint=f"write {builtin.usage}")
 
 
 def _how_many(builtin: Builtin) -> str:

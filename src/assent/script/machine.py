@@ -22,7 +22,7 @@ from assent.errors import NotJSON
 from assent.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
 from assent.script.limits import Limits
 from assent.script.nodes import Script
-from assent.script.program import Program
+from assent.script.program import write_program
 from assent.script.runtime import FIRST_SLOT, UNSET, Frame, Host, Run
 from assent.values import measure, plain
 
@@ -52,7 +52,7 @@ class Machine:
     ) -> None:
         self.script = script
         self.given = variables or {}
-        self._program = Program(script, self.given)
+        self._program = write_program(script, self.given)
         self._run = Run(host, limits or _DEFAULT_LIMITS)
 
     @property

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from assent.script import steps
 from assent.script.builtins import BUILTINS
 from assent.script.expressions import (
@@ -51,31 +53,37 @@ from assent.script.work import Block, Work, carry_out, walk
 MAX_CLOSURE_DEPTH = 12
 
 
-class Program:
-    """The steps of a script, for runs that are given these variables."""
+class Program(msgspec.Struct, frozen=True):
+    """The steps of a script, for runs that are given certain variables."""
 
-    def __init__(self, script: Script, given: Iterable[str] = ()) -> None:
-        self.script = script
-        self.scopes = Scopes(given)
-        self.steps: list[Step] = []
-        self.last_let: dict[str, int] = {}
-        """For every variable of the top, the token of the last statement that changes it."""
-        writer = _Writer(self)
-        walk(script.body, writer.take, writer.enter)
-        self.cost = writer.expressions.cost
-        self.words = writer.expressions.words
-        self.slots = self.scopes.stack[0].slots
-        self.frame_size = self.scopes.size
+    steps: list[Step]
+    cost: int
+    words: int
+    """What the steps outside every loop cost, and the words that their literals take."""
+    slots: dict[str, int]
+    """The places of the variables of the top."""
+    last_let: dict[str, int]
+    """For every variable of the top, the token of the last statement that changes it."""
+    frame_size: int
+
+
+def write_program(script: Script, given: Iterable[str] = ()) -> Program:
+    """The program of a script, for runs that are given variables of these names."""
+    writer = _Writer(script, given)
+    walk(script.body, writer.take, writer.enter)
+    scopes, expressions = writer.scopes, writer.expressions
+    slots = scopes.stack[0].slots
+    return Program(writer.steps, expressions.cost, expressions.words, slots, writer.last_let, scopes.size)
 
 
 class _Writer:
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.steps = program.steps
-        self.scopes = program.scopes
-        self.places = Places(program.script.source)
-        self.expressions = Expressions(program.scopes)
-        self.deep = program.script.depth > MAX_CLOSURE_DEPTH
+    def __init__(self, script: Script, given: Iterable[str]) -> None:
+        self.steps: list[Step] = []
+        self.last_let: dict[str, int] = {}
+        self.scopes = Scopes(given)
+        self.places = Places(script.source)
+        self.expressions = Expressions(self.scopes)
+        self.deep = script.depth > MAX_CLOSURE_DEPTH
         self.jumps = 0
         """How often the steps so far may jump or wait: a block that adds nothing to it can be one closure."""
         self.height = 0
@@ -89,12 +97,19 @@ class _Writer:
         """Write the statements up to the next IF or FOR."""
         for number in range(start, len(statements)):
             statement = statements[number]
-            if type(statement) is If or type(statement) is For:
+            if type(statement) is Let:
+                value = self.value(statement.value, statement.suspends)
+                step = steps.store(self.scopes.define(statement.name), value)
+                if len(self.scopes.stack) == 1:
+                    self.last_let[statement.name] = statement.at
+            elif type(statement) is Do:
+                step = steps.evaluate(self.value(statement.value, statement.suspends))
+            elif type(statement) is Set:
+                step = self.assign(statement, self.value(statement.value, statement.suspends))
+            else:
                 return number
-            assert type(statement) is Let or type(statement) is Set or type(statement) is Do
             self.expressions.cost += 1
-            value = self.value(statement.value, statement.suspends)
-            self.steps.append(self.finish(statement, value))
+            self.steps.append(step)
         return len(statements)
 
     def enter(self, statement: If | For) -> Iterator[Block]:
@@ -119,18 +134,11 @@ class _Writer:
         carry_out(self.spread(node))
         return steps.pop
 
-    def finish(self, statement: Let | Set | Do, value: Closure) -> Step:
-        if type(statement) is Do:
-            return steps.evaluate(value)
-        if type(statement) is Let:
-            if len(self.scopes.stack) == 1:
-                self.program.last_let[statement.name] = statement.at
-            return steps.store(self.scopes.define(statement.name), value)
-        assert type(statement) is Set
+    def assign(self, statement: Set, value: Closure) -> Step:
         places, sure = self.scopes.find(statement.name)
         for place in places:
             if self.scopes.stack[0].slots.get(statement.name) == place:
-                self.program.last_let[statement.name] = statement.at
+                self.last_let[statement.name] = statement.at
         if sure and len(places) == 1:
             return steps.store(places[0], value)
         return steps.store_in_first(places, value, statement.name, self.scopes, statement.at)
@@ -276,14 +284,14 @@ class _Writer:
                 self.steps.append(steps.take_member(step))
 
     def function(self, node: Function) -> Work:
-        problem = wrong_function(node)
-        if problem is not None:
-            self.steps.append(steps.refuse(problem))
+        builtin = BUILTINS.get(node.name)
+        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
+            self.steps.append(steps.refuse(wrong_function(node, builtin)))
             return
         for argument in node.arguments:
             yield self.part(argument)
         self.expressions.elastic = True
-        self.steps.append(steps.apply(BUILTINS[node.name].body, len(node.arguments), node.at))
+        self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
 
     def call(self, node: Call) -> None:
         """A CALL whose arguments need no waiting."""
