@@ -377,7 +377,10 @@ class _Checker:
         looks, keys = self.looks, node.keys
         fields: dict[str, Kind] = {}
         for number, value in enumerate(node.values):
-            fields[keys[number]] = looks[type(value)](self, value)
+            if type(value) is Literal:
+                fields[keys[number]] = _LITERAL_KINDS[type(value.value)]
+            else:
+                fields[keys[number]] = looks[type(value)](self, value)
         return fields
 
     def _unary(self, node: Unary) -> Kind:
@@ -388,26 +391,33 @@ class _Checker:
         return wanted
 
     def _chain(self, node: Chain) -> Kind:
-        operands = node.operands
-        left = self.look(operands[0])
-        for number, operator in enumerate(node.operators):
-            operand = operands[number + 1]
-            right = self.look(operand)
-            wanted = _OPERAND_KINDS.get(operator)
+        looks = self.looks
+        left: Kind | None = None
+        for number, operand in enumerate(node.operands):
+            if type(operand) is Literal:
+                right: Kind = _LITERAL_KINDS[type(operand.value)]
+            else:
+                right = looks[type(operand)](self, operand)
+            if left is None:
+                left = right
+                continue
+            operator = node.operators[number - 1]
+            wanted, gives = _OPERATORS[operator]
             if wanted is not None:
                 if (left != wanted and left != ANY) or (right != wanted and right != ANY):
                     side, kind = ("left", left) if left != wanted and left != ANY else ("right", right)
                     self.report(
                         TypeMismatch(
                             f"{operator} takes two {wanted}s; the {side} side is {_article(kind)}",
-                            node.operator_ats[number],
+                            node.operator_ats[number - 1],
                             hint=operand_hint(operator, side, _article(kind)),
                         )
                     )
                 if (operator == "/" or operator == "%") and type(operand) is Literal and operand.value == 0:
                     words = f"{'division' if operator == '/' else 'modulo'} by zero"
-                    self.report(DivisionByZero(words, node.operator_ats[number]))
-            left = "number" if operator in _ARITHMETIC else "boolean"
+                    self.report(DivisionByZero(words, node.operator_ats[number - 1]))
+            left = gives
+        assert left is not None
         return left
 
     def _access(self, node: Access) -> Kind:
@@ -450,7 +460,7 @@ class _Checker:
     def _function(self, node: Function) -> Kind:
         kinds: list[Kind] = []
         for argument in node.arguments:
-            kinds.append(self.look(argument))
+            kinds.append(self.looks[type(argument)](self, argument))
         builtin = BUILTINS.get(node.name)
         if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
             problem = wrong_function(node, builtin)
@@ -459,10 +469,8 @@ class _Checker:
             self.report(problem)
             return ANY
         for number, kind in enumerate(kinds):
-            if kind == ANY:
-                continue
             takes = builtin.takes[number] if number < len(builtin.takes) else builtin.takes[-1]
-            if takes != "*" and takes != _plain(kind) and _plain(kind) not in takes.split("|"):
+            if takes != "*" and takes != kind and kind != ANY and _plain(kind) not in takes.split("|"):
                 wanted = " or ".join(_article(one) for one in takes.split("|"))
                 self.report(
                     TypeMismatch(f"{node.name} takes {wanted}, not {_article(kind)}", node.arguments[number].at)
@@ -526,7 +534,9 @@ class _Checker:
                     self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
                 continue
             wanted = KINDS.get(parameter.type, ANY)
-            if wanted != ANY and kind != ANY and _plain(kind) != wanted and (parameter.required or kind != "null"):
+            if kind in (wanted, ANY) or wanted == ANY:
+                continue
+            if _plain(kind) != wanted and (parameter.required or kind != "null"):
                 message, value = (
                     f"{key} of {node.tool} is {_article(wanted)}, not {_article(kind)}",
                     node.values[number],
@@ -554,12 +564,13 @@ _LOOKS: dict[type, Callable[[_Checker, Any], Kind]] = {
 _REMEMBERED: dict[type, Callable[[_Checker, Any], Kind]] = dict.fromkeys(_LOOKS, _Checker._remembered)
 
 _LITERAL_KINDS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
-_ARITHMETIC = frozenset("+-*/%")
-_OPERAND_KINDS = {
-    **dict.fromkeys(["AND", "OR"], "boolean"),
-    **dict.fromkeys(["<", "<=", ">", ">=", *_ARITHMETIC], "number"),
+_OPERATORS = {
+    **dict.fromkeys(["AND", "OR"], ("boolean", "boolean")),
+    **dict.fromkeys(["==", "!="], (None, "boolean")),
+    **dict.fromkeys(["<", "<=", ">", ">="], ("number", "boolean")),
+    **dict.fromkeys("+-*/%", ("number", "number")),
 }
-"""What the operators take; those that are not here take anything."""
+"""What the operators take and give; None is anything."""
 
 
 def _hides(name: str, at: int) -> ScriptWarning:

@@ -21,6 +21,7 @@ from assent.script.errors import PlacedError, TypeMismatch, UndefinedVariable, U
 from assent.script.nodes import (
     Access,
     Calc,
+    Call,
     Chain,
     Expression,
     Function,
@@ -110,12 +111,31 @@ class Expressions:
 
     def _object(self, node: ObjectOf) -> Closure:
         self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
-        entries = list(zip(node.keys, self.closures(node.values), strict=True))
+        constants, entries = self.entries(node)
 
-        def make(f: Frame, entries: list[tuple[str, Closure]] = entries) -> dict[str, Any]:
-            return {key: value(f) for key, value in entries}
+        def make(
+            f: Frame, constants: dict[str, Any] = constants, entries: list[tuple[str, Closure]] = entries
+        ) -> dict[str, Any]:
+            made = constants.copy()
+            for key, value in entries:
+                made[key] = value(f)
+            return made
 
         return make
+
+    def entries(self, node: ObjectOf | Call) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
+        """An object, or the arguments of a CALL, in their order with the constants filled in; closures for the rest."""
+        constants: dict[str, Any] = {}
+        entries: list[tuple[str, Closure]] = []
+        keys = node.keys
+        for number, value in enumerate(node.values):
+            if type(value) is Literal:
+                constants[keys[number]] = value.value
+            else:
+                constants[keys[number]] = None
+                entries.append((keys[number], _MAKERS[type(value)](self, value)))
+        self.cost += len(keys)
+        return constants, entries
 
     def _unary(self, node: Unary) -> Closure:
         operand = self.closure(node.operand)

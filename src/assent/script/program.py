@@ -295,7 +295,8 @@ class _Writer:
 
     def call(self, node: Call) -> None:
         """A CALL whose arguments need no waiting."""
-        self.steps.append(steps.call(node, self.expressions.closures(node.values), CallSite(self.places, node)))
+        constants, entries = self.expressions.entries(node)
+        self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node)))
 
 
 def _hard_parts(node: Expression) -> set[int]:

@@ -311,18 +311,21 @@ def apply(body: Body, count: int, at: int) -> Step:
 # Calls.
 
 
-def call(node: Call, values: list[Closure], site: Site) -> Step:
+def call(node: Call, constants: dict[str, Any], entries: list[tuple[str, Closure]], site: Site) -> Step:
     """A CALL whose arguments need no waiting: look up, evaluate, hand out."""
-    tool, at = node.tool, node.at
-    entries = list(zip(node.keys, values, strict=True))
 
     def step(
-        f: Frame, tool: str = tool, entries: list[tuple[str, Closure]] = entries, site: Site = site, at: int = at
+        f: Frame,
+        tool: str = node.tool,
+        constants: dict[str, Any] = constants,
+        entries: list[tuple[str, Closure]] = entries,
+        site: Site = site,
+        at: int = node.at,
     ) -> Any:
         run: Run = f[RUN]
         run.at = at
         function = run.host.lookup(tool)
-        arguments = {}
+        arguments = constants.copy()
         for key, value in entries:
             arguments[key] = value(f)
         answer = run.call(function, arguments, site, at)
