@@ -91,7 +91,7 @@ def check(
         except PlacedError as error:
             return [error]
     checker = _Checker(script, signatures, variables)
-    walk(script.body, checker.take, checker.enter)
+    walk(script.body, checker.take, checker.enter, deep=checker.deep)
     if not checker.found:
         return []
     # Errors first when there are too many, so that no number of warnings hides one.
@@ -171,8 +171,11 @@ class _Checker:
                 return number
         return len(statements)
 
-    def enter(self, statement: If | For) -> Iterator[Block]:
-        return self.choice(statement) if isinstance(statement, If) else self.loop(statement)
+    def enter(self, statement: Statement) -> Iterator[Block]:
+        if type(statement) is If:
+            return self.choice(statement)
+        assert type(statement) is For
+        return self.loop(statement)
 
     def statement(self, node: Do, statements: tuple[Statement, ...], number: int) -> None:
         """An expression as a statement. Two bare words in a row are a sentence, and get one finding together."""
@@ -391,17 +394,11 @@ class _Checker:
         return wanted
 
     def _chain(self, node: Chain) -> Kind:
-        looks = self.looks
-        left: Kind | None = None
-        for number, operand in enumerate(node.operands):
-            if type(operand) is Literal:
-                right: Kind = _LITERAL_KINDS[type(operand.value)]
-            else:
-                right = looks[type(operand)](self, operand)
-            if left is None:
-                left = right
-                continue
-            operator = node.operators[number - 1]
+        looks, operands = self.looks, node.operands
+        left = looks[type(operands[0])](self, operands[0])
+        for number, operator in enumerate(node.operators):
+            operand = operands[number + 1]
+            right = looks[type(operand)](self, operand)
             wanted, gives = _OPERATORS[operator]
             if wanted is not None:
                 if (left != wanted and left != ANY) or (right != wanted and right != ANY):
@@ -409,15 +406,14 @@ class _Checker:
                     self.report(
                         TypeMismatch(
                             f"{operator} takes two {wanted}s; the {side} side is {_article(kind)}",
-                            node.operator_ats[number - 1],
+                            node.operator_ats[number],
                             hint=operand_hint(operator, side, _article(kind)),
                         )
                     )
                 if (operator == "/" or operator == "%") and type(operand) is Literal and operand.value == 0:
                     words = f"{'division' if operator == '/' else 'modulo'} by zero"
-                    self.report(DivisionByZero(words, node.operator_ats[number - 1]))
+                    self.report(DivisionByZero(words, node.operator_ats[number]))
             left = gives
-        assert left is not None
         return left
 
     def _access(self, node: Access) -> Kind:

@@ -38,12 +38,17 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
+END = " "
+"""The last of all tokens. No other is a blank, and each has a first character."""
+
+
 def cut(source: str) -> list[str]:
-    """The tokens of a text; the last one is empty and marks the end."""
+    """The tokens of a text and END."""
     tokens: list[str] = _CUT.findall(source)
     # A text that ends in blanks or a comment matches the end twice.
-    while tokens[-2:] == ["", ""]:
+    if tokens[-2:] == ["", ""]:
         tokens.pop()
+    tokens[-1] = END
     return tokens
 
 
@@ -75,7 +80,7 @@ def tokens_and_comments(source: str) -> Iterator[tuple[int, str, bool]]:
 
 def is_name(token: str) -> bool:
     """A word, keywords included."""
-    return token[:1] in NAME_START and token != ""
+    return token[0] in NAME_START
 
 
 def is_string(token: str) -> bool:

@@ -7,7 +7,7 @@ has its own hint here. What is right is in parser.py.
 from __future__ import annotations
 
 from assent.script.errors import LexError, ParseError, PlacedError
-from assent.script.lexer import DIGITS, KEYWORDS, SYMBOLS, is_name, is_string
+from assent.script.lexer import DIGITS, END, KEYWORDS, SYMBOLS, is_name, is_string
 
 _FOREIGN_CHARACTERS = {
     "'": "strings are written with double quotes",
@@ -30,9 +30,9 @@ _CHAINED_ELSE = ("ELSEIF", "ELIF", "ELSIF")
 def unexpected(tokens: list[str], at: int, wanted: str) -> PlacedError:
     """The error for finding this token where `wanted` should be."""
     token = tokens[at]
-    if not (token == "" or token in SYMBOLS or is_name(token) or token[0] in DIGITS or is_string(token)):
+    if not (token == END or token in SYMBOLS or is_name(token) or token[0] in DIGITS or is_string(token)):
         return _foreign(tokens, at)
-    found = "the end of the script" if token == "" else _shown(token)
+    found = "the end of the script" if token == END else _shown(token)
     return ParseError(f"expected {wanted}, found {found}", at, hint=_hint(tokens, at, wanted))
 
 

@@ -15,7 +15,7 @@ import math
 import msgspec
 
 from assent.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
-from assent.script.lexer import DIGITS, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
+from assent.script.lexer import DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
 from assent.script.mistakes import never_closed, unexpected
 from assent.script.nodes import (
     Access,
@@ -116,27 +116,21 @@ class _Bracket(msgspec.Struct, gc=False):
     """A bracket that is open, with what is inside it so far."""
 
     kind: str
+    """function, call, calc, index, or the bracket itself."""
     closing: str
     at: int
-    around: _Bracket | _Way | None
+    around: _Bracket | None
     """The bracket around it."""
     waiting: list[_Sign | _Joined]
     """The operators around it that wait for it."""
-    items: list[Expression]
-    keys: dict[str, int] | None
+    items: list[Expression] | None
+    """None where there is one item, and no comma after it."""
+    keys: dict[str, int] | None = None
     """Keys, in order, with the tokens they stand at; None where the items have no keys."""
     site: int = 0
     """For a CALL, its number in the text."""
-
-
-class _Way(msgspec.Struct, gc=False):
-    """An index that is open, with what it leads into and the way so far."""
-
-    at: int
-    around: _Bracket | _Way | None
-    waiting: list[_Sign | _Joined]
-    target: Expression
-    steps: list[Member | Index]
+    way: tuple[Expression, list[Member | Index]] | None = None
+    """For an index, what it leads into and the steps so far."""
 
 
 class _Block(msgspec.Struct, gc=False):
@@ -177,7 +171,17 @@ class _Parser:
         while True:
             token = tokens[self.i]
             if token == "LET" or token == "SET":
-                body.append(self.assignment(token))
+                at = self.i + 1
+                name = tokens[at]
+                if name in KEYWORDS or name[0] not in NAME_START:
+                    raise self.unexpected(at, f"a variable name after {token}")
+                if tokens[at + 1] != "=":
+                    raise self.unexpected(at + 1, f"= after {token} {name}")
+                self.i = at + 2
+                before = self.suspensions
+                value = self.expression("a value")
+                node = Let if token == "LET" else Set
+                body.append(node(at, name, value, self.suspensions - before))
             elif token == "IF" or token == "FOR":
                 blocks.append(self.open_block(token, body))
                 body = []
@@ -193,7 +197,7 @@ class _Parser:
                 blocks[-1].else_at = self.i
                 self.i += 1
                 body = []
-            elif token == "":
+            elif token == END:
                 if blocks:
                     raise never_closed(blocks[-1].kind, blocks[-1].at)
                 return Script(self.source, self.name, tuple(body), self.deepest, self.sites)
@@ -203,25 +207,13 @@ class _Parser:
                     raise self.unexpected(at, "a statement")
                 body.append(Do(at, self.expression("a statement"), self.suspensions - before))
 
-    def assignment(self, keyword: str) -> Let | Set:
-        at = self.i + 1
-        name = self.tokens[at]
-        if name in KEYWORDS or name[:1] not in NAME_START:
-            raise self.unexpected(at, f"a variable name after {keyword}")
-        if self.tokens[at + 1] != "=":
-            raise self.unexpected(at + 1, f"= after {keyword} {name}")
-        self.i = at + 2
-        before = self.suspensions
-        value = self.expression("a value")
-        return (Let if keyword == "LET" else Set)(at, name, value, self.suspensions - before)
-
     def open_block(self, keyword: str, outer: list[Statement]) -> _Block:
         at = self.i
         self.i += 1
         name, name_at = "", self.i
         if keyword == "FOR":
             name = self.tokens[name_at]
-            if name in KEYWORDS or name[:1] not in NAME_START:
+            if name in KEYWORDS or name[0] not in NAME_START:
                 raise self.unexpected(name_at, "a variable name after FOR")
             self.i += 1
             self.expect("IN", f"IN after FOR {name}")
@@ -263,40 +255,23 @@ class _Parser:
         i = start = self.i
         depth = self.depth
         # The innermost bracket that is open, and the operators inside it that wait for an operand.
-        around: _Bracket | _Way | None = None
+        around: _Bracket | None = None
         waiting: list[_Sign | _Joined] = []
+        steps: list[Member | Index] | None = None
         operand: Expression
         while True:
             # An operand is due at i.
             token = tokens[i]
-            first = token[:1]
-            bracket: _Bracket | None = None
-            if first in NAME_START and token not in KEYWORDS:
-                if tokens[i + 1] != "(":
-                    operand = Name(i, token)
-                    i += 1
-                else:
-                    if token == "NOW":
-                        self.suspensions += 1
-                    bracket = _Bracket("function", ")", i, around, waiting, [], None)
-                    i += 2
+            first = token[0]
+            if first in NAME_START and token not in KEYWORDS and tokens[i + 1] != "(":
+                operand = Name(i, token)
+                i += 1
             elif first in DIGITS:
                 operand = Literal(i, int(token) if "." not in token and len(token) < 16 else self.number(i))
                 i += 1
             elif first == '"' and len(token) > 1:
                 operand = Literal(i, token[1:-1] if "\\" not in token and token.isprintable() else self.string(i))
                 i += 1
-            elif token == "{":
-                bracket = _Bracket("{", "}", i, around, waiting, [], {})
-                i += 1
-            elif token == "[" or token == "(":
-                bracket = _Bracket(token, "]" if token == "[" else ")", i, around, waiting, [], None)
-                i += 1
-            elif token == "CALL":
-                i += 1
-                self.call(i)
-                bracket = _Bracket("call", "}", i, around, waiting, [], {}, self.sites - 1)
-                i += 2
             elif token in _CONSTANTS:
                 operand = Literal(i, _CONSTANTS[token])
                 i += 1
@@ -307,35 +282,24 @@ class _Parser:
                 waiting.append(_Sign(i, token))
                 i += 1
                 continue
-            elif token == "CALC":
-                self.calc(i)
-                bracket = _Bracket("calc", "}", i, around, waiting, [], {})
-                i = self.i
             else:
-                raise self.unexpected(i, wanted if i == start else f"a value after {tokens[i - 1]}")
-            if bracket is not None:
-                depth += 1
-                if depth > self.deepest:
-                    self.go_deeper(depth, bracket.at)
-                around, waiting = bracket, []
+                self.i = i
+                bracket = self.open(around, waiting, wanted if i == start else None)
+                i = self.i
+                if depth >= self.deepest:
+                    self.go_deeper(depth + 1, bracket.at)
+                if tokens[i] != bracket.closing or bracket.items is None:
+                    if bracket.keys is not None:
+                        self.key(i, bracket.kind, bracket.keys)
+                        i += 2
+                    depth += 1
+                    around, waiting = bracket, []
+                    continue
+                operand = self.close(bracket, i)
+                i = self.i
 
-            steps: list[Member | Index] | None = None
+            # What stands after an operand says what becomes of it.
             while True:
-                if bracket is not None:
-                    # An item of the bracket is due at i, or its end.
-                    if tokens[i] != bracket.closing or bracket.kind == "(":
-                        if bracket.keys is not None:
-                            self.key(i, bracket, bracket.keys)
-                            i += 2
-                        break
-                    depth -= 1
-                    around, waiting = bracket.around, bracket.waiting
-                    self.i = i + 1
-                    operand = self.close(bracket)
-                    i = self.i
-                    bracket = None
-
-                # What stands after an operand says what becomes of it.
                 token = tokens[i]
                 level = LEVELS.get(token, NO_LEVEL)
                 if level == ACCESS_LEVEL:
@@ -350,10 +314,11 @@ class _Parser:
                         depth += 1
                         if depth > self.deepest:
                             self.go_deeper(depth, i)
-                        around, waiting = _Way(i, around, waiting, operand, steps), []
+                        around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
+                        waiting, steps = [], None
                         break
                     token = tokens[i]
-                    if token[:1] not in NAME_START:
+                    if token[0] not in NAME_START:
                         raise self.unexpected(i, "a name after .")
                     steps.append(Member(i, token))
                     i += 1
@@ -365,7 +330,8 @@ class _Parser:
                 while waiting and waiting[-1].level > level:
                     done = waiting.pop()
                     operand = done.fold(operand)
-                    depth -= type(done) is _Sign
+                    if done.level == UNARY_LEVEL:
+                        depth -= 1
                 if level:
                     if waiting and waiting[-1].level == level:
                         joined = waiting[-1]
@@ -382,28 +348,60 @@ class _Parser:
                 if around is None:
                     self.i = i
                     return operand
-                if type(around) is _Bracket and around.kind != "(":
+                if around.items is not None:
                     around.items.append(operand)
                     if token == ",":
                         i += 1
+                        if tokens[i] != around.closing:
+                            if around.keys is not None:
+                                self.key(i, around.kind, around.keys)
+                                i += 2
+                            break
                     elif token != around.closing:
                         raise self.unexpected(i, f"an operator, a comma or {around.closing}")
-                    bracket = around
-                    continue
-                closing = "]" if type(around) is _Way else ")"
-                if token != closing:
-                    raise self.unexpected(i, f"an operator or {closing}")
-                i += 1
+                    operand = self.close(around, i)
+                    i = self.i
+                else:
+                    if token != around.closing:
+                        raise self.unexpected(i, f"an operator or {around.closing}")
+                    i += 1
+                    if around.way is not None:
+                        index = Index(around.at, operand)
+                        operand, steps = around.way
+                        steps.append(index)
                 depth -= 1
-                if type(around) is _Way:
-                    steps = around.steps
-                    steps.append(Index(around.at, operand))
-                    operand = around.target
                 waiting = around.waiting
                 around = around.around
 
-    def close(self, bracket: _Bracket) -> Expression:
-        at, items, keys = bracket.at, tuple(bracket.items), bracket.keys
+    def open(self, around: _Bracket | None, waiting: list[_Sign | _Joined], wanted: str | None) -> _Bracket:
+        """Open the bracket that begins here, or behind a name or a keyword, and go on to what is inside it."""
+        at = self.i
+        token = self.tokens[at]
+        self.i = at + 1
+        if token == "{":
+            return _Bracket("{", "}", at, around, waiting, [], {})
+        if token == "[":
+            return _Bracket("[", "]", at, around, waiting, [])
+        if token == "(":
+            return _Bracket("(", ")", at, around, waiting, None)
+        if token == "CALL":
+            self.begin_call(at + 1)
+            return _Bracket("call", "}", at + 1, around, waiting, [], {}, self.sites - 1)
+        if token == "CALC":
+            self.begin_calc()
+            return _Bracket("calc", "}", at, around, waiting, [], {})
+        if token[0] not in NAME_START or token in KEYWORDS:
+            raise self.unexpected(at, wanted or f"a value after {self.tokens[at - 1]}")
+        # Any other name was read as a variable.
+        if token == "NOW":
+            self.suspensions += 1
+        self.i = at + 2
+        return _Bracket("function", ")", at, around, waiting, [])
+
+    def close(self, bracket: _Bracket, end: int) -> Expression:
+        """What a bracket was, once it closes at `end`; goes on behind it."""
+        self.i = end + 1
+        at, items, keys = bracket.at, tuple(bracket.items or ()), bracket.keys
         if keys is None:
             return ListOf(at, items) if bracket.kind == "[" else Function(at, self.tokens[at], items)
         names, key_ats = tuple(keys), tuple(keys.values())
@@ -412,10 +410,10 @@ class _Parser:
         variables = ObjectOf(at, names, key_ats, items)
         return variables if bracket.kind == "{" else self.close_calc(at, variables)
 
-    def key(self, at: int, bracket: _Bracket, keys: dict[str, int]) -> None:
+    def key(self, at: int, kind: str, keys: dict[str, int]) -> None:
         key = self.tokens[at]
-        if key[:1] not in NAME_START:
-            if bracket.kind == "call":
+        if key[0] not in NAME_START:
+            if kind == "call":
                 raise self.unexpected(at, "an argument's name or }")
             if not is_string(key):
                 raise self.unexpected(at, "a key or }")
@@ -426,19 +424,19 @@ class _Parser:
         if self.tokens[at + 1] != ":":
             raise self.unexpected(at + 1, f": after {key}")
 
-    def call(self, at: int) -> None:
+    def begin_call(self, at: int) -> None:
         """Read the beginning of a CALL whose tool's name stands here."""
         name = self.tokens[at]
-        if name in KEYWORDS or name[:1] not in NAME_START:
+        if name in KEYWORDS or name[0] not in NAME_START:
             raise self.unexpected(at, "a tool's name after CALL")
         if self.tokens[at + 1] != "{":
             raise self.unexpected(at + 1, f"{{ after CALL {name}")
+        self.i = at + 2
         self.suspensions += 1
         self.sites += 1
 
-    def calc(self, at: int) -> None:
-        """Read a CALC up to the bracket of its variables."""
-        self.i = at + 1
+    def begin_calc(self) -> None:
+        """Read a CALC from behind its keyword up to the bracket of its variables."""
         wanted = 'CALC { formula: "…", vars: {…} }'
         for token in ("{", "formula", ":"):
             self.expect(token, wanted)
@@ -483,7 +481,7 @@ def _parse_formula(text: str, at: int) -> Expression:
     parser = _Parser(text, None, MAX_FORMULA_NESTING)
     try:
         formula = parser.expression("a formula")
-        if parser.tokens[parser.i] != "":
+        if parser.tokens[parser.i] != END:
             raise parser.unexpected(parser.i, "an operator or the end of the formula")
     except PlacedError as error:
         error.fact = f"in the formula: {error.fact}"

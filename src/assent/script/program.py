@@ -40,6 +40,7 @@ from assent.script.nodes import (
     ObjectOf,
     Script,
     Set,
+    Statement,
     Unary,
     children,
 )
@@ -70,7 +71,7 @@ class Program(msgspec.Struct, frozen=True):
 def write_program(script: Script, given: Iterable[str] = ()) -> Program:
     """The program of a script, for runs that are given variables of these names."""
     writer = _Writer(script, given)
-    walk(script.body, writer.take, writer.enter)
+    walk(script.body, writer.take, writer.enter, deep=writer.deep)
     scopes, expressions = writer.scopes, writer.expressions
     slots = scopes.stack[0].slots
     return Program(writer.steps, expressions.cost, expressions.words, slots, writer.last_let, scopes.size)
@@ -112,9 +113,12 @@ class _Writer:
             self.steps.append(step)
         return len(statements)
 
-    def enter(self, statement: If | For) -> Iterator[Block]:
+    def enter(self, statement: Statement) -> Iterator[Block]:
         self.expressions.cost += 1
-        return self.choice(statement) if isinstance(statement, If) else self.loop(statement)
+        if type(statement) is If:
+            return self.choice(statement)
+        assert type(statement) is For
+        return self.loop(statement)
 
     def value(self, node: Expression, suspends: int) -> Closure:
         """A closure for an expression. Where it must be spread over steps, these are written, and leave its value."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 
-from assent.script.nodes import For, If, Statement
+from assent.script.nodes import Statement
 
 Work = Generator["Work", None, None]
 Block = tuple[Statement, ...]
+Take = Callable[[Block, int], int]
+Enter = Callable[[Statement], Iterator[Block]]
 
 
 def carry_out(work: Work) -> None:
@@ -27,24 +29,30 @@ def carry_out(work: Work) -> None:
             waiting.append(inner)
 
 
-def walk(body: Block, take: Callable[[Block, int], int], enter: Callable[[If | For], Iterator[Block]]) -> None:
+def walk(body: Block, take: Take, enter: Enter, *, deep: bool) -> None:
     """Go through the statements of a script in the order of the text.
 
     `take` deals with the statements of a block from a number on and gives the number of the first IF or FOR, or of the
-    end. `enter` deals with that one, and yields the blocks inside it where it wants them gone through.
+    end. `enter` deals with that one, and yields the blocks inside it where it wants them gone through. A script that is
+    not deep can have the host's stack, which is quicker.
     """
-    waiting: list[tuple[Iterator[Block], Block, int]] = []
-    block, number = body, 0
-    while True:
-        number = take(block, number)
-        if number < len(block):
-            statement = block[number]
-            assert type(statement) is If or type(statement) is For
-            waiting.append((enter(statement), block, number + 1))
-        elif not waiting:
-            return
-        inner = next(waiting[-1][0], None)
-        if inner is None:
-            _, block, number = waiting.pop()
-        else:
-            block, number = inner, 0
+    if deep:
+        carry_out(_walk_without_recursion(body, take, enter))
+    else:
+        _walk(body, take, enter)
+
+
+def _walk(block: Block, take: Take, enter: Enter) -> None:
+    number = take(block, 0)
+    while number < len(block):
+        for inner in enter(block[number]):
+            _walk(inner, take, enter)
+        number = take(block, number + 1)
+
+
+def _walk_without_recursion(block: Block, take: Take, enter: Enter) -> Work:
+    number = take(block, 0)
+    while number < len(block):
+        for inner in enter(block[number]):
+            yield _walk_without_recursion(inner, take, enter)
+        number = take(block, number + 1)
