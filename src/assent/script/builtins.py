@@ -23,8 +23,9 @@ Body = Callable[[Run, list[Any], int], Any]
 # A double has 17 significant digits; more places than this change nothing that prints.
 MAX_ROUND_DIGITS = 15
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\{\{|\}\})")
+PLACEHOLDER = re.compile(r"(\{\{|\}\}|\{[A-Za-z_][A-Za-z0-9_]*\})")
 """What FORMAT replaces: names in braces, and braces that are written twice. Every other brace stays as it is."""
+DOUBLED = frozenset(["{{", "}}"])
 _NUMBER = re.compile(r"\s*[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\s*")
 
 
@@ -50,20 +51,17 @@ def _format(run: Run, arguments: list[Any], at: int) -> str:
     template, values = arguments
     _want("FORMAT", "a template that is a string", template, (str,), at)
     _want("FORMAT", "an object of values", values, (dict,), at)
-    pieces: list[str] = []
-    length = end = 0
-    for match in PLACEHOLDER.finditer(template):
-        pieces.append(template[end : match.start()])
-        end = match.end()
-        key = match[1]
-        if key is None:
-            pieces.append(match[0][0])
-        elif key in values:
-            pieces.append(run.show(values[key], at))
-            length += len(pieces[-1])
+    pieces = PLACEHOLDER.split(template)
+    length = 0
+    for number in range(1, len(pieces), 2):
+        hole = pieces[number]
+        if hole in DOUBLED:
+            pieces[number] = hole[0]
+        elif hole[1:-1] in values:
+            pieces[number] = run.show(values[hole[1:-1]], at)
+            length += len(pieces[number])
         else:
-            raise missing_key(key, values, at)
-    pieces.append(template[end:])
+            raise missing_key(hole[1:-1], values, at)
     # The pieces are references to strings that exist, so only joining them takes memory.
     run.string(len(template) + length, at)
     return "".join(pieces)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from assent.script.builtins import BUILTINS, PLACEHOLDER, missing_key
+from assent.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, missing_key
 from assent.script.errors import (
     DivisionByZero,
     IndexOutOfBounds,
@@ -101,22 +101,19 @@ def check(
     return found
 
 
-class _Scope:
+class _Scope(msgspec.Struct, eq=False):
     """What is known of the names at the top, or in one iteration of a FOR."""
 
-    __slots__ = ("hidden", "kinds", "lets", "missed", "news", "sure")
-
-    def __init__(self) -> None:
-        self.kinds: dict[str, Kind] = {}
-        self.sure: set[str] = set()
-        self.news: list[tuple[str, Kind, bool]] = []
-        """What was known before each change, so that a branch can be taken back."""
-        self.lets: dict[str, int] = {}
-        """Where each name is first given a value here."""
-        self.missed: set[str] = set()
-        """Names that were read here before this scope had them, and so were read from outside."""
-        self.hidden: dict[str, int] = {}
-        """Names of this scope for which a loop inside made a variable of its own, and where."""
+    kinds: dict[str, Kind] = {}
+    sure: set[str] = set()
+    news: list[tuple[str, Kind, bool]] = []
+    """What was known before each change, so that a branch can be taken back."""
+    lets: dict[str, int] = {}
+    """Where each name is first given a value here."""
+    missed: set[str] = set()
+    """Names that were read here before this scope had them, and so were read from outside."""
+    hidden: dict[str, int] = {}
+    """Names of this scope for which a loop inside made a variable of its own, and where."""
 
     def learn(self, name: str, kind: Kind, sure: bool) -> None:
         """From here on the name has this kind, surely or only if the branch ran."""
@@ -454,32 +451,32 @@ class _Checker:
         return ANY
 
     def _function(self, node: Function) -> Kind:
-        kinds: list[Kind] = []
-        for argument in node.arguments:
-            kinds.append(self.looks[type(argument)](self, argument))
+        looks, arguments = self.looks, node.arguments
         builtin = BUILTINS.get(node.name)
-        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
+        if builtin is None or not builtin.least <= len(arguments) <= builtin.most:
+            for argument in arguments:
+                looks[type(argument)](self, argument)
             problem = wrong_function(node, builtin)
             if self.signatures and node.name in self.signatures:
                 problem.hint = f"{node.name} is a tool: CALL {node.name} {{ … }}"
             self.report(problem)
             return ANY
-        for number, kind in enumerate(kinds):
+        kind: Kind = ANY
+        for number, argument in enumerate(arguments):
+            kind = looks[type(argument)](self, argument)
             takes = builtin.takes[number] if number < len(builtin.takes) else builtin.takes[-1]
             if takes != "*" and takes != kind and kind != ANY and _plain(kind) not in takes.split("|"):
                 wanted = " or ".join(_article(one) for one in takes.split("|"))
-                self.report(
-                    TypeMismatch(f"{node.name} takes {wanted}, not {_article(kind)}", node.arguments[number].at)
-                )
+                self.report(TypeMismatch(f"{node.name} takes {wanted}, not {_article(kind)}", argument.at))
         if node.name == "FORMAT":
-            self._template(node.arguments[0], kinds[1])
+            self._template(arguments[0], kind)
         return builtin.gives
 
     def _template(self, template: Expression, values: Kind) -> None:
         if type(template) is Literal and type(template.value) is str and isinstance(values, Shape):
-            for name in PLACEHOLDER.split(template.value)[1::3]:
-                if name is not None and name not in values.fields:
-                    self.report(missing_key(name, values.fields, template.at))
+            for hole in PLACEHOLDER.findall(template.value):
+                if hole not in DOUBLED and hole[1:-1] not in values.fields:
+                    self.report(missing_key(hole[1:-1], values.fields, template.at))
                     return
 
     def _calc(self, node: Calc) -> Kind:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assent.script.binary import Operand, binary
-from assent.script.builtins import BUILTINS, PLACEHOLDER, Body, Builtin, missing_key
+from assent.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, Body, Builtin, missing_key
 from assent.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
 from assent.script.nodes import (
     Access,
@@ -153,14 +153,14 @@ class Expressions:
         if len(operators) > MAX_NESTED_CHAIN:
             return self._long_chain(node)
         operands, ats = node.operands, node.operator_ats
+        self.cost += len(operands)
         chain = binary(operators[0], self._operand(operands[0]), self._operand(operands[1]), ats[0])
         for number in range(1, len(operators)):
             chain = binary(operators[number], ("closure", chain), self._operand(operands[number + 1]), ats[number])
         return chain
 
     def _operand(self, node: Expression) -> Operand:
-        """What a binary operator takes: the place of a sure variable, a constant, or a closure."""
-        self.cost += 1
+        """What a binary operator takes: the place of a sure variable, a constant, or a closure. Does not count."""
         if type(node) is Literal:
             return "constant", node.value
         if type(node) is Name:
@@ -294,7 +294,7 @@ class Expressions:
 
     def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
         """FORMAT with both halves written out: cut before the script runs, and constants filled in."""
-        self.cost += 2
+        self.cost += 2 + len(node.keys)
         self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
         # Reading a variable that certainly has a value changes nothing, so only the rest is evaluated, in its order.
         evaluated: list[Closure] = []
@@ -310,20 +310,23 @@ class Expressions:
         read: list[tuple[int, int]] = []
         shown: list[tuple[int, int]] = []
         missing: PlacedError | None = None
-        for gap in range(1, len(pieces), 3):
-            # A gap has a name, or is one of `{{` and `}}`, which stands behind it.
-            name, brace = pieces[gap], pieces[gap + 1]
-            pieces[gap], pieces[gap + 1] = "", brace[0] if brace else ""
-            if name in operands:
-                kind, operand = operands[name]
-                if kind == "slot":
-                    read.append((gap, operand))
-                elif kind == "closure":
-                    shown.append((gap, operand))
-                else:
-                    pieces[gap] = scalar_text(operand)
-            elif name is not None and missing is None:
-                missing = missing_key(name, node.keys, at)
+        for gap in range(1, len(pieces), 2):
+            hole = pieces[gap]
+            if hole in DOUBLED:
+                pieces[gap] = hole[0]
+                continue
+            pieces[gap] = ""
+            name = hole[1:-1]
+            if name not in operands:
+                missing = missing or missing_key(name, node.keys, at)
+                continue
+            kind, operand = operands[name]
+            if kind == "slot":
+                read.append((gap, operand))
+            elif kind == "closure":
+                shown.append((gap, operand))
+            else:
+                pieces[gap] = scalar_text(operand)
         # A few long strings may be joined before they are weighed; many may not.
         few = len(read) + len(shown) <= MAX_NESTED_CHAIN
 

@@ -71,7 +71,8 @@ LEVELS = {
     "[": ACCESS_LEVEL,
 }
 
-_CONSTANTS = {"true": True, "false": False, "null": None}
+# What most literals but strings are.
+_CONSTANTS = {"true": True, "false": False, "null": None, **{str(number): number for number in range(101)}}
 _SIGNS = frozenset(["-", "+", "NOT"])
 
 
@@ -257,23 +258,33 @@ class _Parser:
         # The innermost bracket that is open, and the operators inside it that wait for an operand.
         around: _Bracket | None = None
         waiting: list[_Sign | _Joined] = []
+        # The keys of that bracket, where another is due before the operand.
+        keys: dict[str, int] | None = None
         steps: list[Member | Index] | None = None
         operand: Expression
         while True:
             # An operand is due at i.
             token = tokens[i]
+            if keys is not None:
+                if tokens[i + 1] == ":" and token[0] in NAME_START and token not in keys:
+                    keys[token] = i
+                else:
+                    self.unusual_key(i, around, keys)
+                keys = None
+                i += 2
+                token = tokens[i]
             first = token[0]
             if first in NAME_START and token not in KEYWORDS and tokens[i + 1] != "(":
                 operand = Name(i, token)
                 i += 1
-            elif first in DIGITS:
-                operand = Literal(i, int(token) if "." not in token and len(token) < 16 else self.number(i))
+            elif token in _CONSTANTS:
+                operand = Literal(i, _CONSTANTS[token])
                 i += 1
             elif first == '"' and len(token) > 1:
                 operand = Literal(i, token[1:-1] if "\\" not in token and token.isprintable() else self.string(i))
                 i += 1
-            elif token in _CONSTANTS:
-                operand = Literal(i, _CONSTANTS[token])
+            elif first in DIGITS:
+                operand = Literal(i, self.number(i))
                 i += 1
             elif token in _SIGNS:
                 depth += 1
@@ -289,11 +300,8 @@ class _Parser:
                 if depth >= self.deepest:
                     self.go_deeper(depth + 1, bracket.at)
                 if tokens[i] != bracket.closing or bracket.items is None:
-                    if bracket.keys is not None:
-                        self.key(i, bracket.kind, bracket.keys)
-                        i += 2
                     depth += 1
-                    around, waiting = bracket, []
+                    around, waiting, keys = bracket, [], bracket.keys
                     continue
                 operand = self.close(bracket, i)
                 i = self.i
@@ -353,9 +361,7 @@ class _Parser:
                     if token == ",":
                         i += 1
                         if tokens[i] != around.closing:
-                            if around.keys is not None:
-                                self.key(i, around.kind, around.keys)
-                                i += 2
+                            keys = around.keys
                             break
                     elif token != around.closing:
                         raise self.unexpected(i, f"an operator, a comma or {around.closing}")
@@ -410,10 +416,11 @@ class _Parser:
         variables = ObjectOf(at, names, key_ats, items)
         return variables if bracket.kind == "{" else self.close_calc(at, variables)
 
-    def key(self, at: int, kind: str, keys: dict[str, int]) -> None:
+    def unusual_key(self, at: int, bracket: _Bracket | None, keys: dict[str, int]) -> None:
+        """Read a key that is a string, or refuse one that is none or is there already."""
         key = self.tokens[at]
         if key[0] not in NAME_START:
-            if kind == "call":
+            if bracket is not None and bracket.kind == "call":
                 raise self.unexpected(at, "an argument's name or }")
             if not is_string(key):
                 raise self.unexpected(at, "a key or }")

@@ -96,6 +96,7 @@ class _Writer:
 
     def take(self, statements: Block, start: int) -> int:
         """Write the statements up to the next IF or FOR."""
+        self.expressions.cost += len(statements) - start
         for number in range(start, len(statements)):
             statement = statements[number]
             if type(statement) is Let:
@@ -108,8 +109,8 @@ class _Writer:
             elif type(statement) is Set:
                 step = self.assign(statement, self.value(statement.value, statement.suspends))
             else:
+                self.expressions.cost -= len(statements) - number
                 return number
-            self.expressions.cost += 1
             self.steps.append(step)
         return len(statements)
 
@@ -224,7 +225,7 @@ class _Writer:
                 self.steps.append(steps.look_up(node))
                 for value in node.values:
                     yield self.part(value)
-                self.steps.append(steps.invoke(node, CallSite(self.places, node)))
+                self.steps.append(steps.invoke(node, CallSite(self.places, node.at, node.tool, node.site)))
             case Call():
                 self.call(node)
             case Chain() if node.operators[0] in ("AND", "OR"):
@@ -300,7 +301,7 @@ class _Writer:
     def call(self, node: Call) -> None:
         """A CALL whose arguments need no waiting."""
         constants, entries = self.expressions.entries(node)
-        self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node)))
+        self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node.at, node.tool, node.site)))
 
 
 def _hard_parts(node: Expression) -> set[int]:

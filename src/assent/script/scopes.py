@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from assent.script.runtime import FIRST_SLOT
 
 
-class Scope:
+class Scope(msgspec.Struct, eq=False):
     """The names of the top of a script, or of one iteration of a FOR."""
 
-    __slots__ = ("asked", "news", "slots", "sure")
-
-    def __init__(self) -> None:
-        self.slots: dict[str, int] = {}
-        self.sure: set[str] = set()
-        self.news: list[str] = []
-        """Names in the order in which they became sure, so that a branch can be taken back."""
-        self.asked: set[int] = set()
-        """Places that somebody looks into without knowing: a FOR empties these before each iteration."""
+    slots: dict[str, int] = {}
+    sure: set[str] = set()
+    news: list[str] = []
+    """Names in the order in which they became sure, so that a branch can be taken back."""
+    asked: set[int] = set()
+    """Places that somebody looks into without knowing: a FOR empties these before each iteration."""
 
     def take_back(self, since: int) -> list[str]:
         """Forget what became sure since then, and say what that was: the branch may not have run."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import msgspec
+
 from assent.script.lexer import token_places
-from assent.script.nodes import Call
 
 
 class Places:
@@ -23,21 +24,18 @@ class Places:
         return self.source.count("\n", 0, offset) + 1, offset - self.source.rfind("\n", 0, offset)
 
 
-class CallSite:
+class CallSite(msgspec.Struct, frozen=True, gc=False):
     """Where in a script a CALL stands. It does not know the program, which would be a cycle to collect."""
 
-    __slots__ = ("_at", "_places", "index", "tool")
-
-    def __init__(self, places: Places, node: Call) -> None:
-        self._places = places
-        self._at = node.at
-        self.tool = node.tool
-        self.index = node.site
+    places: Places
+    at: int
+    tool: str
+    index: int
 
     @property
     def line(self) -> int:
-        return self._places.of(self._at)[0]
+        return self.places.of(self.at)[0]
 
     @property
     def column(self) -> int:
-        return self._places.of(self._at)[1]
+        return self.places.of(self.at)[1]
