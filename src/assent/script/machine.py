@@ -126,6 +126,12 @@ class Machine:
             if kind is str or kind is int or kind is bool:
                 into[name] = value
                 continue
+            if kind is dict:
+                size = _size_of_record(value)
+                if size is not None and size <= left and limits.value_depth:
+                    left -= size
+                    into[name] = value.copy()
+                    continue
             into.pop(name, None)
             try:
                 if kind is list or kind is dict:
@@ -134,3 +140,19 @@ class Machine:
             except NotJSON as problem:
                 at = self._program.last_let.get(name, 0)
                 raise LimitExceeded(f"the variables left at the end: {name} is {problem.fact}", at) from None
+
+
+_SIMPLE = frozenset([str, int, bool, type(None)])
+_SIMPLE_KEYS = frozenset([str])
+
+
+def _size_of_record(value: dict[Any, Any]) -> int | None:
+    """What `measure` says of an object that is its own plain form and needs no look inside; None for any other."""
+    items = value.values()
+    if not _SIMPLE.issuperset(map(type, items)) or not _SIMPLE_KEYS.issuperset(map(type, value)):
+        return None
+    size = len(value) + 1 + sum(map(len, value))
+    for item in items:
+        if type(item) is str:
+            size += len(item)
+    return size
