@@ -6,7 +6,7 @@ A row of rooms, each knowing only those before it:
     limits, operators ← runtime ← binary, builtins                   what values can do, and what a run may use
     work, scopes, sites ← expressions ← steps ← program ← machine    from a tree to a run
     printer ← format                                                 from a tree back to text
-    signatures ← checker, plan, prompt, grammar                      what is known of a script before it runs
+    signatures, kinds ← checker, plan, prompt, grammar               what is known of a script before it runs
 
 Nothing here knows what a tool is. The checker is given signatures; the machine hands each CALL to a host.
 """

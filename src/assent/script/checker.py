@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from assent.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, missing_key
 from assent.script.errors import (
     DivisionByZero,
@@ -31,6 +29,7 @@ from assent.script.errors import (
     locate_all,
 )
 from assent.script.expressions import wrong_function
+from assent.script.kinds import ANY, LITERAL_KINDS, OPERATORS, Kind, Known, Shape, in_words, plain_kind
 from assent.script.lexer import KEYWORDS
 from assent.script.nodes import (
     Access,
@@ -65,18 +64,6 @@ from assent.script.work import Block, walk
 # A text that is no script at all has a finding on every line. Nobody reads more than this.
 MAX_FINDINGS = 100
 
-ANY = "any"
-
-
-class Shape(msgspec.Struct, frozen=True, eq=False):
-    """An object whose keys are all known."""
-
-    fields: dict[str, Kind]
-
-
-Kind = str | Shape
-"""string, number, boolean, null, list, object, a Shape, or any."""
-
 
 def check(
     script: str | Script, signatures: Signatures | None = None, variables: Iterable[str] = ()
@@ -101,40 +88,6 @@ def check(
     return found
 
 
-class _Scope(msgspec.Struct, eq=False):
-    """What is known of the names at the top, or in one iteration of a FOR."""
-
-    kinds: dict[str, Kind] = {}
-    sure: set[str] = set()
-    news: list[tuple[str, Kind, bool]] = []
-    """What was known before each change, so that a branch can be taken back."""
-    lets: dict[str, int] = {}
-    """Where each name is first given a value here."""
-    missed: set[str] = set()
-    """Names that were read here before this scope had them, and so were read from outside."""
-    hidden: dict[str, int] = {}
-    """Names of this scope for which a loop inside made a variable of its own, and where."""
-
-    def learn(self, name: str, kind: Kind, sure: bool) -> None:
-        """From here on the name has this kind, surely or only if the branch ran."""
-        self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
-        self.kinds[name] = kind
-        if sure:
-            self.sure.add(name)
-        else:
-            self.sure.discard(name)
-
-    def take_back(self, since: int) -> dict[str, tuple[Kind, bool]]:
-        """Forget what was learnt since then, and say what it was: the branch may not have run."""
-        learnt: dict[str, tuple[Kind, bool]] = {}
-        for name, kind, sure in reversed(self.news[since:]):
-            learnt.setdefault(name, (self.kinds[name], name in self.sure))
-            self.kinds[name] = kind
-            (self.sure.add if sure else self.sure.discard)(name)
-        del self.news[since:]
-        return learnt
-
-
 class _Checker:
     def __init__(self, script: Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
         self.signatures = signatures
@@ -142,7 +95,7 @@ class _Checker:
         self.looks = _REMEMBERED if self.deep else _LOOKS
         """How to look at an expression inside another, by its type."""
         self.found: list[PlacedError] = []
-        self.scopes = [_Scope()]
+        self.scopes = [Known()]
         self.kinds: dict[int, Kind] = {}
         """In a deep script, the kinds of expressions already looked at, by identity."""
         self.parameters: dict[str, dict[str, Parameter]] = {}
@@ -199,7 +152,7 @@ class _Checker:
         if kind != "boolean" and kind != ANY:
             self.report(
                 InvalidCondition(
-                    f"a condition is true or false, not {_article(kind)}",
+                    f"a condition is true or false, not {in_words(kind)}",
                     node.condition.at,
                     hint="compare: x == 1, x != null",
                 )
@@ -219,14 +172,14 @@ class _Checker:
     def loop(self, node: For) -> Iterator[Block]:
         kind = self.kind(node.items, node.suspends)
         if kind != "list" and kind != ANY:
-            hint = "loop over KEYS(object)" if _plain(kind) == "object" else None
-            self.report(InvalidIterable(f"FOR takes a list, not {_article(kind)}", node.items.at, hint=hint))
+            hint = "loop over KEYS(object)" if plain_kind(kind) == "object" else None
+            self.report(InvalidIterable(f"FOR takes a list, not {in_words(kind)}", node.items.at, hint=hint))
         # Whatever the body sets may be of another kind when the next iteration reads it.
         for name in _names_set(node.body):
             for scope in self.scopes:
                 if name in scope.kinds:
                     scope.learn(name, ANY, name in scope.sure)
-        inner = _Scope()
+        inner = Known()
         self.scopes.append(inner)
         self.define(node.name, ANY, node.name_at)
         del inner.lets[node.name]
@@ -356,7 +309,7 @@ class _Checker:
                 waiting.extend((child, operator) for child in children(part))
 
     def _literal(self, node: Literal) -> Kind:
-        return _LITERAL_KINDS[type(node.value)]
+        return LITERAL_KINDS[type(node.value)]
 
     def _name(self, node: Name) -> Kind:
         scope = self.scopes[-1]
@@ -378,7 +331,7 @@ class _Checker:
         fields: dict[str, Kind] = {}
         for number, value in enumerate(node.values):
             if type(value) is Literal:
-                fields[keys[number]] = _LITERAL_KINDS[type(value.value)]
+                fields[keys[number]] = LITERAL_KINDS[type(value.value)]
             else:
                 fields[keys[number]] = looks[type(value)](self, value)
         return fields
@@ -387,7 +340,7 @@ class _Checker:
         kind = self.look(node.operand)
         wanted = "boolean" if node.operator == "NOT" else "number"
         if kind != wanted and kind != ANY:
-            self.report(TypeMismatch(f"{node.operator} takes a {wanted}, not {_article(kind)}", node.at))
+            self.report(TypeMismatch(f"{node.operator} takes a {wanted}, not {in_words(kind)}", node.at))
         return wanted
 
     def _chain(self, node: Chain) -> Kind:
@@ -396,15 +349,15 @@ class _Checker:
         for number, operator in enumerate(node.operators):
             operand = operands[number + 1]
             right = looks[type(operand)](self, operand)
-            wanted, gives = _OPERATORS[operator]
+            wanted, gives = OPERATORS[operator]
             if wanted is not None:
                 if (left != wanted and left != ANY) or (right != wanted and right != ANY):
                     side, kind = ("left", left) if left != wanted and left != ANY else ("right", right)
                     self.report(
                         TypeMismatch(
-                            f"{operator} takes two {wanted}s; the {side} side is {_article(kind)}",
+                            f"{operator} takes two {wanted}s; the {side} side is {in_words(kind)}",
                             node.operator_ats[number],
-                            hint=operand_hint(operator, side, _article(kind)),
+                            hint=operand_hint(operator, side, in_words(kind)),
                         )
                     )
                 if (operator == "/" or operator == "%") and type(operand) is Literal and operand.value == 0:
@@ -428,7 +381,7 @@ class _Checker:
         elif step.name == "length" and kind in ("list", "string"):
             return "number"
         elif kind not in (ANY, "object"):
-            self.report(MemberAccess(f"{_article(kind)} has no key {step.name}", step.at))
+            self.report(MemberAccess(f"{in_words(kind)} has no key {step.name}", step.at))
         return ANY
 
     def _element(self, kind: Kind, step: Index) -> Kind:
@@ -436,18 +389,18 @@ class _Checker:
         literal = step.index.value if type(step.index) is Literal else None
         if kind == "list":
             if index not in ("number", ANY):
-                self.report(TypeMismatch(f"an index is a whole number, not {_article(index)}", step.at))
+                self.report(TypeMismatch(f"an index is a whole number, not {in_words(index)}", step.at))
             elif type(literal) is float:
                 self.report(TypeMismatch(f"an index is a whole number, not {literal}", step.at))
             elif type(step.index) is Unary and type(step.index.operand) is Literal and step.index.operand.value != 0:
                 self.report(IndexOutOfBounds("no element is at a negative index", step.at, hint="count from the front"))
-        elif _plain(kind) == "object":
+        elif plain_kind(kind) == "object":
             if index not in ("string", ANY):
-                self.report(TypeMismatch(f"a key is a string, not {_article(index)}", step.at))
+                self.report(TypeMismatch(f"a key is a string, not {in_words(index)}", step.at))
             elif isinstance(kind, Shape) and type(literal) is str:
                 return self._member(kind, Member(step.at, literal))
         elif kind != ANY:
-            self.report(TypeMismatch(f"{_article(kind)} has no elements", step.at))
+            self.report(TypeMismatch(f"{in_words(kind)} has no elements", step.at))
         return ANY
 
     def _function(self, node: Function) -> Kind:
@@ -465,9 +418,9 @@ class _Checker:
         for number, argument in enumerate(arguments):
             kind = looks[type(argument)](self, argument)
             takes = builtin.takes[number] if number < len(builtin.takes) else builtin.takes[-1]
-            if takes != "*" and takes != kind and kind != ANY and _plain(kind) not in takes.split("|"):
-                wanted = " or ".join(_article(one) for one in takes.split("|"))
-                self.report(TypeMismatch(f"{node.name} takes {wanted}, not {_article(kind)}", argument.at))
+            if takes != "*" and takes != kind and kind != ANY and plain_kind(kind) not in takes.split("|"):
+                wanted = " or ".join(in_words(one) for one in takes.split("|"))
+                self.report(TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
         if node.name == "FORMAT":
             self._template(arguments[0], kind)
         return builtin.gives
@@ -483,7 +436,7 @@ class _Checker:
         for key, value in zip(node.variables.keys, node.variables.values, strict=True):
             kind = self.look(value)
             if kind != "number" and kind != ANY:
-                self.report(TypeMismatch(f"CALC takes numbers, and {key} is {_article(kind)}", value.at))
+                self.report(TypeMismatch(f"CALC takes numbers, and {key} is {in_words(kind)}", value.at))
         for part in inside(node.formula):
             if type(part) is Name and part.name not in node.variables.keys:
                 self.report(
@@ -529,9 +482,9 @@ class _Checker:
             wanted = KINDS.get(parameter.type, ANY)
             if kind in (wanted, ANY) or wanted == ANY:
                 continue
-            if _plain(kind) != wanted and (parameter.required or kind != "null"):
+            if plain_kind(kind) != wanted and (parameter.required or kind != "null"):
                 message, value = (
-                    f"{key} of {node.tool} is {_article(wanted)}, not {_article(kind)}",
+                    f"{key} of {node.tool} is {in_words(wanted)}, not {in_words(kind)}",
                     node.values[number],
                 )
                 self.report(ToolArgument(message, value.at, hint=_other_literal(value, wanted)))
@@ -556,15 +509,6 @@ _LOOKS: dict[type, Callable[[_Checker, Any], Kind]] = {
 # In a deep script, whatever is inside an expression was looked at before it.
 _REMEMBERED: dict[type, Callable[[_Checker, Any], Kind]] = dict.fromkeys(_LOOKS, _Checker._remembered)
 
-_LITERAL_KINDS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
-_OPERATORS = {
-    **dict.fromkeys(["AND", "OR"], ("boolean", "boolean")),
-    **dict.fromkeys(["==", "!="], (None, "boolean")),
-    **dict.fromkeys(["<", "<=", ">", ">="], ("number", "boolean")),
-    **dict.fromkeys("+-*/%", ("number", "number")),
-}
-"""What the operators take and give; None is anything."""
-
 
 def _hides(name: str, at: int) -> ScriptWarning:
     return ScriptWarning(
@@ -588,15 +532,6 @@ def _other_literal(value: Expression, wanted: str) -> str | None:
     if wanted == "list":
         return "write a list: [value]"
     return None
-
-
-def _plain(kind: Kind) -> str:
-    return kind if isinstance(kind, str) else "object"
-
-
-def _article(kind: Kind) -> str:
-    word = _plain(kind)
-    return word if word == "null" else f"an {word}" if word == "object" else f"a {word}"
 
 
 def _names_set(statements: tuple[Statement, ...]) -> set[str]:

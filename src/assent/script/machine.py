@@ -126,13 +126,13 @@ class Machine:
             if kind is str or kind is int or kind is bool:
                 into[name] = value
                 continue
+            into.pop(name, None)
             if kind is dict:
                 size = _size_of_record(value)
                 if size is not None and size <= left and limits.value_depth:
                     left -= size
                     into[name] = value.copy()
                     continue
-            into.pop(name, None)
             try:
                 if kind is list or kind is dict:
                     left -= measure(value, max_depth=limits.value_depth, max_size=left)
