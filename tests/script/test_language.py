@@ -299,3 +299,35 @@ async def test_no_attribute_of_the_host_is_a_member(name: str) -> None:
         for access in (f".{name}", f'["{name}"]'):
             error = (await run(f"LET v = {value} PRINT(v{access})")).error
             assert type(error).__name__ in ("MemberAccess", "TypeMismatch")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "LET",
+            "LET a",
+            "LET a =",
+            "SET",
+            "SET a",
+            "SET a =",
+            "FOR",
+            "FOR a",
+            "FOR a IN",
+            "FOR a IN b",
+            "IF",
+            "IF true",
+        ),
+        *("PRINT(", "PRINT(1", "PRINT(1,", "LET a = [", "LET a = [1", "LET a = [1,", "LET a = (", "LET a = (1"),
+        *("LET a = {", "LET a = {b", "LET a = {b:", "LET a = {b: 1", "LET a = {b: 1,", 'LET a = {"b"', "LET a = b."),
+        *("CALL", "CALL b", "CALL b {", "CALL b { c", "CALL b { c:", "CALL b { c: 1", "CALL b { c: 1,", "LET a = b["),
+        *("LET a = 1 +", "LET a = NOT", "LET a = -", "LET a = CALC", "LET a = CALC {", "LET a = CALC { formula: "),
+        *('LET a = CALC { formula: "1", vars: {', 'LET a = CALC { formula: "1", vars: {}', "LET a = b[0"),
+    ],
+)
+@pytest.mark.parametrize("tail", ["", " \n", " // and no more"])
+def test_a_script_that_ends_too_early_is_refused_at_its_end(text: str, tail: str) -> None:
+    """A model's answer is often cut off. Whatever was open then, the error says so, and nothing looks past the end."""
+    with pytest.raises(PlacedError, match="found the end of the script") as caught:
+        parse(text + tail)
+    assert (type(caught.value).__name__, caught.value.line) == ("ParseError", 1)

@@ -266,7 +266,7 @@ class _Parser:
             # An operand is due at i.
             token = tokens[i]
             if keys is not None:
-                if tokens[i + 1] == ":" and token[0] in NAME_START and token not in keys:
+                if token[0] in NAME_START and tokens[i + 1] == ":" and token not in keys:
                     keys[token] = i
                 else:
                     self.unusual_key(i, around, keys)
