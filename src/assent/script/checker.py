@@ -107,19 +107,18 @@ class _Checker:
 
     # Statements.
 
-    def take(self, statements: Block, start: int) -> int:
+    def take(self, statements: Iterator[tuple[int, Statement]], block: Block) -> Statement | None:
         """Look at the statements up to the next IF or FOR."""
-        for number in range(start, len(statements)):
-            statement = statements[number]
+        for number, statement in statements:
             if type(statement) is Let:
                 self.define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
             elif type(statement) is Do:
-                self.statement(statement, statements, number)
+                self.statement(statement, block, number)
             elif type(statement) is Set:
                 self.assign(statement, self.kind(statement.value, statement.suspends))
             else:
-                return number
-        return len(statements)
+                return statement
+        return None
 
     def enter(self, statement: Statement) -> Iterator[Block]:
         if type(statement) is If:

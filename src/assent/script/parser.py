@@ -234,13 +234,14 @@ class _Parser:
             raise self.unexpected(self.i, wanted)
         self.i += 1
 
-    def go_deeper(self, depth: int, at: int) -> None:
-        """Note a depth that was not reached before."""
+    def go_deeper(self, depth: int, at: int) -> int:
+        """Note a depth that was not reached before, and give it back."""
         self.deepest = depth
         if depth > self.max_nesting:
             raise LimitExceeded(
                 f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
             )
+        return depth
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
         return unexpected(self.tokens, at, wanted)
@@ -254,7 +255,7 @@ class _Parser:
         """
         tokens = self.tokens
         i = start = self.i
-        depth = self.depth
+        depth, deepest = self.depth, self.deepest
         # The innermost bracket that is open, and the operators inside it that wait for an operand.
         around: _Bracket | None = None
         waiting: list[_Sign | _Joined] = []
@@ -288,17 +289,16 @@ class _Parser:
                 i += 1
             elif token in _SIGNS:
                 depth += 1
-                if depth > self.deepest:
-                    self.go_deeper(depth, i)
+                if depth > deepest:
+                    deepest = self.go_deeper(depth, i)
                 waiting.append(_Sign(i, token))
                 i += 1
                 continue
             else:
-                self.i = i
-                bracket = self.open(around, waiting, wanted if i == start else None)
+                bracket = self.open(i, around, waiting, wanted if i == start else None)
                 i = self.i
-                if depth >= self.deepest:
-                    self.go_deeper(depth + 1, bracket.at)
+                if depth >= deepest:
+                    deepest = self.go_deeper(depth + 1, bracket.at)
                 if tokens[i] != bracket.closing or bracket.items is None:
                     depth += 1
                     around, waiting, keys = bracket, [], bracket.keys
@@ -320,8 +320,8 @@ class _Parser:
                     i += 1
                     if token == "[":
                         depth += 1
-                        if depth > self.deepest:
-                            self.go_deeper(depth, i)
+                        if depth > deepest:
+                            deepest = self.go_deeper(depth, i)
                         around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
                         waiting, steps = [], None
                         break
@@ -379,30 +379,29 @@ class _Parser:
                 waiting = around.waiting
                 around = around.around
 
-    def open(self, around: _Bracket | None, waiting: list[_Sign | _Joined], wanted: str | None) -> _Bracket:
+    def open(self, at: int, around: _Bracket | None, waiting: list[_Sign | _Joined], wanted: str | None) -> _Bracket:
         """Open the bracket that begins here, or behind a name or a keyword, and go on to what is inside it."""
-        at = self.i
         token = self.tokens[at]
+        if token[0] in NAME_START and token not in KEYWORDS:
+            # A function: any other name was read as a variable.
+            if token == "NOW":
+                self.suspensions += 1
+            self.i = at + 2
+            return _Bracket("function", ")", at, around, waiting, [])
         self.i = at + 1
         if token == "{":
             return _Bracket("{", "}", at, around, waiting, [], {})
+        if token == "CALL":
+            self.begin_call(at + 1)
+            return _Bracket("call", "}", at + 1, around, waiting, [], {}, self.sites - 1)
         if token == "[":
             return _Bracket("[", "]", at, around, waiting, [])
         if token == "(":
             return _Bracket("(", ")", at, around, waiting, None)
-        if token == "CALL":
-            self.begin_call(at + 1)
-            return _Bracket("call", "}", at + 1, around, waiting, [], {}, self.sites - 1)
         if token == "CALC":
             self.begin_calc()
             return _Bracket("calc", "}", at, around, waiting, [], {})
-        if token[0] not in NAME_START or token in KEYWORDS:
-            raise self.unexpected(at, wanted or f"a value after {self.tokens[at - 1]}")
-        # Any other name was read as a variable.
-        if token == "NOW":
-            self.suspensions += 1
-        self.i = at + 2
-        return _Bracket("function", ")", at, around, waiting, [])
+        raise self.unexpected(at, wanted or f"a value after {self.tokens[at - 1]}")
 
     def close(self, bracket: _Bracket, end: int) -> Expression:
         """What a bracket was, once it closes at `end`; goes on behind it."""

@@ -94,11 +94,10 @@ class _Writer:
 
     # Statements.
 
-    def take(self, statements: Block, start: int) -> int:
+    def take(self, statements: Iterator[tuple[int, Statement]], block: Block) -> Statement | None:
         """Write the statements up to the next IF or FOR."""
-        self.expressions.cost += len(statements) - start
-        for number in range(start, len(statements)):
-            statement = statements[number]
+        for _, statement in statements:
+            self.expressions.cost += 1
             if type(statement) is Let:
                 value = self.value(statement.value, statement.suspends)
                 step = steps.store(self.scopes.define(statement.name), value)
@@ -109,13 +108,11 @@ class _Writer:
             elif type(statement) is Set:
                 step = self.assign(statement, self.value(statement.value, statement.suspends))
             else:
-                self.expressions.cost -= len(statements) - number
-                return number
+                return statement
             self.steps.append(step)
-        return len(statements)
+        return None
 
     def enter(self, statement: Statement) -> Iterator[Block]:
-        self.expressions.cost += 1
         if type(statement) is If:
             return self.choice(statement)
         assert type(statement) is For

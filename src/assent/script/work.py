@@ -14,7 +14,7 @@ from assent.script.nodes import Statement
 
 Work = Generator["Work", None, None]
 Block = tuple[Statement, ...]
-Take = Callable[[Block, int], int]
+Take = Callable[[Iterator[tuple[int, Statement]], Block], Statement | None]
 Enter = Callable[[Statement], Iterator[Block]]
 
 
@@ -32,9 +32,9 @@ def carry_out(work: Work) -> None:
 def walk(body: Block, take: Take, enter: Enter, *, deep: bool) -> None:
     """Go through the statements of a script in the order of the text.
 
-    `take` deals with the statements of a block from a number on and gives the number of the first IF or FOR, or of the
-    end. `enter` deals with that one, and yields the blocks inside it where it wants them gone through. A script that is
-    not deep can have the host's stack, which is quicker.
+    `take` deals with the numbered statements of a block up to an IF or FOR, which it gives back, or to the end. `enter`
+    deals with that one, and yields the blocks inside it where it wants them gone through. A script that is not deep can
+    have the host's stack, which is quicker.
     """
     if deep:
         carry_out(_walk_without_recursion(body, take, enter))
@@ -43,16 +43,14 @@ def walk(body: Block, take: Take, enter: Enter, *, deep: bool) -> None:
 
 
 def _walk(block: Block, take: Take, enter: Enter) -> None:
-    number = take(block, 0)
-    while number < len(block):
-        for inner in enter(block[number]):
+    statements = enumerate(block)
+    while (statement := take(statements, block)) is not None:
+        for inner in enter(statement):
             _walk(inner, take, enter)
-        number = take(block, number + 1)
 
 
 def _walk_without_recursion(block: Block, take: Take, enter: Enter) -> Work:
-    number = take(block, 0)
-    while number < len(block):
-        for inner in enter(block[number]):
+    statements = enumerate(block)
+    while (statement := take(statements, block)) is not None:
+        for inner in enter(statement):
             yield _walk_without_recursion(inner, take, enter)
-        number = take(block, number + 1)
