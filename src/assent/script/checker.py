@@ -103,7 +103,7 @@ class _Checker:
         self.in_text = False
         """Whether the statements being read look like a sentence instead of a script."""
         for name in variables:
-            self.define(name, ANY, 0)
+            self.scopes[-1].define(name, ANY, 0)
 
     # Statements.
 
@@ -111,7 +111,7 @@ class _Checker:
         """Look at the statements up to the next IF or FOR."""
         for number, statement in statements:
             if type(statement) is Let:
-                self.define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
+                self.scopes[-1].define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
             elif type(statement) is Do:
                 self.statement(statement, block, number)
             elif type(statement) is Set:
@@ -180,7 +180,7 @@ class _Checker:
                     scope.learn(name, ANY, name in scope.sure)
         inner = Known()
         self.scopes.append(inner)
-        self.define(node.name, ANY, node.name_at)
+        self.scopes[-1].define(node.name, ANY, node.name_at)
         del inner.lets[node.name]
         yield node.body
         self.scopes.pop()
@@ -194,13 +194,6 @@ class _Checker:
                 outer.hidden.setdefault(name, at)
 
     # Names.
-
-    def define(self, name: str, kind: Kind, at: int) -> None:
-        scope = self.scopes[-1]
-        scope.learn(name, kind, True)
-        scope.lets.setdefault(name, at)
-        if scope.hidden:
-            scope.hidden.pop(name, None)
 
     def assign(self, node: Set, kind: Kind) -> None:
         self.resolve(node.name, node.at, changes=True)

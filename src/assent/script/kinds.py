@@ -54,6 +54,16 @@ class Known(msgspec.Struct, eq=False):
     hidden: dict[str, int] = {}
     """Names of this scope for which a loop inside made a variable of its own, and where."""
 
+    def define(self, name: str, kind: Kind, at: int) -> None:
+        """A LET: from here on the name surely has this kind."""
+        self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
+        self.kinds[name] = kind
+        self.sure.add(name)
+        if name not in self.lets:
+            self.lets[name] = at
+        if self.hidden:
+            self.hidden.pop(name, None)
+
     def learn(self, name: str, kind: Kind, sure: bool) -> None:
         """From here on the name has this kind, surely or only if the branch ran."""
         self.news.append((name, self.kinds.get(name, ANY), name in self.sure))

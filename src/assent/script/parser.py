@@ -170,9 +170,10 @@ class _Parser:
         body: list[Statement] = []
         blocks: list[_Block] = []
         while True:
-            token = tokens[self.i]
+            at = self.i
+            token = tokens[at]
             if token == "LET" or token == "SET":
-                at = self.i + 1
+                at += 1
                 name = tokens[at]
                 if name in KEYWORDS or name[0] not in NAME_START:
                     raise self.unexpected(at, f"a variable name after {token}")
@@ -187,23 +188,23 @@ class _Parser:
                 blocks.append(self.open_block(token, body))
                 body = []
             elif token == "END" and blocks:
-                self.i += 1
+                self.i = at + 1
                 self.depth -= 1
                 block = blocks.pop()
-                statement = _close_block(block, tuple(body), self.i - 1)
+                statement = _close_block(block, tuple(body), at)
                 body = block.outer
                 body.append(statement)
             elif token == "ELSE" and blocks and blocks[-1].kind == "IF" and blocks[-1].then is None:
                 blocks[-1].then = tuple(body)
-                blocks[-1].else_at = self.i
-                self.i += 1
+                blocks[-1].else_at = at
+                self.i = at + 1
                 body = []
             elif token == END:
                 if blocks:
                     raise never_closed(blocks[-1].kind, blocks[-1].at)
                 return Script(self.source, self.name, tuple(body), self.deepest, self.sites)
             else:
-                at, before = self.i, self.suspensions
+                before = self.suspensions
                 if blocks and token.upper() in ("ELSEIF", "ELIF", "ELSIF"):
                     raise self.unexpected(at, "a statement")
                 body.append(Do(at, self.expression("a statement"), self.suspensions - before))
