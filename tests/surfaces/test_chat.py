@@ -322,7 +322,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     """One address: the API answers for itself, and what is said on the page goes through the very same protocol."""
     m = model(lambda body: "Hello from the model.")
     program = run("up", "--port", "0", "--tools", "tools", ASSENT_UPSTREAM=m.url)
-    program.until("Ctrl-C stops.")
+    program.until("Ctrl+D stops.")
     found = re.search(r"(http://127\.0\.0\.1:\d+)/enter\?key=[\w-]+", program.text.replace("\n", ""))
     assert found
     body = json.dumps({"messages": [{"role": "user", "content": "Hi"}]}).encode()
@@ -330,14 +330,17 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     with urllib.request.urlopen(asked) as answer:
         assert json.load(answer)["choices"][0]["message"]["content"] == "Hello from the model."
     window = Browserless(found[1]).enter(found[0])
-    assert window.post("/page/say", {"text": "Hi"}) == (200, {})
+    assert window.post("/page/say", {"text": "Hi"})[0] == 200
     with window.events() as following:
         said = following()[2]
         while said.get("busy") is not False:
             said = following()[2]
     spoken = [(item["by"], item["text"]) for item in window.get("/page/state")[1]["items"]]
     assert spoken == [("you", "Hi"), ("assistant", "Hello from the model.")]
-    program.press("\x03")
+    program.until("You, in another window ▸ Hi")
+    program.until("┃ Hello from the model.")
+    program.until("asks ▸", times=2)
+    program.press("\x04")
     assert program.finish() == 0
 
 

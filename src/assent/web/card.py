@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from assent import values
 from assent.approval import ApprovalRequest
 from assent.display import marks, visible
@@ -41,6 +43,11 @@ def card_of(request: ApprovalRequest) -> dict[str, Any]:
         "arguments": _arguments(request, words, content),
         "previews": [_preview(preview, content if len(request.preview) == 1 else None) for preview in request.preview],
     }
+
+
+def question_of(request: ApprovalRequest) -> dict[str, Any]:
+    """The same for a window that draws it itself: unmarked, with secrets as digests, and with the tool's manifest."""
+    return {"facts": request.facts(), "manifest": msgspec.to_builtins(request.manifest)}
 
 
 def _content_of(request: ApprovalRequest) -> str | None:
