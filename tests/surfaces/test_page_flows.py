@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import expect
 
 from requirements import requirement
-from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Up
+from surfaces.windows import CHROMIUM, HELLO, PATIENCE_SECONDS, WELCOME, House, Up
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
@@ -19,46 +18,12 @@ PHONE = {"width": 390, "height": 844}
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     (tmp_path / "hello.py").write_text(HELLO)
     house = House(tmp_path).open()
     yield house
     house.close()
-
-
-@pytest.fixture
-def windows(browser: Browser) -> Iterator[Any]:
-    """Open windows, each a browser of its own; every one of them must stay free of errors and talk to nobody else."""
-    opened: list[BrowserContext] = []
-    complaints: list[str] = []
-
-    def open_window(key: str, **options: Any) -> Page:
-        context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
-        context.set_default_timeout(PATIENCE_SECONDS * 1000)
-        opened.append(context)
-        page = context.new_page()
-        home = key.partition("/enter")[0]
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda problem: complaints.append(str(problem)))
-        page.on("request", lambda sent: None if sent.url.startswith((home, "data:")) else complaints.append(sent.url))
-        page.goto(key)
-        return page
-
-    yield open_window
-    for context in opened:
-        context.close()
-    # A server that was killed, and an edit that was refused, are part of the story.
-    expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400")
-    assert [said for said in complaints if not expected.search(said)] == []
 
 
 def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):

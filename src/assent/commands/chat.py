@@ -201,6 +201,11 @@ class Desk:
         """The configured store, or the one in the user's data folder."""
         return open_store(self.config.server.store or f"sqlite:///{data_file()}")
 
+    @property
+    def tour_hint(self) -> str:
+        """What to type first, where the tour's tools are at hand and somebody can type."""
+        return " Type tour to see how." if self.seat.is_taken and self.registry.is_registered(NOTE) else ""
+
     @contextmanager
     def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:
         """The project to work on. For the tour: a folder that is thrown away, and tools that work in it."""
@@ -242,10 +247,9 @@ class Desk:
                     watches_others=False,
                 )
             )
-            tour = " Type tour to see how." if self.registry.is_registered(NOTE) else ""
             await self.seat.talk(
                 Window(InProcessWire(front), gate.admit("terminal")),
-                words=[f"{words}{tour}"],
+                words=[f"{words}{self.tour_hint}"],
                 farewell=lambda id: f"Left. `{self._command} --session {id}` comes back to it.",
             )
 
@@ -408,7 +412,7 @@ async def _up(desk: Desk) -> None:
         if not is_loopback(config.host):
             say(f"(host = {config.host} is for `assent serve`.)")
         say(f"Remembering in {config.store or data_file()}, session {session.id}.")
-        say(choice.words)
+        say(f"{choice.words}{desk.tour_hint}")
         say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())

@@ -193,7 +193,8 @@ class Chat:
 
     @property
     def _is_at_work(self) -> bool:
-        return self.picture.busy or bool(self.picture.waiting())
+        # Nobody knows what goes on in a server that does not answer, and nobody has to wait for it.
+        return not self._is_cut and (self.picture.busy or bool(self.picture.waiting()))
 
     # The prompt.
 
@@ -234,10 +235,9 @@ class Chat:
                     return None
         finally:
             if not reading.done():
+                composer.put_aside()
                 reading.cancel()
                 await asyncio.wait({reading})
-                if self._plain:
-                    self._screen.write("\n")
 
     # While the model or a tool works, or a card waits.
 
@@ -329,10 +329,11 @@ class Chat:
         await talk.end()
         item = self.picture.items.get(talk.request.call_id)
         if self._is_cut:
-            talk.dialogue.say("The server does not answer. The card comes back with it.")
+            talk.dialogue.say("The card comes back with the server.")
         elif isinstance(item, Call) and item.reply is not None:
             self._told.add(item.id)
-            talk.dialogue.say(_answered(item.reply))
+            words = _answered(item.reply)
+            talk.dialogue.say(words[0].upper() + words[1:])
         elif isinstance(item, Call) and item.card is not None:
             talk.dialogue.say("The question has changed, and is asked again.")
         else:
@@ -481,7 +482,7 @@ class Chat:
         """Say how to take the changes back: nobody can type an id that they have not seen."""
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
-        self._progress.show(Reported(call.id, f"{what} changed. To take it back: assent undo {call.id}", None, None))
+        self._progress.show(Reported(call.id, f"{what} changed. To take it back: /undo {call.id}", None, None))
 
 
 class _Conversation:

@@ -39,8 +39,11 @@ class Composer(Protocol):
     async def read(self, mark: str) -> str:
         """The next message; `mark` stands before it, and stays on the screen. Raises `Left` at the end.
 
-        It can be cancelled. What was typed by then is there again the next time.
+        It can be cancelled after `put_aside`. What was typed by then is there again the next time.
         """
+
+    def put_aside(self) -> None:
+        """Make room for something else: the line is about to leave the screen."""
 
     def keep(self, text: str) -> bool:
         """Have a message there again the next time, since it could not be sent. False when that is not possible."""
@@ -65,6 +68,7 @@ class LineComposer:
 
     async def read(self, mark: str) -> str:
         kept, self._kept = self._kept, ""
+        self._session.app.erase_when_done = False
         try:
             return await self._session.prompt_async(f"{mark} ▸ ", default=kept, handle_sigint=False)
         except asyncio.CancelledError:
@@ -74,6 +78,9 @@ class LineComposer:
             return ""  # Ctrl+C empties the line, as in a shell.
         except EOFError:
             raise Left from None
+
+    def put_aside(self) -> None:
+        self._session.app.erase_when_done = True
 
     def keep(self, text: str) -> bool:
         self._kept = text
@@ -101,6 +108,9 @@ class FlatComposer:
                 typed, self._typed = self._typed, ""
                 return typed
             self._typed = f"{self._typed[:-1]}\n"
+
+    def put_aside(self) -> None:
+        self._screen.write("\n")  # Nothing that was said is taken back.
 
     def keep(self, text: str) -> bool:
         return False  # The terminal itself edits the line, and nobody can write into it.
@@ -133,6 +143,9 @@ class PipeComposer:
                 typed, self._typed = self._typed, ""
                 return typed
             self._typed = f"{self._typed[:-1]}\n"
+
+    def put_aside(self) -> None:
+        """Nothing is on the screen."""
 
     def keep(self, text: str) -> bool:
         self._kept = text
