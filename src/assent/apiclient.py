@@ -79,7 +79,7 @@ class Api:
                     if event == b"[DONE]":
                         done = True
                         break
-                    chunk = _decode(event)
+                    chunk = decode(event)
                     if "error" in chunk:
                         # The answer has begun, so its status is spent; the refusal comes as an event.
                         raise refusal_of(502, event)
@@ -95,7 +95,7 @@ class Api:
             return None
         if response.status != 200:
             raise refusal_of(response.status, data)
-        return _decode(data)
+        return decode(data)
 
     async def models(self) -> list[str]:
         """The names that a request may use; the first is the configured one."""
@@ -103,7 +103,7 @@ class Api:
             data = await read_all(response)
         if response.status != 200:
             raise refusal_of(response.status, data)
-        return [str(entry["id"]) for entry in _decode(data)["data"]]
+        return [str(entry["id"]) for entry in decode(data)["data"]]
 
     async def close(self) -> None:
         await self._wire.close()
@@ -179,7 +179,8 @@ async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 yield line[5:].strip()
 
 
-def _decode(data: bytes) -> dict[str, Any]:
+def decode(data: bytes) -> dict[str, Any]:
+    """A JSON object; nothing else is an answer."""
     try:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):

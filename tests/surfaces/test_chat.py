@@ -338,8 +338,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     spoken = [(item["by"], item["text"]) for item in window.get("/page/state")[1]["items"]]
     assert spoken == [("you", "Hi"), ("assistant", "Hello from the model.")]
     program.until("You, in another window ▸ Hi")
-    program.until("┃ Hello from the model.")
-    program.until("asks ▸", times=2)
+    program.until("┃ Hello from the model.\ndefault, asks ▸")
     program.press("\x04")
     assert program.finish() == 0
 

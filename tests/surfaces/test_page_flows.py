@@ -84,6 +84,34 @@ def test_denying_with_a_reason_tells_the_assistant_why(house, windows):
 
 
 @requirement("TOOL-47")
+def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
+    """The tool's signature says which there are. What does not fit is refused, and what is not added stays out."""
+    page = windows(house.key())
+    call = house.call("post_letter", to="Ann")
+    card = page.locator(ARMED)
+    expect(card.get_by_role("button", name="Add copies")).to_have_count(0)
+    card.get_by_role("button", name="Edit arguments").click()
+    card.get_by_role("button", name="Add copies").click()
+    card.get_by_role("button", name="Add urgent").click()
+    card.get_by_role("button", name="Add note").click()
+    card.get_by_label("note", exact=True).fill("hurry")
+    card.get_by_role("row", name="note").get_by_role("button", name="leave it out").click()
+    expect(card.get_by_role("button", name="Add note")).to_be_visible()
+    card.get_by_label("copies").fill("many")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Allow (edited)").click()
+    expect(card.get_by_role("alert")).to_contain_text("copies must be a number")
+    assert not call.done()
+    card.get_by_label("copies").fill("3")
+    card.get_by_role("button", name="Done editing").click()
+    expect(card.get_by_role("row", name="copies")).to_contain_text("3")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Allow (edited)").click()
+    assert call.result(10).success
+    assert house.effects == [("post_letter", {"to": "Ann", "copies": 3, "urgent": True})]
+
+
+@requirement("TOOL-47")
 def test_editing_arguments_keeps_their_types_and_says_so_on_the_button(house, windows):
     """A number stays a number, a list a list; what does not fit is refused beside its field."""
     page = windows(house.key())

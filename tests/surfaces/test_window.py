@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from assent.apiclient import ApiError, ConnectionLost, HttpWire, Response
 from assent.journal import data_of
 from assent.terminal.picture import Call, Message, Picture
+from assent.terminal.speech import Speech
 from assent.terminal.window import Cut, Event, Window
 from assent.web.latch import Latch, find_open
 from requirements import requirement
@@ -431,3 +433,28 @@ def test_the_file_of_a_dead_server_leads_nowhere(tmp_path: Path):
     assert find_open(tmp_path) == []
     assert find_open(tmp_path / "nothing") == []
     assert os.listdir(tmp_path) == ["8811.json"]
+
+
+def speech(columns: int = 40) -> tuple[Speech, StringIO]:
+    screen = StringIO()
+    return Speech(screen, plain=False), screen
+
+
+def test_a_message_that_goes_on_after_an_interruption_is_not_said_again():
+    """The stream was cut, or a line of ours came in between: what follows goes on below."""
+    said, screen = speech()
+    said.say("m1", "One two ")
+    said.finish()
+    screen.write("The server is back.\n")
+    said.say("m1", "One two three ")
+    said.say("m1", "One two three four.", is_whole=True)
+    said.say("m2", "Next.", is_whole=True)
+    assert screen.getvalue() == "┃ One two\nThe server is back.\n┃ three four.\n┃ Next.\n"
+
+
+def test_a_line_whose_marks_have_changed_is_written_once_more():
+    """A word that passed for an ordinary one is not what it seemed: a person sees the line as it is now."""
+    said, screen = speech()
+    said.say("m1", "first line\nсор arrives ")
+    said.say("m1", "first line\nс‹U+0441›ор arrives now", is_whole=True)
+    assert screen.getvalue() == "┃ first line\n┃ сор arrives\n┃ с‹U+0441›ор arrives now\n"

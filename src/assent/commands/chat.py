@@ -11,21 +11,22 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import click
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from assent.apiclient import Api, ApiError, HttpWire, Wire
+from assent.apiclient import Api, HttpWire, Wire
 from assent.cli import DONE
 from assent.commands.doubt import tell_of_doubt
+from assent.commands.joining import check_alone, find_here, join, shelf
 from assent.commands.options import ask_trust, plain_option, store_option, tools_option
+from assent.commands.seat import Seat, data_file
 from assent.commands.serving import config_option
 from assent.config import Config, load
 from assent.editor.project import ProjectEditor
@@ -42,11 +43,9 @@ from assent.server.presence import Stopping
 from assent.server.serving import Serving, bind, is_loopback
 from assent.session import Session, wait_for_answer
 from assent.store import Store
-from assent.store.address import default_path, open_store
+from assent.store.address import open_store
 from assent.terminal.card import wrap
-from assent.terminal.chat import Chat
-from assent.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
-from assent.terminal.screen import is_dumb, size_of, somebody_is_there
+from assent.terminal.screen import size_of, somebody_is_there
 from assent.terminal.window import Window
 from assent.toolbox import HERE, find_tools
 from assent.tour import add_tour
@@ -57,8 +56,6 @@ from assent.web.opening import left_unfinished, open_page
 # A session's id is also a conversation's, and a part of a path.
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
 LOOPBACK = "127.0.0.1"
-# How often a key is looked for. Each time somebody else was quicker.
-ATTEMPTS = 5
 
 preset_option = click.option("--preset", metavar="NAME", help="A preset of assent.toml to begin with.")
 session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
@@ -92,7 +89,7 @@ def chat(
     """Talk with the assistant in this terminal. It asks before it does anything that needs your yes."""
     if attach is not None:
         given = {"--server": server, "--tools": folders, "--preset": preset, "--session": session_id, "--store": store}
-        check_alone("--attach", given)
+        check_alone(given)
         asyncio.run(join(attach, plain=plain))
         return DONE
     loaded = load(config, environ=os.environ, flags={"store": store})
@@ -151,16 +148,6 @@ def up(
     check_session_id(session_id)
     asyncio.run(_up(Desk(loaded, folders, preset, session_id, plain=plain)))
     return DONE
-
-
-def check_alone(option: str, others: Mapping[str, object]) -> None:
-    """Refuse what would be ignored."""
-    if unused := [name for name, value in others.items() if value]:
-        raise AssentError(
-            "joins a conversation as it is; it takes no tools, preset, session or store",
-            place=option,
-            hint=f"leave out {', '.join(unused)}",
-        )
 
 
 def check_session_id(session_id: str | None) -> None:
@@ -247,111 +234,16 @@ class Desk:
                     watches_others=False,
                 )
             )
+            beside = find_here(find_open(shelf())) if self.seat.is_taken else []
             await self.seat.talk(
                 Window(InProcessWire(front), gate.admit("terminal")),
-                words=[f"{words}{self.tour_hint}"],
+                words=[f"{words}{self.tour_hint}", *map(_beside, beside)],
                 farewell=lambda id: f"Left. `{self._command} --session {id}` comes back to it.",
             )
 
 
-class Seat:
-    """The terminal, and whether somebody sits at it."""
-
-    def __init__(self, *, plain: bool) -> None:
-        self.is_taken = somebody_is_there()
-        self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
-
-    async def talk(
-        self,
-        window: Window,
-        *,
-        words: Iterable[str] = (),
-        farewell: Callable[[str], str],
-        until: asyncio.Future[None] | None = None,
-    ) -> None:
-        """Chat in this window until the person leaves, or `until` is done."""
-        chat = Chat(
-            window,
-            words=words,
-            farewell=farewell,
-            can_answer=self.is_taken,
-            stdin=sys.stdin,
-            screen=sys.stdout,
-            plain=self.plain,
-        )
-        if until is not None:
-            until.add_done_callback(lambda done: chat.leave())
-        await chat.talk(self._composer(chat))
-
-    def _composer(self, chat: Chat) -> Composer:
-        if not sys.stdin.isatty():
-            return PipeComposer(sys.stdin)
-        if self.plain:
-            return FlatComposer(sys.stdin, sys.stdout)
-        return LineComposer(chat.words, data_file().with_name("chat_history"))
-
-
-def data_file() -> Path:
-    """The store of somebody who configured none."""
-    return default_path(sys.platform, os.environ, Path.home())
-
-
-def shelf() -> Path:
-    """Where servers that can be joined leave their keys."""
-    return data_file().with_name("open")
-
-
-async def join(named: str, *, plain: bool) -> None:
-    """Chat in the conversation of a server that runs already."""
-    wire, window = await _enter(named)
-    try:
-        await Seat(plain=plain).talk(
-            window,
-            words=[f"Joined the conversation at {wire.url}. What you say and answer shows in its other windows too."],
-            farewell=lambda id: "Left. The conversation goes on; `assent chat --attach` comes back to it.",
-        )
-    finally:
-        await wire.close()
-
-
-async def _enter(named: str) -> tuple[HttpWire, Window]:
-    parts = urlsplit(named)
-    key = parse_qs(parts.query).get("key", [""])[0]
-    for attempt in range(ATTEMPTS):
-        found = Found(f"{parts.scheme}://{parts.netloc}", key, "") if key else _find(named)
-        wire = HttpWire(found.address)
-        host = urlsplit(found.address).hostname or ""
-        if parts.scheme != "https" and not is_loopback(host):
-            raise AssentError(f"{host} is another machine, and http would show it everything", place="--attach")
-        try:
-            return wire, await Window.enter(wire, found.key)
-        except AssentError as problem:
-            await wire.close()
-            # Another terminal took the key from under our hands; there is a new one by now.
-            if key or attempt == ATTEMPTS - 1 or not isinstance(problem, ApiError) or problem.status != 403:
-                raise
-    raise AssertionError("the last attempt raises")
-
-
-def _find(named: str) -> Found:
-    """The server to join: at an address, or of this folder, or the only one."""
-    known = find_open(shelf())
-    if named:
-        known = [found for found in known if found.address == named.rstrip("/").removesuffix("/v1")]
-        if not known:
-            raise AssentError(
-                f"no `assent up` of yours runs at {named}",
-                place="--attach",
-                hint="take the address with a key that the page makes under Settings",
-            )
-    here = [found for found in known if found.folder == str(Path.cwd())]
-    chosen = here or known
-    if not chosen:
-        raise AssentError("no `assent up` of yours runs", place="--attach", hint="start one: assent up")
-    if len(chosen) > 1:
-        listed = ", ".join(f"{found.address} ({found.folder})" for found in chosen)
-        raise AssentError(f"several of yours run: {listed}", place="--attach", hint="name one: --attach URL")
-    return chosen[0]
+def _beside(found: Found) -> str:
+    return f"An `assent up` of this folder runs at {found.address}; `assent chat --attach` joins its conversation."
 
 
 async def _chat_elsewhere(desk: Desk, url: str) -> None:

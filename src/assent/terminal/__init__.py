@@ -12,6 +12,7 @@
     progress.py   what a running tool reports, in place
     window.py     the page's API: events as they come, and everything that a person may do
     picture.py    what those events add up to, and what each of them changes
+    transcript.py the conversation as lines on a screen, each written once
     chat.py       the conversation in this terminal: prompt, words, cards, Ctrl+C
     composer.py   where the person writes
     slash.py      the commands that begin with a slash

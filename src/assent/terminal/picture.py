@@ -159,13 +159,15 @@ class Picture:
 
     def waiting(self) -> list[Call]:
         """The calls of this conversation whose card waits, oldest first."""
-        calls = (item for item in self.items.values() if isinstance(item, Call))
-        return [call for call in calls if call.card is not None and call.session is None]
+        return [call for call in self._calls() if call.card is not None and call.session is None]
+
+    def waiting_elsewhere(self) -> list[Call]:
+        """Those of other programs."""
+        return [call for call in self._calls() if call.card is not None and call.session is not None]
 
     def running(self) -> list[Call]:
         """The calls of this conversation that run and were not told to stop."""
-        calls = (item for item in self.items.values() if isinstance(item, Call))
-        return [call for call in calls if call.status == "running" and not call.stopping and call.session is None]
+        return [call for call in self._calls() if call.status == "running" and not call.stopping and not call.session]
 
     def take(self, event: Event) -> list[Change]:
         """Put an event into the picture, and say what it changed."""
@@ -184,6 +186,9 @@ class Picture:
             case "settings":
                 self.settings = msgspec.convert(event.data, Settings)
         return []
+
+    def _calls(self) -> list[Call]:
+        return [item for item in self.items.values() if isinstance(item, Call)]
 
     def _put(self, item: Item) -> Change:
         before = self.items.get(item.id)

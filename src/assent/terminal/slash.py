@@ -9,6 +9,7 @@ from assent.errors import AssentError, did_you_mean
 from assent.recovery import Decision
 from assent.terminal.face import one_line
 from assent.terminal.picture import Picture
+from assent.terminal.transcript import Transcript
 from assent.terminal.window import Window
 
 COMMANDS = {
@@ -17,6 +18,7 @@ COMMANDS = {
     "state": "what the tools of this session know",
     "preset": "the presets; /preset NAME works under another one",
     "runs": "what was called and run in this session",
+    "answer": "show the card of another program that waits; /answer CALL for a certain one",
     "undo": "take back what the last call changed; /undo CALL for another",
     "resolve": "decide about a call of which nobody knows how it ended: /resolve CALL again, done or abandon",
     "quit": "leave; the session stays",
@@ -31,12 +33,11 @@ class Talk(Protocol):
 
     window: Window
     picture: Picture
+    transcript: Transcript
 
     async def until_seen(self, event: str) -> None: ...
 
-    def print(self, *lines: str) -> None: ...
-
-    def quote(self, text: str) -> None: ...
+    def invite(self, call_id: str) -> None: ...
 
 
 class Slash:
@@ -44,6 +45,7 @@ class Slash:
 
     def __init__(self, chat: Talk) -> None:
         self._chat = chat
+        self._screen = chat.transcript
 
     async def obey(self, name: str, rest: str) -> bool:
         """Do it. False when the person wants to leave."""
@@ -52,12 +54,12 @@ class Slash:
         try:
             await getattr(self, f"_{name}")(rest)
         except AssentError as problem:
-            self._chat.quote(visible(str(problem)))
+            self._screen.quote(visible(str(problem)))
         return True
 
     async def _help(self, rest: str) -> None:
         width = max(map(len, COMMANDS)) + 2
-        self._chat.print(
+        self._screen.print(
             *(f"/{name:<{width}}{words}" for name, words in COMMANDS.items()),
             "Anything else goes to the model. A line that ends with \\ goes on in the next, where there is no editor.",
             "Ctrl+C cancels the running call and keeps what it has; again, it stops the turn. Ctrl+D leaves.",
@@ -68,12 +70,12 @@ class Slash:
         for tool in tools:
             names = " ".join(name if name in tool.required else f"[{name}]" for name in tool.parameters)
             asks = "asks first" if tool.asks else "runs without asking"
-            self._chat.print(f"{tool.tool} {names}".rstrip(), f"    {tool.about} ({asks})")
+            self._screen.print(f"{tool.tool} {names}".rstrip(), f"    {tool.about} ({asks})")
         if not tools:
-            self._chat.print("There are no tools. `assent new tool NAME` makes one; --tools DIR names a folder.")
+            self._screen.print("There are no tools. `assent new tool NAME` makes one; --tools DIR names a folder.")
 
     async def _state(self, rest: str) -> None:
-        self._chat.quote(await self._chat.window.shared())
+        self._screen.quote(await self._chat.window.shared())
 
     async def _preset(self, rest: str) -> None:
         chat = self._chat
@@ -87,7 +89,7 @@ class Slash:
             await chat.until_seen(await chat.window.choose(rest))
         for way in chat.picture.settings.presets:
             mark = "*" if way.name == chat.picture.settings.preset else " "
-            chat.print(f"{mark} {way.status()}; protocol {way.protocol}; model {way.model}")
+            self._screen.print(f"{mark} {way.status()}; protocol {way.protocol}; model {way.model}")
 
     async def _runs(self, rest: str) -> None:
         told = await self._chat.window.timeline()
@@ -95,18 +97,27 @@ class Slash:
         lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
         if len(lines) > MAX_RUNS:
             lines = [f"… {len(lines) - MAX_RUNS} earlier", *lines[-MAX_RUNS:]]
-        self._chat.print(*(lines or ["Nothing was called in this session yet."]))
+        self._screen.print(*(lines or ["Nothing was called in this session yet."]))
+
+    async def _answer(self, rest: str) -> None:
+        waiting = [call for call in self._chat.picture.waiting_elsewhere() if rest in ("", call.id)]
+        if not waiting:
+            raise AssentError("no other program asks for this" if rest else "no other program asks for anything")
+        if len(waiting) > 1:
+            self._screen.print(*(f"/answer {call.id}  {call.name} ({call.tool})" for call in waiting))
+        else:
+            self._chat.invite(waiting[0].id)
 
     async def _undo(self, rest: str) -> None:
-        self._chat.quote(await self._chat.window.undo(rest or None))
-        self._chat.print("The model hears of it with your next message.")
+        self._screen.quote(await self._chat.window.undo(rest or None))
+        self._screen.print("The model hears of it with your next message.")
 
     async def _resolve(self, rest: str) -> None:
         call_id, _, decision = rest.partition(" ")
         decided = next((known for known in get_args(Decision) if known == decision), None)
         if decided is None:
             raise AssentError("say which call and what to do about it", hint="/resolve CALL again, done or abandon")
-        self._chat.quote(await self._chat.window.resolve(call_id, decided))
+        self._screen.quote(await self._chat.window.resolve(call_id, decided))
 
 
 def _call_row(call: dict[str, Any]) -> tuple[float, str]:

@@ -32,6 +32,7 @@ class Speech:
         self._screen = screen
         self._plain = plain
         self._bar = FLAT_BAR if plain else BAR
+        self._id = ""
         self._text = ""
         self._written = 0
         """Of the text, how much is on the screen."""
@@ -39,22 +40,28 @@ class Speech:
         self._spaces = ""
         self._speaking = False
 
-    def say(self, text: str) -> None:
-        """Write what is new in the text so far; the last word waits for its end."""
+    def say(self, id: str, text: str, *, is_whole: bool = False) -> None:
+        """Write what is new in a message, given its text so far. The last word waits for its end."""
+        if id != self._id:
+            self.finish()
+            self._id, self._text, self._written = id, "", 0
         self._take(text)
-        end = _complete(text)
+        end = len(text.rstrip()) if is_whole else _complete(text)
         self._write(text[self._written : end])
         self._written = max(self._written, end)
+        if is_whole:
+            self._end_line()
 
-    def finish(self, text: str | None = None) -> None:
-        """The words are over: write what was held back, and end the line."""
-        if text is not None:
-            self._take(text)
+    def finish(self) -> None:
+        """Something else is about to be written: write what was held back, and end the line."""
         self._write(self._text[self._written :].rstrip())
+        self._written = len(self._text)
+        self._end_line()
+
+    def _end_line(self) -> None:
         if self._column:
             self._screen.write("\n")
         self._screen.flush()
-        self._text, self._written = "", 0
         self._column, self._spaces, self._speaking = 0, "", False
 
     def _take(self, text: str) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from assent.apiclient import MAX_EVENT_BYTES, ApiError, ConnectionLost, Wire, read_all, refusal_of
+from assent.apiclient import MAX_EVENT_BYTES, ApiError, ConnectionLost, Wire, decode, read_all, refusal_of
 from assent.approval import ApprovalRequest, UserAction
 from assent.manifest import Manifest, Parameter
 from assent.recovery import Decision
@@ -167,7 +167,7 @@ class Window:
             data = await read_all(response)
         if response.status != 200:
             raise _clean_refusal(refusal_of(response.status, data))
-        return msgspec.json.decode(data, type=dict[str, Any])
+        return decode(data)
 
 
 async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
@@ -184,7 +184,7 @@ async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
                 continue
             if "data" in fields and "id" in fields:
                 kind = fields.get("event", b"").decode()
-                yield Event(fields["id"].decode(), kind, _clean(msgspec.json.decode(fields["data"])))
+                yield Event(fields["id"].decode(), kind, _clean(decode(fields["data"])))
             fields = {}
 
 
