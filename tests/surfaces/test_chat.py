@@ -247,6 +247,20 @@ def test_tab_completes_and_history_outlives_the_program(run: Run, model: Model, 
     program.until("▸ remember this")
 
 
+def test_ctrl_c_at_the_prompt_empties_the_line_and_says_how_to_leave(run: Run, model: Model, tools: None):
+    """As in a shell; nobody is caught in here, and nobody leaves by a key meant for something else."""
+    program = chat(run, model([]))
+    program.press("not this")
+    program.until("▸ not this")
+    program.press("\x03")
+    program.until(READY, times=2)
+    program.press("\x03")
+    program.until("Ctrl+D leaves.")
+    program.until(READY, times=3)
+    program.press("\x04")
+    assert program.finish() == 0
+
+
 @requirement("API-42")
 def test_a_killed_chat_asks_its_card_again(run: Run, model: Model, tools: None, tmp_path: Path):
     """The window was closed while a card waited. Coming back to the session asks it, and it runs once."""

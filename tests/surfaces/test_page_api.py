@@ -42,7 +42,9 @@ def answer(window, item, action="allow", **more):
 
 
 @requirement("API-52")
-@pytest.mark.parametrize("path", ["/page/state", "/page/events", "/page/timeline", "/page/export"])
+@pytest.mark.parametrize(
+    "path", ["/page/state", "/page/events", "/page/timeline", "/page/export", "/page/question", "/page/shared"]
+)
 def test_without_the_cookie_nothing_can_be_read(house, path):
     """A program on the same machine may know the port. It does not know the key."""
     status, _, body = Browserless(house.address).raw("GET", path)

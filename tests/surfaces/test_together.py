@@ -24,7 +24,8 @@ expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
 @pytest.fixture(autouse=True)
-def tools(make_tool: MakeTool) -> None:
+def tools(make_tool: MakeTool, tmp_path: Path) -> None:
+    (tmp_path / "send.nuwa").write_text('CALL send { to: "Ann", amount: 5 }\n')
     make_tool("send", SEND, parameters=PARAMETERS, effect="reversible")
     make_tool("search", SEARCH, requireApproval=False, effect="none")
 
@@ -132,6 +133,9 @@ def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run:
         third.press("/quit\r")
         third.until("Left. The conversation goes on")
         assert third.finish() == 0
+        # Who begins a chat of their own hears that there is one to join.
+        own = run("chat", "--tools", "tools", ASSENT_UPSTREAM=model.url)
+        own.until("`assent up` of this folder runs at http://127.0.0.1:")
 
 
 @requirement("API-42")
@@ -209,6 +213,26 @@ def test_commands_in_a_joined_terminal_are_those_of_the_chat(run: Run):
             terminal.press(f"{typed}\r")
             terminal.until(words)
         assert model.requests == []
+
+
+def test_the_card_of_another_program_is_told_of_and_answered_on_request(run: Run, tmp_path: Path):
+    """`assent run --wait` in a second terminal asks; nobody's prompt is taken away for it, and `/answer` shows it."""
+    with ScriptedModel([]) as model:
+        server = up(run, model)
+        server.until(READY)
+        server.press("/answer\r")
+        server.until("no other program asks for anything")
+        other = run("run", "--tools", "tools", "--wait", "send.nuwa")
+        server.until("Another program asks: send (send). /answer shows the card.")
+        server.press("/answer\r")
+        server.until("Send 5 to Ann?")
+        server.until(MENU)
+        server.press("a")
+        server.until("You chose: Send")
+        assert other.finish() == 0
+        assert (tmp_path / "sent.txt").read_text() == "Ann\n"
+        server.press("/answer\r")
+        server.until("no other program asks for anything", times=2)
 
 
 def test_words_piped_into_a_joined_chat_are_said_there(run: Run, tmp_path: Path):

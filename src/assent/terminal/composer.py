@@ -75,7 +75,10 @@ class LineComposer:
             self._kept = self._session.default_buffer.text
             raise
         except KeyboardInterrupt:
-            return ""  # Ctrl+C empties the line, as in a shell.
+            # Ctrl+C empties the line, as in a shell.
+            if not self._session.default_buffer.text:
+                sys.stdout.write("Ctrl+D leaves.\n")
+            return ""
         except EOFError:
             raise Left from None
 

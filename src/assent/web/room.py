@@ -258,6 +258,8 @@ class Room:
         if self.is_busy:
             raise Refusal(409, "busy", "the assistant is still at work", hint="answer its card, or stop it")
         self._resumed = self._toured = True
+        if self._looking is not None:
+            self._looking.cancel()  # What was left goes to the model with this.
         self._message("you", visible(text), window=window)
         if text == "/undo":
             self._work(self._undo_last(by))
