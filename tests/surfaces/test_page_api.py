@@ -540,6 +540,35 @@ def test_the_assistant_is_stopped_and_spoken_to_from_the_page(house, window):
     assert [c["end"]["kind"] for c in window.get("/page/state")[1]["items"] if c["kind"] == "call"] == ["cancelled"]
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_what_a_person_stopped_stays_stopped_and_what_the_program_cut_off_goes_on(tmp_path, is_stopped):
+    """Both leave a request without its result. The journal says which of them nobody wants any more."""
+    store = MemoryStore()
+    house = House(tmp_path, store, id="kept").open()
+    try:
+        window = Browserless(house.address).enter(house.key())
+        assert window.post("/page/say", {"text": "/publish version=1 index=test"})[0] == 200
+        house.waiting()
+        if is_stopped:
+            assert window.post("/page/stop", {"turn": True})[0] == 200
+            with window.events() as following:
+                while following()[2].get("busy") is not False:
+                    pass
+    finally:
+        house.close()
+    again = House(tmp_path, store, id="kept").open()
+    try:
+        assert len(again.do(again.session.journal.history("kept", kind="left_off"))) == is_stopped
+        window = Browserless(again.address).enter(again.key())
+        if not is_stopped:
+            with window.events() as following:
+                told = following()[2]
+                while "Going on with what was interrupted." not in str(told):
+                    told = following()[2]
+    finally:
+        again.close()
+
+
 def test_every_path_and_every_event_is_documented(house):
     """The API is for others too; what is not written down is not theirs to use."""
     told = (Path(__file__).parents[2] / "docs" / "page.md").read_text()

@@ -124,6 +124,7 @@ def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run:
         for program in (first, second):
             program.until("✓ send (done): Sent 5 to Ann.")
             program.until("┃ Ann has it.")
+            assert "send: answered by" not in program.text  # it was said on the card already
         assert (tmp_path / "sent.txt").read_text() == "Ann\n"
         # Who comes later is shown what was said.
         third = attach(run, f"http://127.0.0.1:{port_of(first)}")
@@ -193,6 +194,20 @@ def test_stopping_in_one_terminal_stops_for_all_and_a_stopped_turn_stays_stopped
         again.until("search: cancelled")
         assert "Going on with what was interrupted." not in again.text
         assert len(model.requests) == 2
+
+
+def test_a_preset_that_one_window_chooses_is_said_in_the_others(run: Run, tmp_path: Path):
+    """Auto-approval is never silent, wherever it was switched on."""
+    (tmp_path / "assent.toml").write_text("[preset.bold]\nauto_approve = true\n")
+    with ScriptedModel([]) as model:
+        first = up(run, model)
+        first.until(READY)
+        second = attach(run)
+        second.until(READY)
+        second.press("/preset bold\r")
+        for program in (first, second):
+            program.until("From now on: preset bold: AUTO-APPROVES what tools allow.")
+            program.until("bold, AUTO-APPROVES ▸")
 
 
 def test_commands_in_a_joined_terminal_are_those_of_the_chat(run: Run):

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assent.apiclient import ApiError, ConnectionLost, HttpWire, Response
 from assent.journal import data_of
+from assent.terminal.draft import Draft
 from assent.terminal.picture import Call, Message, Picture
 from assent.terminal.speech import Speech
 from assent.terminal.window import Cut, Event, Window
@@ -250,7 +253,9 @@ async def test_a_secret_goes_to_no_window_and_survives_one_that_edits_beside_it(
     [waiting] = await asyncio.to_thread(house.waiting)
     request = await window.question(waiting.call_id, waiting.digest)
     assert "hunter2" not in repr(request)
-    await window.answer(request, request.allow(), {"user": "ben"})
+    draft = Draft(request)
+    draft.change("user", "ben")
+    await window.answer(request, draft.allow(), draft.edits)
     assert (await ended(call)).success
     assert house.effects == [("sign_in", "ben", "hunter2")]
 
@@ -290,12 +295,14 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
     call = house.call("count", to=25)
 
     async def follow(window: Window) -> tuple[Picture, list[int], int]:
+        """From the event after the state that it has seen; a state again would mean that it had missed something."""
         picture, heard, cuts = Picture(), list[int](), 0
         async with aclosing(window.events()) as events:
             async for event in events:
                 if isinstance(event, Cut):
                     cuts += 1
                     continue
+                assert event.kind != "state"
                 for before, after in picture.take(event):
                     if isinstance(after, Call):
                         seen = before.reported_so_far if isinstance(before, Call) else 0
@@ -348,6 +355,38 @@ def test_messages_are_recognised_by_a_window_whose_server_was_started_again():
     assert isinstance(before, Call)
     assert before.card != after.card
     assert picture.take(told("state", anew, 0, boot="b")) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()), max_size=40))
+def test_whenever_a_window_was_away_it_shows_every_report_once(steps: list[tuple[str, bool, bool]]):
+    """Live, or from a whole state after a time away, of the same server: the same lines in the same order."""
+    calls: dict[str, list[int]] = {}
+    picture, shown = Picture(), dict[str, list[int]]()
+
+    def item(id: str) -> dict[str, Any]:
+        reports = [{"id": None, "text": "", "fraction": None, "number": number} for number in calls[id]]
+        facts = {"kind": "call", "id": id, "status": "running"}
+        return {**facts, "reports": reports, "reported_so_far": len(reports)}
+
+    def hear(event: Event) -> None:
+        for before, after in picture.take(event):
+            assert isinstance(after, Call)
+            seen = before.reported_so_far if isinstance(before, Call) else 0
+            shown.setdefault(after.id, []).extend(r.number for r in after.reports if r.number > seen)
+
+    hear(told("state", state(), 0))
+    was_away = False
+    for number, (id, reports, is_away) in enumerate(steps, 1):
+        calls.setdefault(id, [])
+        if reports:
+            calls[id].append(len(calls[id]) + 1)
+        if not is_away:
+            hear(told("state", state(*map(item, calls)), number) if was_away else told("item", item(id), number))
+        was_away = is_away
+    hear(told("state", state(*map(item, calls)), len(steps) + 1))
+    assert {id: numbers for id, numbers in shown.items() if numbers} == {i: n for i, n in calls.items() if n}
+    assert list(picture.items) == list(calls)
 
 
 def test_a_piece_counts_as_browsers_count():

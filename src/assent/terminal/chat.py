@@ -132,8 +132,8 @@ class Chat:
                     self._changes += self._take(event)
                 self._news.set()
 
-    def _take(self, event: Event) -> list[Change]:
-        is_first = not self.picture.is_known
+    def _take(self, event: Event) -> list[Change | str]:
+        is_first, preset = not self.picture.is_known, self.picture.settings.preset
         try:
             changes = self.picture.take(event)
         except (msgspec.ValidationError, KeyError) as problem:
@@ -141,8 +141,12 @@ class Chat:
                 f"the server tells of something that this terminal does not understand ({problem})",
                 hint="are both of the same version?",
             ) from None
-        # What was there before is said in the greeting; the questions of others still wait, and are news.
-        return [change for change in changes if not is_first or _is_theirs(change)]
+        if is_first:
+            # What was there before is said in the greeting; the questions of others still wait, and are news.
+            return [change for change in changes if _is_theirs(change)]
+        settings = self.picture.settings
+        # Whoever chose it, and in whichever window: auto-approval is never silent.
+        return [*changes, *([f"From now on: {settings.way.status()}."] if settings.preset != preset else [])]
 
     async def _hear_news(self) -> None:
         """Wait until something has happened. What ended the stream ends the conversation."""
@@ -282,7 +286,10 @@ class Chat:
         """Send what the person did, and say what became of it if that is not what they meant."""
         if talk.task.cancelled():  # by Ctrl+C, where it is not a key
             talk.dialogue.say(CLOSED)
-        action = talk.request.close() if talk.task.cancelled() else talk.task.result()
+        try:
+            action = talk.request.close() if talk.task.cancelled() else talk.task.result()
+        except OSError:
+            raise Left from None  # The terminal is gone. The card still waits for whoever comes next.
         try:
             await self.window.answer(talk.request, action, talk.dialogue.edits)
         except ApiError as problem:
