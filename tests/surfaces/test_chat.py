@@ -353,6 +353,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     assert spoken == [("you", "Hi"), ("assistant", "Hello from the model.")]
     program.until("You, in another window ▸ Hi")
     program.until("┃ Hello from the model.\ndefault, asks ▸")
+    assert program.text.count(READY) == 1  # the prompt made room for it, and came back
     program.press("\x04")
     assert program.finish() == 0
 

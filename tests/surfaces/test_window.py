@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 
 from assent.apiclient import ApiError, ConnectionLost, HttpWire, Response
 from assent.journal import data_of
+from assent.terminal.chat import Chat
+from assent.terminal.composer import Left
 from assent.terminal.draft import Draft
 from assent.terminal.picture import Call, Message, Picture
 from assent.terminal.speech import Speech
 from assent.terminal.window import Cut, Event, Window
 from assent.web.latch import Latch, find_open
 from requirements import requirement
+from surfaces.screens import Terminal
 from surfaces.windows import PATIENCE_SECONDS, House, Scripted
 
 
@@ -165,6 +168,72 @@ async def test_of_two_windows_that_answer_at_once_one_wins_and_the_other_is_told
     assert len(house.effects) == allowed
 
 
+class Beaten(HttpWire):
+    """A wire on which somebody else is always a little quicker."""
+
+    quicker: Window
+    is_beaten = False
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Any]:
+        if path == "/page/answer" and body is not None:
+            asked = json.loads(body)
+            request = await self.quicker.question(asked["call_id"], asked["digest"])
+            await self.quicker.answer(request, request.deny("not so fast"), {})
+            self.is_beaten = True
+        async with super().exchange(method, path, body, headers) as response:
+            yield response
+
+
+class Silent:
+    """Somebody at the prompt who says nothing, until they leave."""
+
+    def __init__(self) -> None:
+        self.leaves = asyncio.Event()
+
+    async def read(self, mark: str) -> str:
+        await self.leaves.wait()
+        raise Left
+
+    def put_aside(self) -> None:
+        pass
+
+    def keep(self, text: str) -> bool:
+        return False
+
+
+async def test_a_terminal_that_answers_too_late_says_so_and_who_it_was(house: House, windows: Open, terminal: Terminal):
+    """The key was pressed, and the other window's answer was there a moment earlier. Theirs counts."""
+    wire = Beaten(house.address)
+    wire.quicker = await windows()
+    chat = Chat(
+        await windows(wire),
+        farewell=lambda id: "Left.",
+        can_answer=True,
+        stdin=terminal.stdin,
+        screen=terminal.screen_file,
+        cards=terminal.screen_file,
+        plain=False,
+    )
+    composer = Silent()
+    talking = asyncio.ensure_future(chat.talk(composer))
+    await terminal.until("This is preset default")
+    call = house.call("publish", version="1", index="x")
+    await terminal.until_menu()
+    await terminal.press_until("a", "Type allow and press Enter")
+    terminal.press("allow\r")
+    await terminal.until("Your answer came too late, and does not count.")
+    await terminal.until("Publish release: answered by the terminal: denied, because: not so fast")
+    await terminal.until("✗ publish (not allowed)")
+    assert wire.is_beaten
+    assert (await ended(call)).kind == "denied"
+    assert house.effects == []
+    composer.leaves.set()
+    await talking
+
+
 @requirement("API-52")
 @pytest.mark.parametrize(
     ("headers", "status"),
@@ -292,18 +361,22 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
     """It names the last event it has seen and gets those after it: the same as a window that was never cut off."""
     monkeypatch.setattr("assent.terminal.window.RETRY_SECONDS", 0.0)
     whole, cut = await windows(), await windows(Breaking(house.address))
-    call = house.call("count", to=25)
+    both = asyncio.Barrier(3)
 
     async def follow(window: Window) -> tuple[Picture, list[int], int]:
-        """From the event after the state that it has seen; a state again would mean that it had missed something."""
         picture, heard, cuts = Picture(), list[int](), 0
         async with aclosing(window.events()) as events:
             async for event in events:
                 if isinstance(event, Cut):
                     cuts += 1
                     continue
-                assert event.kind != "state"
-                for before, after in picture.take(event):
+                # The whole state comes first, and never again: that would mean that something had been missed.
+                assert (event.kind == "state") == (not picture.is_known)
+                is_first = not picture.is_known
+                changes = picture.take(event)
+                if is_first:
+                    await both.wait()
+                for before, after in changes:
                     if isinstance(after, Call):
                         seen = before.reported_so_far if isinstance(before, Call) else 0
                         heard += [report.number for report in after.reports if report.number > seen]
@@ -312,7 +385,10 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
         raise AssertionError("the stream ended")
 
     async with asyncio.timeout(PATIENCE_SECONDS):
-        (first, heard, no_cuts), (second, heard_too, cuts) = await asyncio.gather(follow(whole), follow(cut))
+        following = asyncio.gather(follow(whole), follow(cut))
+        await both.wait()
+        call = house.call("count", to=25)
+        (first, heard, no_cuts), (second, heard_too, cuts) = await following
     await ended(call)
     assert no_cuts == 0
     assert cuts >= 3

@@ -38,6 +38,7 @@ class Seat:
             can_answer=self.is_taken,
             stdin=sys.stdin,
             screen=sys.stdout,
+            cards=sys.stderr,
             plain=self.plain,
         )
         if until is not None:

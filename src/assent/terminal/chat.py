@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
@@ -28,6 +27,8 @@ from assent.terminal.composer import Composer, Left
 from assent.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue
 from assent.terminal.keys import Keyboard, no_echo
 from assent.terminal.picture import Call, Change, Picture
+from assent.terminal.progress import Progress
+from assent.terminal.screen import is_dumb
 from assent.terminal.slash import COMMANDS, Slash
 from assent.terminal.transcript import Transcript, answer_words
 from assent.terminal.window import Cut, Event, Window
@@ -45,18 +46,21 @@ class Chat:
         can_answer: bool,
         stdin: TextIO,
         screen: TextIO,
+        cards: TextIO,
         plain: bool,
     ) -> None:
-        """`words` come first; `farewell` says what is left, given the session's id."""
+        """`words` come first; `farewell` says what is left, given the session's id. Progress goes where cards go."""
         self.window = window
         self.picture = Picture()
         self._opening_words = tuple(words)
         self._farewell = farewell
         self._can_answer = can_answer
         self._stdin = stdin
-        self._screen = screen
+        self._screen = cards
         self._plain = plain
-        self.transcript = Transcript(self.picture, screen, plain=plain, can_answer=can_answer)
+        in_place = cards.isatty() and not plain and not is_dumb()
+        progress = Progress(cards, in_place=in_place, is_marked=True)
+        self.transcript = Transcript(self.picture, screen, progress, plain=plain, can_answer=can_answer)
         self._slash = Slash(self)
         self._news = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
@@ -279,8 +283,8 @@ class Chat:
 
     def _dialogue(self, request: ApprovalRequest, others: int) -> CardDialogue | FlatDialogue:
         if self._plain:
-            return FlatDialogue(request, self._stdin, sys.stderr, others)
-        return CardDialogue(request, Keyboard(self._stdin, sys.stderr), sys.stderr, others)
+            return FlatDialogue(request, self._stdin, self._screen, others)
+        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, others)
 
     async def _answer(self, talk: _Conversation) -> None:
         """Send what the person did, and say what became of it if that is not what they meant."""

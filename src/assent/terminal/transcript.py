@@ -6,7 +6,6 @@ server; here each line that is not ours gets a bar, so that none can pass for on
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TextIO
@@ -16,7 +15,7 @@ from assent.outcome import Kind
 from assent.terminal.card import MIN_WIDTH, wrap
 from assent.terminal.picture import Call, Change, Item, Message, Picture, Reply, Run
 from assent.terminal.progress import Progress, fit
-from assent.terminal.screen import is_dumb, size_of
+from assent.terminal.screen import size_of
 from assent.terminal.speech import Speech
 
 # What stands before words that a script wrote, or that came with an error.
@@ -50,7 +49,7 @@ Act = Callable[[], None]
 class Transcript:
     """What one window has shown of its conversation."""
 
-    def __init__(self, picture: Picture, screen: TextIO, *, plain: bool, can_answer: bool) -> None:
+    def __init__(self, picture: Picture, screen: TextIO, progress: Progress, *, plain: bool, can_answer: bool) -> None:
         self.told: set[str] = set()
         """Calls of whose answer whoever sits here knows already."""
         self._picture = picture
@@ -58,8 +57,7 @@ class Transcript:
         self._plain = plain
         self._can_answer = can_answer
         self._speech = Speech(screen, plain=plain)
-        in_place = sys.stderr.isatty() and not plain and not is_dumb()
-        self.progress = Progress(sys.stderr, in_place=in_place, is_marked=True)
+        self.progress = progress
 
     def finish(self) -> None:
         """End the line that is being written: something else is about to be."""

@@ -71,7 +71,7 @@ class Window:
 
     async def events(self) -> AsyncGenerator[Event | Cut]:
         """What happens, until nobody wants to know any more. It begins with the state."""
-        wait = RETRY_SECONDS
+        wait, self._seen = RETRY_SECONDS, ""
         while True:
             try:
                 async with aclosing(self._stream()) as events:
