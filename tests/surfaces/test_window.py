@@ -330,7 +330,7 @@ async def test_a_secret_goes_to_no_window_and_survives_one_that_edits_beside_it(
 
 
 class Breaking(HttpWire):
-    """A wire whose streams break off after a few pieces."""
+    """A wire whose streams break off after a few events."""
 
     @asynccontextmanager
     async def exchange(
@@ -345,14 +345,16 @@ class _Cut:
         self.status, self.headers, self._response = response.status, response.headers, response
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        left = 3
+        left, rest = 3, b""
         async with aclosing(self._response.pieces()) as pieces:
             async for piece in pieces:
-                # In the middle of an event, as a real cut would be.
-                yield piece if left else piece[: len(piece) // 2]
-                if not left:
-                    raise ConnectionLost("cut")
-                left -= 1
+                *events, rest = (rest + piece).split(b"\n\n")
+                for event in events:
+                    # In the middle of an event, as a real cut would be.
+                    yield event + b"\n\n" if left else event[: len(event) // 2]
+                    if not left:
+                        raise ConnectionLost("cut")
+                    left -= 1
 
 
 async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears_nothing_twice(

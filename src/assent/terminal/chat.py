@@ -192,8 +192,9 @@ class Chat:
             await self.until_seen(await self.window.say(typed))
         except AssentError as problem:
             self.transcript.quote(visible(str(problem)))
-            if not composer.keep(typed):
-                self.transcript.print("Your message was not sent.")
+            is_known = not isinstance(problem, ConnectionLost)
+            sent = "Your message was not sent." if is_known else "It is not known whether your message arrived."
+            self.transcript.print(sent + (" Here it is again." if composer.keep(typed) else ""))
         return True
 
     async def _read(self, composer: Composer) -> str | None:
@@ -304,7 +305,7 @@ class Chat:
                 self.transcript.quote(visible(str(problem)))
         except AssentError as problem:
             self.transcript.quote(visible(str(problem)))
-            self.transcript.print("Your answer was not sent. The card comes back with the server.")
+            self.transcript.print("It is not known whether your answer arrived. If it did not, the card comes back.")
         else:
             self._settled.add(talk.request.digest)
             self.transcript.told.add(talk.request.call_id)

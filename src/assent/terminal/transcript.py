@@ -130,7 +130,8 @@ class Transcript:
             return [lambda: self.quote(message.text) if message.problem else self.print(message.text)]
         if message.window == self._picture.window and not is_past:
             return []
-        words = "You said" if is_past else "You, in another window"
+        # A server that was started again does not know in which window something was said.
+        words = "You said" if is_past or not message.window else "You, in another window"
         return [lambda: self._show_said(words, message.text)]
 
     def _show_said(self, words: str, text: str) -> None:
