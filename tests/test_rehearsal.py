@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assent import Session, ToolRegistry
 from assent.apiclient import Api
 from assent.approval import ALLOWED, DENIED
+from assent.changes import last_changed
 from assent.config import Config, ServerConfig, load
 from assent.editor.project import ProjectEditor
 from assent.inprocess import InProcessWire, alive
@@ -24,7 +25,6 @@ from assent.server.app import build_app
 from assent.server.refusal import Refusal
 from assent.server.upstream import HttpUpstream
 from assent.store.memory import MemoryStore
-from assent.terminal.slash import last_changed
 from assent.testing import FixedApprover
 from assent.toolprompt import native_tools, tool_prompt
 from assent.tour import add_tour
@@ -140,7 +140,7 @@ async def test_the_tour_ends_with_something_allowed_denied_and_undone(tmp_path: 
         assert (tmp_path / "note.md").read_text() == "Somebody read this before it was written.\n"
         assert "3 of 3" in await seat.say("next")
         assert "Type /undo first" in await seat.say("next")
-        call_id = await last_changed(seat.session)
+        call_id = await last_changed(seat.session.journal, seat.session.id)
         assert call_id is not None
         undone = await seat.session.undo(call_id)
         assert (undone.tool, undone.paths) == (NOTE, ("note.md",))
@@ -170,12 +170,12 @@ async def test_undo_without_a_name_takes_back_one_call_after_the_other(tmp_path:
         await seat.say("/tour_note path=a.md text=two")
         assert (tmp_path / "a.md").read_text() == "one\ntwo\n"
         for left in ("one\n", None):
-            call_id = await last_changed(seat.session)
+            call_id = await last_changed(seat.session.journal, seat.session.id)
             assert call_id is not None
             await seat.session.undo(call_id)
             assert (tmp_path / "a.md").exists() == (left is not None)
             assert left is None or (tmp_path / "a.md").read_text() == left
-        assert await last_changed(seat.session) is None
+        assert await last_changed(seat.session.journal, seat.session.id) is None
 
 
 def configured(**server: Any) -> Config:

@@ -7,7 +7,7 @@ above it is the same. What does not live here: what a reply asks for (replies.py
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
@@ -42,6 +42,8 @@ class Response(Protocol):
     """The beginning of a response; its body comes in pieces."""
 
     status: int
+    headers: Mapping[str, str]
+    """By name, without regard to its case."""
 
     def pieces(self) -> AsyncGenerator[bytes]:
         """The body as it arrives. Raises ConnectionLost when it breaks off."""
@@ -50,7 +52,9 @@ class Response(Protocol):
 class Wire(Protocol):
     """A way to the server."""
 
-    def exchange(self, method: str, path: str, body: bytes | None) -> AbstractAsyncContextManager[Response]:
+    def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[Response]:
         """Send a request; inside the context is its response. Leaving the context hangs up."""
 
     async def close(self) -> None:
@@ -68,17 +72,17 @@ class Api:
         data = msgspec.json.encode({**body, "stream": True, "stream_options": {"include_usage": True}})
         async with self._wire.exchange("POST", "/v1/chat/completions", data) as response:
             if response.status != 200:
-                raise _refusal(response.status, await _read(response))
+                raise refusal_of(response.status, await read_all(response))
             done = False
             async with aclosing(response.pieces()) as pieces:
                 async for event in _events(pieces):
                     if event == b"[DONE]":
                         done = True
                         break
-                    chunk = _decode(event)
+                    chunk = decode(event)
                     if "error" in chunk:
                         # The answer has begun, so its status is spent; the refusal comes as an event.
-                        raise _refusal(502, event)
+                        raise refusal_of(502, event)
                     yield chunk
             if not done:
                 raise ConnectionLost("the server closed the connection before its answer was complete")
@@ -86,20 +90,20 @@ class Api:
     async def conversation(self, id: str) -> dict[str, Any] | None:
         """What the server remembers of a conversation; None when it knows none of that id."""
         async with self._wire.exchange("GET", f"/v1/conversations/{quote(id, safe='')}", None) as response:
-            data = await _read(response)
+            data = await read_all(response)
         if response.status == 404:
             return None
         if response.status != 200:
-            raise _refusal(response.status, data)
-        return _decode(data)
+            raise refusal_of(response.status, data)
+        return decode(data)
 
     async def models(self) -> list[str]:
         """The names that a request may use; the first is the configured one."""
         async with self._wire.exchange("GET", "/v1/models", None) as response:
-            data = await _read(response)
+            data = await read_all(response)
         if response.status != 200:
-            raise _refusal(response.status, data)
-        return [str(entry["id"]) for entry in _decode(data)["data"]]
+            raise refusal_of(response.status, data)
+        return [str(entry["id"]) for entry in decode(data)["data"]]
 
     async def close(self) -> None:
         await self._wire.close()
@@ -117,11 +121,13 @@ class HttpWire:
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
-    async def exchange(self, method: str, path: str, body: bytes | None) -> AsyncIterator[_HttpResponse]:
-        headers = {"Content-Type": "application/json"} if body is not None else {}
+    async def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[_HttpResponse]:
+        sent = {"Content-Type": "application/json", **(headers or {})} if body is not None else dict(headers or {})
         try:
             # A redirect could carry the token to another host.
-            request = self._open().request(method, self.url + path, data=body, headers=headers, allow_redirects=False)
+            request = self._open().request(method, self.url + path, data=body, headers=sent, allow_redirects=False)
             async with request as response:
                 yield _HttpResponse(response)
         except (TimeoutError, aiohttp.ClientError, OSError) as problem:
@@ -147,6 +153,7 @@ class HttpWire:
 class _HttpResponse:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
         self._response = response
 
     async def pieces(self) -> AsyncGenerator[bytes]:
@@ -154,7 +161,8 @@ class _HttpResponse:
             yield piece
 
 
-async def _read(response: Response) -> bytes:
+async def read_all(response: Response) -> bytes:
+    """The whole body."""
     async with aclosing(response.pieces()) as pieces:
         return b"".join([piece async for piece in pieces])
 
@@ -171,7 +179,8 @@ async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 yield line[5:].strip()
 
 
-def _decode(data: bytes) -> dict[str, Any]:
+def decode(data: bytes) -> dict[str, Any]:
+    """A JSON object; nothing else is an answer."""
     try:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
@@ -181,7 +190,7 @@ def _decode(data: bytes) -> dict[str, Any]:
     return found
 
 
-def _refusal(status: int, data: bytes) -> ApiError:
+def refusal_of(status: int, data: bytes) -> ApiError:
     """What a server said when it refused, as far as it can be read."""
     try:
         found = msgspec.json.decode(data)

@@ -181,12 +181,13 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         return UserAction(True, False, arguments=self.arguments | arguments, answers=self.digest)
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> ApprovalRequest:
+    def from_facts(cls, facts: dict[str, Any], manifest: Manifest | None = None) -> ApprovalRequest:
         """A request as another process can show it: from what the journal holds, with secrets as digests.
 
-        Its digest is the one that was written down, so an answer to it answers the question that was asked.
+        Its digest is the one that was written down, so an answer to it answers the question that was asked. Who has no
+        `manifest` of the tool at hand gets one that knows as much of it as the facts do.
         """
-        manifest = Manifest(
+        manifest = manifest or Manifest(
             id=facts["tool"],
             display_name=facts["display_name"],
             description=facts["description"],

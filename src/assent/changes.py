@@ -39,6 +39,18 @@ class Undone(msgspec.Struct, frozen=True):
     message: str
 
 
+async def last_changed(journal: Journal, session_id: str) -> str | None:
+    """The last call of a session that changed a file and was not taken back."""
+    changed: dict[str, None] = {}
+    for record in await journal.history(session_id):
+        if record.kind == "changing_file":
+            changed.pop(record.subject, None)
+            changed[record.subject] = None
+        elif record.kind == "undone":
+            changed.pop(record.subject, None)
+    return next(reversed(changed), None)
+
+
 class ChangeLog:
     """Keeps what one call changes. An approved call's changes are durable before they happen."""
 

@@ -7,10 +7,12 @@ could not have come through a socket, except that whoever holds the app needs no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import unquote
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp
 
 from assent.apiclient import ConnectionLost
@@ -29,19 +31,23 @@ class InProcessWire:
         self._app = app
 
     @asynccontextmanager
-    async def exchange(self, method: str, path: str, body: bytes | None) -> AsyncIterator[_InProcessResponse]:
+    async def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[_InProcessResponse]:
         call = _Call(body or b"")
+        path, _, query = path.partition("?")
+        more = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
-            "path": path,
+            "path": unquote(path),
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
             "root_path": "",
-            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), *more],
             INSIDE: True,
         }
         running = asyncio.ensure_future(call.run(self._app, scope))
@@ -49,7 +55,7 @@ class InProcessWire:
             first = await call.sent.get()
             if first is None:
                 raise ConnectionLost("the server inside this program broke off")
-            yield _InProcessResponse(first["status"], call)
+            yield _InProcessResponse(first["status"], Headers(raw=list(first.get("headers", ()))), call)
         finally:
             await call.hang_up(running)
 
@@ -91,8 +97,9 @@ class _Call:
 
 
 class _InProcessResponse:
-    def __init__(self, status: int, call: _Call) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], call: _Call) -> None:
         self.status = status
+        self.headers = headers
         self._call = call
 
     async def pieces(self) -> AsyncGenerator[bytes]:

@@ -28,15 +28,6 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     persona: str | None
     bounds: Bounds
 
-    def mark(self) -> str:
-        """Whether it auto-approves, in two words: before every line of the person, where it stays while a turn runs."""
-        return f"{self.preset.name}, {'AUTO-APPROVES' if self.preset.auto_approve else 'asks'}"
-
-    def status(self) -> str:
-        """The same, longer."""
-        keys = "AUTO-APPROVES what tools allow" if self.preset.auto_approve else "asks before what needs approval"
-        return f"preset {self.preset.name}: {keys}"
-
     def apply(self, satellite: Satellite) -> None:
         """Let the satellite work this way from now on."""
         satellite.session.preset = self.preset

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
@@ -134,14 +134,16 @@ class Cut:
         self.posts = 0
 
     @asynccontextmanager
-    async def exchange(self, method: str, path: str, body: bytes | None) -> AsyncIterator[Any]:
+    async def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Any]:
         how = None
         if method == "POST":
             how = self._at.pop(self.posts, None)
             self.posts += 1
         if how == "before":
             raise ConnectionLost("cut before the request left")
-        async with self._wire.exchange(method, path, body) as response:
+        async with self._wire.exchange(method, path, body, headers) as response:
             if how == "after":
                 async with aclosing(response.pieces()) as pieces:
                     async for _ in pieces:

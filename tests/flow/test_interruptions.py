@@ -311,10 +311,10 @@ async def test_a_result_is_durable_before_it_is_sent(stage: MakeStage):
     seen: list[int] = []
 
     class Watching(InProcessWire):
-        def exchange(self, method: str, path: str, body: bytes | None) -> Any:
+        def exchange(self, method: str, path: str, body: bytes | None, headers: Any = None) -> Any:
             if b"tool_result" in (body or b""):
                 seen.append(store.waiting)
-            return super().exchange(method, path, body)
+            return super().exchange(method, path, body, headers)
 
     s = await stage([request("lookup_weather", city="Lisbon"), "Clear."], journal=Journal(store))
     await s.satellite(wire=Watching(s.app)).say("Weather?")

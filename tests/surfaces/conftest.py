@@ -1,15 +1,18 @@
-"""Tools to be called from a terminal, and terminals to call them from."""
+"""Tools to be called from a terminal, and terminals and browsers to call them from."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from assent import Session, ToolRegistry
 from assent.terminal import TerminalApprover
 from surfaces.screens import Program, Terminal, assent_command
+from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +80,37 @@ def run(tmp_path: Path) -> Iterator[Run]:
     yield start
     for program in started:
         program.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def windows(browser: Browser) -> Iterator[Any]:
+    """Open windows, each a browser of its own; every one of them must stay free of errors and talk to nobody else."""
+    opened: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_window(key: str, **options: Any) -> Page:
+        context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
+        context.set_default_timeout(PATIENCE_SECONDS * 1000)
+        opened.append(context)
+        page = context.new_page()
+        home = key.partition("/enter")[0]
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda problem: complaints.append(str(problem)))
+        page.on("request", lambda sent: None if sent.url.startswith((home, "data:")) else complaints.append(sent.url))
+        page.goto(key)
+        return page
+
+    yield open_window
+    for context in opened:
+        context.close()
+    # A server that was killed, and an edit that was refused, are part of the story.
+    expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400")
+    assert [said for said in complaints if not expected.search(said)] == []

@@ -247,6 +247,20 @@ def test_tab_completes_and_history_outlives_the_program(run: Run, model: Model, 
     program.until("▸ remember this")
 
 
+def test_ctrl_c_at_the_prompt_empties_the_line_and_says_how_to_leave(run: Run, model: Model, tools: None):
+    """As in a shell; nobody is caught in here, and nobody leaves by a key meant for something else."""
+    program = chat(run, model([]))
+    program.press("not this")
+    program.until("▸ not this")
+    program.press("\x03")
+    program.until(READY, times=2)
+    program.press("\x03")
+    program.until("Ctrl+D leaves.")
+    program.until(READY, times=3)
+    program.press("\x04")
+    assert program.finish() == 0
+
+
 @requirement("API-42")
 def test_a_killed_chat_asks_its_card_again(run: Run, model: Model, tools: None, tmp_path: Path):
     """The window was closed while a card waited. Coming back to the session asks it, and it runs once."""
@@ -322,7 +336,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     """One address: the API answers for itself, and what is said on the page goes through the very same protocol."""
     m = model(lambda body: "Hello from the model.")
     program = run("up", "--port", "0", "--tools", "tools", ASSENT_UPSTREAM=m.url)
-    program.until("Ctrl-C stops.")
+    program.until("Ctrl+D stops.")
     found = re.search(r"(http://127\.0\.0\.1:\d+)/enter\?key=[\w-]+", program.text.replace("\n", ""))
     assert found
     body = json.dumps({"messages": [{"role": "user", "content": "Hi"}]}).encode()
@@ -330,14 +344,17 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     with urllib.request.urlopen(asked) as answer:
         assert json.load(answer)["choices"][0]["message"]["content"] == "Hello from the model."
     window = Browserless(found[1]).enter(found[0])
-    assert window.post("/page/say", {"text": "Hi"}) == (200, {})
+    assert window.post("/page/say", {"text": "Hi"})[0] == 200
     with window.events() as following:
         said = following()[2]
         while said.get("busy") is not False:
             said = following()[2]
     spoken = [(item["by"], item["text"]) for item in window.get("/page/state")[1]["items"]]
     assert spoken == [("you", "Hi"), ("assistant", "Hello from the model.")]
-    program.press("\x03")
+    program.until("You, in another window ▸ Hi")
+    program.until("┃ Hello from the model.\ndefault, asks ▸")
+    assert program.text.count(READY) == 1  # the prompt made room for it, and came back
+    program.press("\x04")
     assert program.finish() == 0
 
 

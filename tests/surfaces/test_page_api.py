@@ -42,7 +42,9 @@ def answer(window, item, action="allow", **more):
 
 
 @requirement("API-52")
-@pytest.mark.parametrize("path", ["/page/state", "/page/events", "/page/timeline", "/page/export"])
+@pytest.mark.parametrize(
+    "path", ["/page/state", "/page/events", "/page/timeline", "/page/export", "/page/question", "/page/shared"]
+)
 def test_without_the_cookie_nothing_can_be_read(house, path):
     """A program on the same machine may know the port. It does not know the key."""
     status, _, body = Browserless(house.address).raw("GET", path)
@@ -200,7 +202,7 @@ def test_a_window_outlives_the_program_until_the_page_is_closed(tmp_path):
             assert status == before
             if run == 1:
                 window.token = window.get("/page/state")[1]["token"]
-                assert window.post("/page/lock") == (200, {})
+                assert window.post("/page/lock")[0] == 200
             assert window.get("/page/state")[0] == after
         finally:
             house.close()
@@ -209,7 +211,7 @@ def test_a_window_outlives_the_program_until_the_page_is_closed(tmp_path):
 def test_closing_the_page_closes_it_for_every_window(house, window):
     """A cookie on a borrowed machine is taken back."""
     other = Browserless(house.address).enter(house.key())
-    assert window.post("/page/lock") == (200, {})
+    assert window.post("/page/lock")[0] == 200
     assert window.get("/page/state")[0] == 401
     assert other.get("/page/state")[0] == 401
     assert Browserless(house.address).enter(house.key()).get("/page/state")[0] == 200
@@ -350,7 +352,7 @@ def test_stopping_a_call_keeps_its_partial_result(house, window):
             pass
         running = next(i for i in window.get("/page/state")[1]["items"] if i["kind"] == "call")
         assert running["status"] == "running"
-        assert window.post("/page/cancel", {"call_id": running["id"]}) == (200, {})
+        assert window.post("/page/cancel", {"call_id": running["id"]})[0] == 200
     outcome = call.result(10)
     assert outcome.kind == "cancelled"
     assert "It had counted to" in outcome.message
@@ -434,10 +436,10 @@ def _items(event):
 def test_the_preset_is_changed_in_plain_sight(house, window):
     """Both keys, and the second one is turned by a person here."""
     assert window.post("/page/preset", {"name": "nobody's"})[0] == 400
-    assert window.post("/page/preset", {"name": "trusting"}) == (200, {})
+    assert window.post("/page/preset", {"name": "trusting"})[0] == 200
     assert window.get("/page/state")[1]["settings"]["preset"] == "trusting"
     assert house.call("add_up", numbers=[1], factor=1, rounded=True).result(10).approval == "auto"
-    assert window.post("/page/preset", {"name": "default"}) == (200, {})
+    assert window.post("/page/preset", {"name": "default"})[0] == 200
 
 
 def test_the_timeline_tells_waiting_from_running_and_the_export_has_all(house, window):
@@ -472,7 +474,7 @@ def test_what_a_call_changed_can_be_undone_here(house, window, tmp_path):
     item = card_in(window)
     answer(window, item)
     assert call.result(10).success
-    assert window.post("/page/undo", {"call_id": item["id"]}) == (200, {})
+    assert window.post("/page/undo", {"call_id": item["id"]})[0] == 200
     assert (tmp_path / "hello.py").read_text() == "before\n"
     assert window.post("/page/undo", {"call_id": item["id"]})[0] == 409
 
@@ -513,7 +515,7 @@ def test_a_call_in_doubt_is_decided_on_the_page(doubtful, tmp_path, decision, ki
         assert [c["status"] for c in window.get("/page/timeline")[1]["calls"]] == ["doubt"]
         assert house.effects == []
         assert window.post("/page/resolve", {"call_id": call_id, "decision": "perhaps"})[0] == 400
-        assert window.post("/page/resolve", {"call_id": call_id, "decision": decision}) == (200, {})
+        assert window.post("/page/resolve", {"call_id": call_id, "decision": decision})[0] == 200
         (story,) = window.get("/page/timeline")[1]["calls"]
         assert (story["status"], story["end"]["kind"]) == ("ended", kind)
         assert len(house.effects) == ran
@@ -525,17 +527,46 @@ def test_a_call_in_doubt_is_decided_on_the_page(doubtful, tmp_path, decision, ki
 def test_the_assistant_is_stopped_and_spoken_to_from_the_page(house, window):
     """A turn at a time; nothing that is said is lost without a word."""
     assert window.post("/page/say", {"text": "  "})[0] == 400
-    assert window.post("/page/say", {"text": "/publish version=1 index=test"}) == (200, {})
+    assert window.post("/page/say", {"text": "/publish version=1 index=test"})[0] == 200
     house.waiting()
     status, body = window.post("/page/say", {"text": "hello?"})
     assert (status, body["error"]["code"]) == (409, "busy")
-    assert window.post("/page/stop") == (200, {})
+    assert window.post("/page/stop")[0] == 200
     with window.events() as following:
         state = following()[2]
         while state.get("busy") is not False:
             state = following()[2]
     assert house.effects == []
     assert [c["end"]["kind"] for c in window.get("/page/state")[1]["items"] if c["kind"] == "call"] == ["cancelled"]
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_what_a_person_stopped_stays_stopped_and_what_the_program_cut_off_goes_on(tmp_path, is_stopped):
+    """Both leave a request without its result. The journal says which of them nobody wants any more."""
+    store = MemoryStore()
+    house = House(tmp_path, store, id="kept").open()
+    try:
+        window = Browserless(house.address).enter(house.key())
+        assert window.post("/page/say", {"text": "/publish version=1 index=test"})[0] == 200
+        house.waiting()
+        if is_stopped:
+            assert window.post("/page/stop", {"turn": True})[0] == 200
+            with window.events() as following:
+                while following()[2].get("busy") is not False:
+                    pass
+    finally:
+        house.close()
+    again = House(tmp_path, store, id="kept").open()
+    try:
+        assert len(again.do(again.session.journal.history("kept", kind="left_off"))) == is_stopped
+        window = Browserless(again.address).enter(again.key())
+        if not is_stopped:
+            with window.events() as following:
+                told = following()[2]
+                while "Going on with what was interrupted." not in str(told):
+                    told = following()[2]
+    finally:
+        again.close()
 
 
 def test_every_path_and_every_event_is_documented(house):

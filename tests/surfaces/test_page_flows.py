@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import expect
 
 from requirements import requirement
-from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Up
+from surfaces.windows import CHROMIUM, HELLO, PATIENCE_SECONDS, WELCOME, House, Up
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
@@ -19,46 +18,12 @@ PHONE = {"width": 390, "height": 844}
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     (tmp_path / "hello.py").write_text(HELLO)
     house = House(tmp_path).open()
     yield house
     house.close()
-
-
-@pytest.fixture
-def windows(browser: Browser) -> Iterator[Any]:
-    """Open windows, each a browser of its own; every one of them must stay free of errors and talk to nobody else."""
-    opened: list[BrowserContext] = []
-    complaints: list[str] = []
-
-    def open_window(key: str, **options: Any) -> Page:
-        context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
-        context.set_default_timeout(PATIENCE_SECONDS * 1000)
-        opened.append(context)
-        page = context.new_page()
-        home = key.partition("/enter")[0]
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda problem: complaints.append(str(problem)))
-        page.on("request", lambda sent: None if sent.url.startswith((home, "data:")) else complaints.append(sent.url))
-        page.goto(key)
-        return page
-
-    yield open_window
-    for context in opened:
-        context.close()
-    # A server that was killed, and an edit that was refused, are part of the story.
-    expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400")
-    assert [said for said in complaints if not expected.search(said)] == []
 
 
 def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
@@ -116,6 +81,34 @@ def test_denying_with_a_reason_tells_the_assistant_why(house, windows):
     assert "Wrong index" in outcome.message
     expect(page.locator(".call.denied")).to_contain_text("You said: “Wrong index”")
     assert house.effects == []
+
+
+@requirement("TOOL-47")
+def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
+    """The tool's signature says which there are. What does not fit is refused, and what is not added stays out."""
+    page = windows(house.key())
+    call = house.call("post_letter", to="Ann")
+    card = page.locator(ARMED)
+    expect(card.get_by_role("button", name="Add copies")).to_have_count(0)
+    card.get_by_role("button", name="Edit arguments").click()
+    card.get_by_role("button", name="Add copies").click()
+    card.get_by_role("button", name="Add urgent").click()
+    card.get_by_role("button", name="Add note").click()
+    card.get_by_label("note", exact=True).fill("hurry")
+    card.get_by_role("row", name="note").get_by_role("button", name="leave it out").click()
+    expect(card.get_by_role("button", name="Add note")).to_be_visible()
+    card.get_by_label("copies").fill("many")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Allow (edited)").click()
+    expect(card.get_by_role("alert")).to_contain_text("copies must be a number")
+    assert not call.done()
+    card.get_by_label("copies").fill("3")
+    card.get_by_role("button", name="Done editing").click()
+    expect(card.get_by_role("row", name="copies")).to_contain_text("3")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Allow (edited)").click()
+    assert call.result(10).success
+    assert house.effects == [("post_letter", {"to": "Ann", "copies": 3, "urgent": True})]
 
 
 @requirement("TOOL-47")

@@ -106,6 +106,19 @@ def tools_of_every_kind(effects: list[Any]) -> ToolRegistry:
             await asyncio.sleep(0.05)
         return f"Counted to {to}."
 
+    def post_letter(arguments: dict[str, Any], context: Any) -> str:
+        effects.append(("post_letter", arguments))
+        return "Posted."
+
+    parameters = [
+        {"name": "to", "type": "string"},
+        {"name": "copies", "type": "number", "required": False, "description": "how many"},
+        {"name": "urgent", "type": "boolean", "required": False},
+        {"name": "note", "type": "string", "required": False},
+    ]
+    schema = {"description": "Posts a letter.", "parameters": parameters}
+    registry.register("post_letter", schema, post_letter, require_approval=True)
+
     @registry.tool(icon="key", color="red", effect="reversible", display_name="Sign in", secret=("password",))
     def sign_in(user: str, password: str) -> str:
         """Signs in to a service."""

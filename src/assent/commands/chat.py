@@ -1,4 +1,8 @@
-"""`assent chat`, `edit` and `up`: a satellite at this terminal, with the server elsewhere or in the same process."""
+"""`assent chat`, `edit` and `up`: a satellite at this terminal, with the server elsewhere or in the same process.
+
+The conversation is in a room (web/), and the terminal is a window on it that uses the page's API: in the same process,
+or in that of an `assent up` that runs already.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from assent.apiclient import Api, HttpWire, Wire
 from assent.cli import DONE
 from assent.commands.doubt import tell_of_doubt
+from assent.commands.joining import check_alone, find_here, join, shelf
 from assent.commands.options import ask_trust, plain_option, store_option, tools_option
+from assent.commands.seat import Seat, data_file
 from assent.commands.serving import config_option
 from assent.config import Config, load
 from assent.editor.project import ProjectEditor
@@ -31,20 +38,19 @@ from assent.model_choice import Choice, choose_model, usual_protocol
 from assent.registry import ToolRegistry
 from assent.rehearsal import NAME as REHEARSAL
 from assent.rehearsal import NOTE
-from assent.satellite import Satellite
 from assent.server.app import build_app
 from assent.server.presence import Stopping
 from assent.server.serving import Serving, bind, is_loopback
 from assent.session import Session, wait_for_answer
 from assent.store import Store
-from assent.store.address import default_path, open_store
-from assent.terminal.approver import TerminalApprover, terminal_approver
-from assent.terminal.chat import Chat
-from assent.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
-from assent.terminal.screen import is_dumb, somebody_is_there
+from assent.store.address import open_store
+from assent.terminal.card import wrap
+from assent.terminal.screen import size_of, somebody_is_there
+from assent.terminal.window import Window
 from assent.toolbox import HERE, find_tools
 from assent.tour import add_tour
 from assent.ways import find_way, ways_of
+from assent.web.latch import Found, Latch, find_open
 from assent.web.opening import left_unfinished, open_page
 
 # A session's id is also a conversation's, and a part of a path.
@@ -57,6 +63,13 @@ session_option = click.option("--session", "session_id", metavar="ID", help="Com
 
 @click.command()
 @click.option("--server", metavar="URL", help="An assent server. Without it: one in this process.")
+@click.option(
+    "--attach",
+    is_flag=False,
+    flag_value="",
+    metavar="[URL]",
+    help="Join the conversation of an `assent up` that runs: the one of this folder, or the one at URL.",
+)
 @tools_option
 @preset_option
 @session_option
@@ -65,6 +78,7 @@ session_option = click.option("--session", "session_id", metavar="ID", help="Com
 @config_option
 def chat(
     server: str | None,
+    attach: str | None,
     folders: tuple[str, ...],
     preset: str | None,
     session_id: str | None,
@@ -73,6 +87,11 @@ def chat(
     config: Path | None,
 ) -> int:
     """Talk with the assistant in this terminal. It asks before it does anything that needs your yes."""
+    if attach is not None:
+        given = {"--server": server, "--tools": folders, "--preset": preset, "--session": session_id, "--store": store}
+        check_alone(given)
+        asyncio.run(join(attach, plain=plain))
+        return DONE
     loaded = load(config, environ=os.environ, flags={"store": store})
     check_session_id(session_id)
     desk = Desk(loaded, folders, preset, session_id, plain=plain)
@@ -156,11 +175,10 @@ class Desk:
         self.config = config
         self.preset = preset
         self.session_id = session_id
-        self.approver: TerminalApprover | None = terminal_approver(plain=plain)
-        self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
+        self.seat = Seat(plain=plain)
         self.registry = ToolRegistry()
         if folders or HERE.is_dir():
-            find_tools(folders).load(self.registry, ask=ask_trust if self.approver else None)
+            find_tools(folders).load(self.registry, ask=ask_trust if self.seat.is_taken else None)
         self._project = project
         self._command = "assent chat" if project is None else f"assent edit {project.folder}"
         if project is not None:
@@ -168,14 +186,12 @@ class Desk:
 
     def open_store(self) -> Store:
         """The configured store, or the one in the user's data folder."""
-        return open_store(self.config.server.store or f"sqlite:///{self.data_file()}")
+        return open_store(self.config.server.store or f"sqlite:///{data_file()}")
 
-    def composer(self, chat: Chat) -> Composer:
-        if not sys.stdin.isatty():
-            return PipeComposer(sys.stdin)
-        if self.plain:
-            return FlatComposer(sys.stdin, sys.stdout)
-        return LineComposer(chat.words, self.data_file().with_name("chat_history"))
+    @property
+    def tour_hint(self) -> str:
+        """What to type first, where the tour's tools are at hand and somebody can type."""
+        return " Type tour to see how." if self.seat.is_taken and self.registry.is_registered(NOTE) else ""
 
     @contextmanager
     def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:
@@ -193,34 +209,41 @@ class Desk:
         is_rehearsal = choice.is_rehearsal if choice else REHEARSAL in await api.models()
         ways = ways_of(self.config.preset, usual_protocol(is_rehearsal=is_rehearsal))
         chosen = find_way(ways, self.preset)
-        with self.project(is_rehearsal=is_rehearsal) as editor:
+        async with AsyncExitStack() as after:
             session = Session(
                 self.registry,
                 id=self.session_id,
-                approver=self.approver,
+                # Without anybody at the terminal there is no window that could answer.
+                approver=wait_for_answer if self.seat.is_taken else None,
                 journal=Journal(store),
                 preset=ways[chosen].preset,
-                editor=editor,
+                editor=after.enter_context(self.project(is_rehearsal=is_rehearsal)),
             )
-            async with session:
-                if self.approver is not None:
-                    await tell_of_doubt(session.journal)
-                satellite = Satellite(session, api, hear=lambda heard: talk.hear(heard))
-                talk = Chat(
-                    satellite,
+            await after.enter_async_context(session)
+            if self.seat.is_taken:
+                await tell_of_doubt(session.journal)
+            front, gate = await after.enter_async_context(
+                open_page(
+                    Response(status_code=404),
+                    session,
+                    api,
                     ways,
                     chosen,
-                    words=f"{words} Type tour to see how." if self.registry.is_registered(NOTE) else words,
-                    command=self._command,
-                    approver=self.approver,
-                    screen=sys.stdout,
-                    plain=self.plain,
+                    model=words,
+                    is_rehearsal=is_rehearsal,
+                    watches_others=False,
                 )
-                await talk.talk(self.composer(talk))
+            )
+            beside = find_here(find_open(shelf())) if self.seat.is_taken else []
+            await self.seat.talk(
+                Window(InProcessWire(front), gate.admit("terminal")),
+                words=[f"{words}{self.tour_hint}", *map(_beside, beside)],
+                farewell=lambda id: f"Left. `{self._command} --session {id}` comes back to it.",
+            )
 
-    def data_file(self) -> Path:
-        """The store of somebody who configured none."""
-        return default_path(sys.platform, os.environ, Path.home())
+
+def _beside(found: Found) -> str:
+    return f"An `assent up` of this folder runs at {found.address}; `assent chat --attach` joins its conversation."
 
 
 async def _chat_elsewhere(desk: Desk, url: str) -> None:
@@ -240,13 +263,13 @@ async def _chat_here(desk: Desk) -> None:
 
 async def _up(desk: Desk) -> None:
     config = desk.config.server
-    # Beside a person's terminal the access log would hide the address.
+    # At a person's terminal the access log would hide the conversation.
     log = None if somebody_is_there() else sys.stderr.write
     async with _server(desk, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
         sock = bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
         if desk.session_id is None and (left := await left_unfinished(store)) is not None:
-            click.echo(f"Going on with session {left}: something was left unfinished in it.")
+            say(f"Going on with session {left}: something was left unfinished in it.")
             desk.session_id = left
         ways = ways_of(desk.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
         chosen = find_way(ways, desk.preset)
@@ -275,20 +298,35 @@ async def _up(desk: Desk) -> None:
             )
         )
         serving = Beside(front, stopping, config.limits, sock)
-        click.echo(f"Listening on {address}/v1, for this machine only.")
+        is_chat = desk.seat.is_taken and sys.stdout.isatty()
+        stops = "Ctrl+D stops." if is_chat else "Ctrl-C stops."
+        say(f"Listening on {address}/v1, for this machine only.")
         if not is_loopback(config.host):
-            click.echo(f"(host = {config.host} is for `assent serve`.)")
-        click.echo(f"Remembering in {config.store or desk.data_file()}, session {session.id}.")
-        click.echo(choice.words)
-        click.echo(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. Ctrl-C stops.")
+            say(f"(host = {config.host} is for `assent serve`.)")
+        say(f"Remembering in {config.store or data_file()}, session {session.id}.")
+        say(f"{choice.words}{desk.tour_hint}")
+        say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())
+        after.enter_context(Latch(shelf(), address, gate, Path.cwd()).hung())
         try:
-            await _until_told(running)
+            if is_chat:
+                window = Window(InProcessWire(front), gate.admit("terminal"))
+                again = f"assent up --session {session.id}"
+                await desk.seat.talk(window, farewell=lambda id: f"Stopped. `{again}` comes back to it.", until=running)
+            else:
+                await _until_told(running)
         finally:
             front.end_streams()
             serving.should_exit = True
             await running
+
+
+def say(words: str) -> None:
+    """A line of ours. On a screen it breaks between words; for a program it is one line."""
+    width = size_of(sys.stdout)[0] - 1
+    for line in wrap(words, width) if sys.stdout.isatty() else [words]:
+        click.echo(line)
 
 
 class Beside(Serving):

@@ -1,4 +1,4 @@
-"""Cards and progress in a terminal.
+"""Cards, progress and chat in a terminal.
 
     face.py       what a card says, as data: the words, before anybody chose a shape for them
     card.py       the face with a frame and colour, for eyes
@@ -10,6 +10,13 @@
     dialogue.py   the conversation about one card
     approver.py   one card at a time, and who waits
     progress.py   what a running tool reports, in place
+    window.py     the page's API: events as they come, and everything that a person may do
+    picture.py    what those events add up to, and what each of them changes
+    transcript.py the conversation as lines on a screen, each written once
+    chat.py       the conversation in this terminal: prompt, words, cards, Ctrl+C
+    composer.py   where the person writes
+    slash.py      the commands that begin with a slash
+    speech.py     the model's words, as they come
 
 What does not live here: which call needs a card (calls.py) and the commands (commands/).
 """

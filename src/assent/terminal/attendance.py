@@ -26,13 +26,9 @@ async def attend(
     *,
     approver: TerminalApprover | None,
     plain: bool = False,
-    again: str = "leaves at once",
 ) -> T:
-    """Do the work while its progress is shown. Ctrl+C closes the card, or cancels what runs; twice, it leaves.
-
-    `again` is what the person is told that a second Ctrl+C does.
-    """
-    watcher = _Watcher(session, approver, again, in_place=sys.stderr.isatty() and not plain and not is_dumb())
+    """Do the work while its progress is shown. Ctrl+C closes the card, or cancels what runs; twice, it leaves."""
+    watcher = _Watcher(session, approver, in_place=sys.stderr.isatty() and not plain and not is_dumb())
     loop = asyncio.get_running_loop()
     with ExitStack() as after:
         after.callback(session.listen(watcher.hear))
@@ -52,11 +48,10 @@ async def attend(
 class _Watcher:
     """What runs and what is asked, as far as the events tell."""
 
-    def __init__(self, session: Session, approver: TerminalApprover | None, again: str, *, in_place: bool) -> None:
+    def __init__(self, session: Session, approver: TerminalApprover | None, *, in_place: bool) -> None:
         self.progress = Progress(sys.stderr, in_place=in_place)
         self._session = session
         self._approver = approver
-        self._again = again
         self._asked: set[str] = set()
         self._running: set[str] = set()
         self._stopping = False
@@ -90,7 +85,7 @@ class _Watcher:
             return
         if self._running and not self._stopping:
             self._stopping = True
-            self.progress.say(f"Stopping; what is done so far is kept. Ctrl+C again {self._again}.")
+            self.progress.say("Stopping; what is done so far is kept. Ctrl+C again leaves at once.")
             for call_id in self._running:
                 self._session.cancel(call_id)
         else:

@@ -37,7 +37,16 @@ class Composer(Protocol):
     """A way to hear from the person."""
 
     async def read(self, mark: str) -> str:
-        """The next message; `mark` stands before it, and stays on the screen. Raises `Left` at the end."""
+        """The next message; `mark` stands before it, and stays on the screen. Raises `Left` at the end.
+
+        It can be cancelled after `put_aside`. What was typed by then is there again the next time.
+        """
+
+    def put_aside(self) -> None:
+        """Make room for something else: the line is about to leave the screen."""
+
+    def keep(self, text: str) -> bool:
+        """Have a message there again the next time, since it could not be sent. False when that is not possible."""
 
 
 class LineComposer:
@@ -55,14 +64,30 @@ class LineComposer:
             # Without asking the terminal where its cursor is: many do not answer, and would be scolded on the screen.
             output=Vt100_Output(sys.stdout, _size, term=os.environ.get("TERM"), enable_cpr=False),
         )
+        self._kept = ""
 
     async def read(self, mark: str) -> str:
+        kept, self._kept = self._kept, ""
+        self._session.app.erase_when_done = False
         try:
-            return await self._session.prompt_async(f"{mark} ▸ ", handle_sigint=False)
+            return await self._session.prompt_async(f"{mark} ▸ ", default=kept, handle_sigint=False)
+        except asyncio.CancelledError:
+            self._kept = self._session.default_buffer.text
+            raise
         except KeyboardInterrupt:
-            return ""  # Ctrl+C empties the line, as in a shell.
+            # Ctrl+C empties the line, as in a shell.
+            if not self._session.default_buffer.text:
+                sys.stdout.write("Ctrl+D leaves.\n")
+            return ""
         except EOFError:
             raise Left from None
+
+    def put_aside(self) -> None:
+        self._session.app.erase_when_done = True
+
+    def keep(self, text: str) -> bool:
+        self._kept = text
+        return True
 
 
 class FlatComposer:
@@ -71,17 +96,27 @@ class FlatComposer:
     def __init__(self, stdin: TextIO, screen: TextIO) -> None:
         self._stdin = stdin
         self._screen = screen
+        self._typed = ""
+        """Lines of a message that goes on."""
 
     async def read(self, mark: str) -> str:
         self._screen.write(f"You ({mark}): ")
         self._screen.flush()
-        typed = await read_line(self._stdin)
-        if typed is None:
-            raise Left
-        while typed.endswith(CONTINUES):
-            more = await read_line(self._stdin)
-            typed = f"{typed[:-1]}\n{more or ''}"
-        return typed
+        while True:
+            line = await read_line(self._stdin)
+            if line is None and not self._typed:
+                raise Left
+            self._typed += line or ""
+            if line is None or not line.endswith(CONTINUES):
+                typed, self._typed = self._typed, ""
+                return typed
+            self._typed = f"{self._typed[:-1]}\n"
+
+    def put_aside(self) -> None:
+        self._screen.write("\n")  # Nothing that was said is taken back.
+
+    def keep(self, text: str) -> bool:
+        return False  # The terminal itself edits the line, and nobody can write into it.
 
 
 class PipeComposer:
@@ -89,22 +124,35 @@ class PipeComposer:
 
     def __init__(self, stdin: TextIO) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._typed = ""
+        """Lines of a message that goes on."""
+        self._kept = ""
         self._loop = asyncio.get_running_loop()
         # A daemon thread: a pipe that stays open must not keep a program alive that wants to leave.
         threading.Thread(target=self._read_all, args=(stdin,), name="assent-stdin", daemon=True).start()
 
     async def read(self, mark: str) -> str:
-        typed = ""
+        if self._kept:
+            kept, self._kept = self._kept, ""
+            return kept
         while True:
             line = await self._lines.get()
             if line is None:
-                if typed:
-                    return typed
+                self._lines.put_nowait(None)  # The end stays the end, however often somebody looks.
+            if line is None and not self._typed:
                 raise Left
-            typed += line
-            if not typed.endswith(CONTINUES):
+            self._typed += line or ""
+            if line is None or not line.endswith(CONTINUES):
+                typed, self._typed = self._typed, ""
                 return typed
-            typed = f"{typed[:-1]}\n"
+            self._typed = f"{self._typed[:-1]}\n"
+
+    def put_aside(self) -> None:
+        """Nothing is on the screen."""
+
+    def keep(self, text: str) -> bool:
+        self._kept = text
+        return True
 
     def _read_all(self, stdin: TextIO) -> None:
         with suppress(ValueError, RuntimeError):  # The input or the loop was closed while we waited.

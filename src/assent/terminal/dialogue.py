@@ -68,6 +68,11 @@ class CardDialogue:
                 if action is not None:
                     return action
 
+    @property
+    def edits(self) -> dict[str, str]:
+        """What the person changed before they answered, as they typed it."""
+        return self._draft.edits
+
     def count(self, waiting: int) -> None:
         """Say how many cards wait after this one, while this one waits itself."""
         self._waiting = waiting
@@ -244,6 +249,11 @@ class FlatDialogue:
         self._stdin = stdin
         self._screen = screen
         self._waiting = waiting
+
+    @property
+    def edits(self) -> dict[str, str]:
+        """What the person changed before they answered, as they typed it."""
+        return self._draft.edits
 
     def count(self, waiting: int) -> None:
         """Whoever listens to a card is not interrupted: the next one will say that it waited."""

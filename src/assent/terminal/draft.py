@@ -20,10 +20,16 @@ class Draft:
         self._request = request
         self._tool = Tool(request.manifest, "assistant", None)
         self._arguments = request.arguments
+        self._typed: dict[str, str] = {}
 
     @property
     def is_changed(self) -> bool:
         return not values.equal(self._arguments, self._request.arguments)
+
+    @property
+    def edits(self) -> dict[str, str]:
+        """The changes as they were typed, by name: for whoever reads them again, in the type that the tool wants."""
+        return dict(self._typed) if self.is_changed else {}
 
     @property
     def names(self) -> list[str]:
@@ -54,6 +60,7 @@ class Draft:
             raise Problem(
                 "; ".join(p.fact for p in problem.problems), hint=f"{one_line(name, 60)} stays as it was"
             ) from None
+        self._typed[name] = text
 
     def changes(self) -> Iterator[str]:
         """What is different now, one line for each argument."""

@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+import msgspec
 from rich.cells import cell_len, set_cell_size
 
-from assent.display import displayable
+from assent.display import displayable, visible
 from assent.events import Event, Reported
-from assent.terminal.face import one_line
 from assent.terminal.screen import size_of
 
 BAR_WIDTH = 20
 # A log, or somebody who listens, needs to know that it moves and not how smoothly.
 SPEAK_EVERY_SECONDS = 1.0
+# Of a report, what a line shows.
+MAX_LINE = 200
 
 Line = tuple[str, str]
 """A call and a report's id."""
@@ -29,8 +31,17 @@ Line = tuple[str, str]
 class Progress:
     """The lines of the calls that run. Hand `show` to `session.listen`."""
 
-    def __init__(self, screen: TextIO, *, in_place: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        screen: TextIO,
+        *,
+        in_place: bool,
+        is_marked: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`is_marked`: what cannot be seen in the reports has been marked by somebody else."""
         self._screen = screen
+        self._is_marked = is_marked
         self._in_place = in_place
         self._clock = clock
         self._rows: dict[Line, int] = {}
@@ -44,12 +55,12 @@ class Progress:
         """Draw the event if it is a report."""
         if not isinstance(event, Reported):
             return
+        if not self._is_marked:
+            event = msgspec.structs.replace(event, message=visible(displayable(event.message)))
         if self._is_held:
             self._held.append(event)
-        elif self._in_place:
-            self._draw(event)
         else:
-            self._speak(event)
+            self._tell(event)
 
     def say(self, words: str) -> None:
         """A line of our own between the reports."""
@@ -66,10 +77,16 @@ class Progress:
             self._rows.clear()
             held, self._held = self._held, []
             for report in held:
-                self.show(report)
+                self._tell(report)
         for report in self._unsaid.values():
             self._print(words(report))
         self._unsaid.clear()
+
+    def _tell(self, report: Reported) -> None:
+        if self._in_place:
+            self._draw(report)
+        else:
+            self._speak(report)
 
     def _draw(self, report: Reported) -> None:
         columns, height = size_of(self._screen)
@@ -117,7 +134,8 @@ def words(report: Reported) -> str:
 
 
 def _message(report: Reported) -> str:
-    return one_line(displayable(report.message), 200)
+    first = report.message.replace("\n", "⏎")
+    return first if len(first) <= MAX_LINE else f"{first[:MAX_LINE]}… ({len(first) - MAX_LINE} more characters)"
 
 
 def fit(line: str, width: int) -> str:

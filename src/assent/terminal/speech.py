@@ -1,7 +1,8 @@
 """The model's words on a screen, as they come.
 
 Every line of them begins with a bar of ours, so that nothing the model writes can pass for a card, a prompt or a word
-of the program. A word is written when it is complete: only then can be said whether it is what it looks like.
+of the program. A word is written when it is complete: only then can be said whether it is what it looks like. What
+cannot be seen has been marked before (display.py), and marks can still change while a word is not complete.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import TextIO
 
 from rich.cells import cell_len, chop_cells
 
-from assent.display import visible
 from assent.terminal.screen import size_of
 
 BAR = "┃ "
@@ -32,26 +32,48 @@ class Speech:
         self._screen = screen
         self._plain = plain
         self._bar = FLAT_BAR if plain else BAR
-        self._held = ""
+        self._id = ""
+        self._text = ""
+        self._written = 0
+        """Of the text, how much is on the screen."""
         self._column = 0
         self._spaces = ""
         self._speaking = False
 
-    def say(self, piece: str) -> None:
-        """Write what is complete; the last word waits for its end."""
-        text = self._held + piece
-        end = _complete(text)
-        self._held = text[end:]
-        self._write(text[:end])
+    def say(self, id: str, text: str, *, is_whole: bool = False) -> None:
+        """Write what is new in a message, given its text so far. The last word waits for its end."""
+        if id != self._id:
+            self.finish()
+            self._id, self._text, self._written = id, "", 0
+        self._take(text)
+        end = len(text.rstrip()) if is_whole else _complete(text)
+        self._write(text[self._written : end])
+        self._written = max(self._written, end)
+        if is_whole:
+            self._end_line()
 
     def finish(self) -> None:
-        """The words are over for now: write what was held back, and end the line."""
-        rest, self._held = self._held.rstrip(), ""
-        self._write(rest)
+        """Something else is about to be written: write what was held back, and end the line."""
+        self._write(self._text[self._written :].rstrip())
+        self._written = len(self._text)
+        self._end_line()
+
+    def _end_line(self) -> None:
         if self._column:
             self._screen.write("\n")
         self._screen.flush()
         self._column, self._spaces, self._speaking = 0, "", False
+
+    def _take(self, text: str) -> None:
+        """Have a new text so far. Where it contradicts what is written already, its line is written once more."""
+        if not text.startswith(self._text[: self._written]):
+            pairs = enumerate(zip(text, self._text, strict=False))
+            same = next((place for place, (new, old) in pairs if new != old), len(text))
+            self._written = text.rfind("\n", 0, same) + 1
+            if self._column:
+                self._screen.write("\n")
+            self._column, self._spaces = 0, ""
+        self._text = text
 
     def _write(self, text: str) -> None:
         if not text:
@@ -61,7 +83,7 @@ class Speech:
             if self._plain:
                 self._screen.write(f"{FLAT_NAME}\n")
         room = max(MIN_WIDTH, size_of(self._screen)[0] - 1) - len(self._bar)
-        for part in _PARTS.findall(visible(text)):
+        for part in _PARTS.findall(text):
             if part == "\n":
                 self._begin_line()
                 self._screen.write("\n")

@@ -2,6 +2,7 @@
 
     routes.py     the paths, and what may be asked of them
     gate.py       who may come in: the one-time key, the cookie, the CSRF token, the headers of every answer
+    latch.py      a key for the person's own programs, in a file that only they can read
     events.py     numbered events, so that a window that was away catches up exactly
     room.py       what every window shows: one conversation, its calls, its cards
     story.py      one call as the page tells it, from events as they happen or from the journal afterwards

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from assent import values
 from assent.approval import ApprovalRequest
 from assent.display import marks, visible
@@ -39,8 +41,14 @@ def card_of(request: ApprovalRequest) -> dict[str, Any]:
         "secondary": words.secondary,
         "editable": words.editable,
         "arguments": _arguments(request, words, content),
+        "left_out": _left_out(request),
         "previews": [_preview(preview, content if len(request.preview) == 1 else None) for preview in request.preview],
     }
+
+
+def question_of(request: ApprovalRequest) -> dict[str, Any]:
+    """The same for a window that draws it itself: unmarked, with secrets as digests, and with the tool's manifest."""
+    return {"facts": request.facts(), "manifest": msgspec.to_builtins(request.manifest)}
 
 
 def _content_of(request: ApprovalRequest) -> str | None:
@@ -80,6 +88,22 @@ def _arguments(request: ApprovalRequest, words: Face, content: str | None) -> li
             }
         )
     return rows
+
+
+def _left_out(request: ApprovalRequest) -> list[dict[str, Any]]:
+    """The arguments that the call does without, and that a person may add."""
+    given = request.arguments
+    return [
+        {
+            "name": parameter.name,
+            "shown_name": one_line(parameter.name),
+            "type": parameter.type,
+            "about": one_line(parameter.description, 200),
+            "secret": parameter.secret,
+        }
+        for parameter in request.manifest.parameters
+        if parameter.name not in given
+    ]
 
 
 def _preview(preview: Preview, content: str | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from assent.approval import ApprovalRequest
 from assent.errors import SessionError, StoreError
 from assent.journal import Journal
 from assent.server.refusal import Refusal
-from assent.web.room import BY, Room, action_on, changed, gone
+from assent.web.room import Room, action_on, changed, gone
 from assent.web.story import Story, run_of
 
 # The memory changes with every call; looking once in this time is soon enough for somebody else's question.
@@ -59,18 +59,23 @@ class Elsewhere:
         """Whether this question is one of ours."""
         return call_id in self._shown
 
-    async def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str]
-    ) -> None:
-        """Answer one, having seen the request with this digest."""
+    def question(self, call_id: str, digest: str) -> ApprovalRequest:
+        """The request behind a card, for a window that has seen it and may answer it."""
         facts = self._shown.get(call_id)
         if facts is None:
             raise gone()
         if facts["digest"] != digest:
             raise changed()
-        said = action_on(ApprovalRequest.from_facts(facts), action, reason, edits)
+        return ApprovalRequest.from_facts(facts)
+
+    async def answer(
+        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: str
+    ) -> None:
+        """Answer one, having seen the request with this digest."""
+        said = action_on(self.question(call_id, digest), action, reason, edits)
+        facts = self._shown[call_id]
         try:
-            first = await self._journal.answer(facts, said, BY)
+            first = await self._journal.answer(facts, said, by)
         except SessionError as problem:
             raise Refusal(400, "edit_refused", problem.fact, hint=problem.hint) from None
         await self.look()

@@ -43,6 +43,11 @@ class Feed:
         self._kept.append((self._last, self._event(self._last, kind, data)))
         self._wake()
 
+    @property
+    def last_id(self) -> str:
+        """The id of the newest event. Whoever has seen it has seen everything until now."""
+        return f"{self._boot}-{self._last}"
+
     def close(self) -> None:
         """End every stream: the program is about to stop."""
         self._closed = True

@@ -3,7 +3,7 @@
 `assent up` prints an address with a key that works once. It becomes a cookie that scripts cannot read and other sites
 cannot send. Whoever has the cookie can read; who wants to change something also shows a token that only a page of ours
 could have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
-store opens nothing.
+store opens nothing. A terminal is a window like any other, and comes in the same way.
 
 Host and Origin are checked before anything comes here (server/door.py).
 """
@@ -15,7 +15,9 @@ import secrets
 import time
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Literal
 
+import msgspec
 from starlette.requests import Request
 
 from assent.server.refusal import Refusal
@@ -30,6 +32,10 @@ COOKIE_SECONDS = 30 * 24 * 3600
 # Keys that were made and not used: the printed one, and one for each further window or phone.
 MAX_KEYS = 20
 TOKEN_HEADER = "x-assent-token"
+
+Surface = Literal["page", "terminal"]
+BY: dict[Surface, str] = {"page": "the page", "terminal": "the terminal"}
+"""How the journal calls whoever answers in a window of this kind."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -48,6 +54,27 @@ HEADERS = {
 _OWN = (b"same-origin", b"none")
 
 
+class Visitor(msgspec.Struct, frozen=True):
+    """A window of ours that asks for something."""
+
+    name: str
+    """Which one: made of its cookie, and no secret."""
+    surface: Surface
+    token: str
+    """What it has to show to change something."""
+
+    @property
+    def by(self) -> str:
+        return BY[self.surface]
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is remembered of a cookie."""
+
+    until: float
+    surface: Surface
+
+
 class Gate:
     """The keys, the cookies and the checks."""
 
@@ -55,8 +82,10 @@ class Gate:
         self._store = store
         self._clock = clock
         self._keys: list[str] = []
-        self._windows: dict[str, float] = {}
-        """The digests of cookies, and until when they are good."""
+        self._standing: dict[str, Callable[[], None]] = {}
+        """Keys that lie where only the person's own programs find them, and who replaces one that was used."""
+        self._windows: dict[str, Known] = {}
+        """By the digests of their cookies."""
 
     async def open(self) -> None:
         """Remember the windows of earlier runs."""
@@ -64,7 +93,7 @@ class Gate:
             if record.kind == CLOSED:
                 self._windows.clear()
             elif record.kind == WINDOW:
-                self._windows[record.subject] = record.at / 1e6 + COOKIE_SECONDS
+                self._windows[record.subject] = Known(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
 
     def make_key(self) -> str:
         """A key that opens the page once."""
@@ -72,18 +101,34 @@ class Gate:
         self._keys = [*self._keys[-MAX_KEYS + 1 :], _digest(key)]
         return key
 
-    async def enter(self, key: str) -> str | None:
+    def make_standing_key(self, used: Callable[[], None]) -> str:
+        """A key that opens once as well, is not crowded out by others, and says when it was used."""
+        key = secrets.token_urlsafe(24)
+        self._standing[_digest(key)] = used
+        return key
+
+    async def enter(self, key: str, surface: Surface = "page") -> str | None:
         """Turn a key into a cookie; None when it was used, or never was one."""
         given = _digest(key)
-        found = [known for known in self._keys if hmac.compare_digest(known, given)]
+        found = [known for known in (*self._keys, *self._standing) if hmac.compare_digest(known, given)]
         if not found:
             return None
-        self._keys.remove(found[0])
+        if (used := self._standing.pop(found[0], None)) is not None:
+            used()
+        else:
+            self._keys.remove(found[0])
         cookie = secrets.token_urlsafe(32)
         now = self._clock()
-        await self._store.commit(Entry(STREAM, WINDOW, _digest(cookie), int(now * 1e6), b"{}"))
-        self._windows[_digest(cookie)] = now + COOKIE_SECONDS
+        facts = msgspec.json.encode({"surface": surface})
+        await self._store.commit(Entry(STREAM, WINDOW, _digest(cookie), int(now * 1e6), facts))
+        self._windows[_digest(cookie)] = Known(now + COOKIE_SECONDS, surface)
         return cookie
+
+    def admit(self, surface: Surface) -> str:
+        """A cookie for a window of this very program. It ends with the program, so no store needs to know it."""
+        cookie = secrets.token_urlsafe(32)
+        self._windows[_digest(cookie)] = Known(self._clock() + COOKIE_SECONDS, surface)
+        return f"{INSIDE}={cookie}"
 
     async def close_windows(self) -> None:
         """Let no cookie count any more, in this run and in later ones."""
@@ -92,38 +137,64 @@ class Gate:
 
     def knows(self, request: Request) -> bool:
         """Whether this is one of our windows."""
-        cookie = request.cookies.get(cookie_name(request))
-        return cookie is not None and self._windows.get(_digest(cookie), 0) > self._clock()
+        return self._visitor(request) is not None
 
-    def check_reading(self, request: Request) -> str:
-        """Let a window of ours read; gives back the token that it needs for changing something."""
+    def check_reading(self, request: Request) -> Visitor:
+        """Let a window of ours read; says which one it is, and the token that it needs for changing something."""
         _check_site(request)
-        if not self.knows(request):
+        visitor = self._visitor(request)
+        if visitor is None:
             raise Refusal(
                 401,
                 "no_key",
                 "this window has no key to the page",
                 hint="open the address that `assent up` printed, or let an open window make a new one",
             )
-        return _token(request.cookies[cookie_name(request)])
+        return visitor
 
-    def check_changing(self, request: Request) -> None:
+    def check_changing(self, request: Request) -> Visitor:
         """Let a window of ours change something, when our own page asks."""
-        expected = self.check_reading(request)
-        if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), expected.encode()):
+        visitor = self.check_reading(request)
+        if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), visitor.token.encode()):
             raise Refusal(
                 403, "no_token", "the request does not carry this window's token", hint="reload the page and try again"
             )
+        return visitor
+
+    def _visitor(self, request: Request) -> Visitor | None:
+        cookie = request.cookies.get(cookie_name(request))
+        known = None if cookie is None else self._windows.get(_digest(cookie))
+        if cookie is None or known is None or known.until <= self._clock():
+            return None
+        return Visitor(_digest(f"name of {cookie}")[:12], known.surface, _token(cookie))
 
     def set_cookie(self, request: Request, cookie: str) -> str:
         """The header that gives a window its cookie."""
         return f"{cookie_name(request)}={cookie}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
 
 
+INSIDE = "assent_0"
+"""The cookie's name where no port is in between."""
+
+
 def cookie_name(request: Request) -> str:
     """Browsers keep cookies by host and not by port: two programs on one machine must not take each other's."""
     server = request.scope.get("server")
-    return f"assent_{server[1] if server else 0}"
+    return f"assent_{server[1]}" if server else INSIDE
+
+
+def check_surface(named: str) -> Surface:
+    """The kind of window that somebody says to be."""
+    if named == "page":
+        return "page"
+    if named == "terminal":
+        return "terminal"
+    raise Refusal(400, "no_such_window", "a window is a page or a terminal", param="as")
+
+
+def _surface(facts: bytes | None) -> Surface:
+    """The kind of window that a record tells of. Those of earlier versions say nothing: they are pages."""
+    return "terminal" if facts is not None and b'"terminal"' in facts else "page"
 
 
 def _check_site(request: Request) -> None:

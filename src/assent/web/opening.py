@@ -41,8 +41,9 @@ async def open_page(
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     log: Callable[[str], Any] | None = None,
+    watches_others: bool = True,
 ) -> AsyncIterator[tuple[Front, Gate]]:
-    """The page beside the API app, and the gate that makes its keys."""
+    """The page beside the API app, and the gate that makes its keys. `watches_others`: shows their questions too."""
     journal = session.journal
     gate = Gate(journal.store)
     await gate.open()
@@ -50,14 +51,17 @@ async def open_page(
     room = Room(satellite, ways, chosen, Feed(), model=model, is_rehearsal=is_rehearsal, clock=journal.clock)
     for item in await past.remembered(session, api):
         room.items[item.id] = item
-    elsewhere = Elsewhere(room, journal)
-    journal.store.append(Entry(STREAM, SESSION, session.id, int(time.time() * 1e6), b"{}"))
-    watching = asyncio.ensure_future(elsewhere.watch())
+    elsewhere = watching = None
+    if watches_others:
+        elsewhere = Elsewhere(room, journal)
+        journal.store.append(Entry(STREAM, SESSION, session.id, int(time.time() * 1e6), b"{}"))
+        watching = asyncio.ensure_future(elsewhere.watch())
     try:
         page = Page(room, journal, gate, elsewhere, limits=limits)
         yield Front(app, page, hosts=hosts, origins=origins, log=log), gate
     finally:
-        watching.cancel()
+        if watching is not None:
+            watching.cancel()
         await room.close()
 
 

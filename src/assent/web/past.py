@@ -54,6 +54,7 @@ def scripts(records: Iterable[Record]) -> list[Script]:
             script = found[record.subject]
             script.status, script.error = data["status"], visible(data["error"] or "")
             script.lines = [visible(line) for line in data["output"]]
+            script.printed = len(script.lines)
     return list(found.values())
 
 

@@ -16,8 +16,9 @@ import msgspec
 
 from assent.approval import ApprovalRequest, UserAction
 from assent.bounds import Ended
+from assent.changes import last_changed
 from assent.display import visible
-from assent.errors import ArgumentsError, AssentError, Problem
+from assent.errors import ArgumentsError, AssentError, Problem, SessionError
 from assent.events import Answered, Asked, Event, Finished, Printed, Reported, RunFinished, RunStarted, Started
 from assent.recovery import Decision
 from assent.rehearsal import NOTE
@@ -28,10 +29,8 @@ from assent.terminal.face import one_line
 from assent.ways import Way
 from assent.web.card import units
 from assent.web.events import Feed
+from assent.web.gate import Surface
 from assent.web.story import Story, brief, run_of, told
-
-BY = "the page"
-"""How the journal calls whoever answers here."""
 
 # What a window loads at once. What is older is in the timeline.
 MAX_ITEMS = 400
@@ -51,6 +50,10 @@ class Message(msgspec.Struct, kw_only=True):
     at: float
     open: bool = False
     """Whether more of it is still coming."""
+    window: str = ""
+    """The window in which the person wrote it."""
+    problem: bool = False
+    """Whether it is about something that went wrong, and may quote what others wrote."""
 
 
 class Script(msgspec.Struct, kw_only=True):
@@ -62,6 +65,8 @@ class Script(msgspec.Struct, kw_only=True):
     text: str
     status: str = "running"
     lines: list[str] = []
+    printed: int = 0
+    """How many lines there were, with those that are not shown any more."""
     error: str = ""
     at: float
 
@@ -96,7 +101,8 @@ class Room:
         """Of the open message: all of it, its unfinished last line, and the lines before that with their marks."""
         self._open: Message | None = None
         self._turn: asyncio.Task[None] | None = None
-        self._welcomed = False
+        self._resumed = self._toured = self._left_off = False
+        self._looking: asyncio.Task[None] | None = None
         self._way = ways[chosen]
         self._way.apply(satellite)
         self._stop_listening = self.session.listen(self.hear_session)
@@ -137,6 +143,7 @@ class Room:
                     "auto_approve": tool.manifest.auto_approve,
                     "effect": tool.manifest.effect,
                     "parameters": [one_line(parameter.name, 60) for parameter in tool.manifest.parameters],
+                    "required": [one_line(p.name, 60) for p in tool.manifest.parameters if p.required],
                 }
                 for tool in tools
             ],
@@ -203,6 +210,7 @@ class Room:
                 script = self.items.get(run_id)
                 if isinstance(script, Script):
                     script.lines = [*script.lines, visible(line)][-MAX_LINES:]
+                    script.printed += 1
                     self.show(script)
             case RunFinished(run_id, status, error):
                 script = self.items.get(run_id)
@@ -210,10 +218,10 @@ class Room:
                     script.status, script.error = status, visible(error or "")
                     self.show(script)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, problem: bool = False) -> None:
         """A line of our own in the conversation."""
         self._close_open()
-        self._message("assent", text)
+        self._message("assent", text, problem=problem)
 
     def show(self, item: Item) -> None:
         """Put an item into the picture, or its new look."""
@@ -229,18 +237,19 @@ class Room:
 
     # What people do.
 
-    def welcome(self) -> None:
-        """Somebody opened the page. With nothing but the rehearsal model, show them what a card is."""
-        if self._welcomed:
-            return
-        self._welcomed = True
-        if self._is_rehearsal and not self.items and self.session.registry.find(NOTE) is not None:
+    def welcome(self, surface: Surface) -> None:
+        """Somebody opened a window: go on with what was left. With nothing but the rehearsal model, show a card."""
+        can_tour = self._is_rehearsal and self.session.registry.find(NOTE) is not None
+        if surface == "page" and can_tour and not self._toured and not self.items and not self.is_busy:
+            # Only a page begins by itself: at a prompt somebody may be typing already.
+            self._toured = self._resumed = True
             self._work(self._tour())
-        else:
-            self._work(self.satellite.resume())
+        elif not self._resumed:
+            self._resumed = True
+            self._looking = asyncio.get_running_loop().create_task(self._resume())
 
-    def say(self, text: str) -> None:
-        """Say something to the assistant."""
+    def say(self, text: str, by: str, window: str = "") -> None:
+        """Say something to the assistant, in this window."""
         text = text.strip()
         if not text:
             raise Refusal(400, "nothing_said", "the message is empty")
@@ -248,31 +257,43 @@ class Room:
             raise Refusal(413, "too_long", f"the message is longer than {MAX_SAID:,} characters")
         if self.is_busy:
             raise Refusal(409, "busy", "the assistant is still at work", hint="answer its card, or stop it")
-        self._welcomed = True
-        self._message("you", visible(text))
+        self._resumed = self._toured = True
+        if self._looking is not None:
+            self._looking.cancel()  # What was left goes to the model with this.
+        self._message("you", visible(text), window=window)
         if text == "/undo":
-            self._work(self._undo_last())
+            self._work(self._undo_last(by))
         else:
             self._work(self.satellite.say(text))
 
-    def stop(self) -> None:
-        """Stop what runs and keep what it has; when nothing runs, or it was told before, stop the turn."""
-        running = [i for i in self.items.values() if isinstance(i, Story) and i.status == "running" and not i.stopping]
+    def stop(self, *, turn: bool = False) -> None:
+        """Stop what runs and keep what it has; when nothing runs, or it was told before, or at once: stop the turn."""
+        running = (
+            []
+            if turn
+            else [i for i in self.items.values() if isinstance(i, Story) and i.status == "running" and not i.stopping]
+        )
         for story in running:
             self.cancel(story.id)
         if not running and self._turn is not None:
+            self._left_off = True
             self._turn.cancel()
 
-    def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None = None, edits: Mapping[str, str] | None = None
-    ) -> None:
-        """Answer a card, having seen the request with this digest."""
+    def question(self, call_id: str, digest: str) -> ApprovalRequest:
+        """The request behind a card, for a window that has seen it and may answer it."""
         request = next((r for r in self.session.pending() if r.call_id == call_id), None)
         if request is None:
             raise gone()
         if request.digest != digest:
             raise changed()
-        if not self.session.answer(call_id, action_on(request, action, reason, edits or {}), BY):
+        return request
+
+    def answer(
+        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: str
+    ) -> None:
+        """Answer a card, having seen the request with this digest."""
+        request = self.question(call_id, digest)
+        if not self.session.answer(call_id, action_on(request, action, reason, edits), by):
             raise gone()
 
     def cancel(self, call_id: str) -> None:
@@ -284,21 +305,27 @@ class Room:
         story.stopping = True
         self.show(story)
 
-    async def resolve(self, call_id: str, decision: Decision) -> None:
-        """Decide about a call of which nobody knows how it ended."""
-        outcome = await self.session.resolve(call_id, decision, by=BY)
+    async def resolve(self, call_id: str, decision: Decision, by: str) -> str:
+        """Decide about a call of which nobody knows how it ended. Says what became of it."""
+        outcome = await self.session.resolve(call_id, decision, by=by)
         self.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         story = self._story(call_id)
         story.ended(outcome, self._clock())
         self.show(story)
+        return outcome.message
 
-    async def undo(self, call_id: str) -> None:
-        """Take back what a call changed."""
-        taken = await self.session.undo(call_id, by=BY)
+    async def undo(self, call_id: str | None, by: str) -> str:
+        """Take back what a call changed, or the last one that changed something. Says what was restored."""
+        call_id = call_id or await last_changed(self.session.journal, self.session.id)
+        if call_id is None:
+            raise SessionError("no call of this session has changed a file that is not restored already")
+        taken = await self.session.undo(call_id, by=by)
         self.satellite.tell(f"The person undid a call. {taken.message}")
-        story = self._story(call_id)
-        story.undone_by = BY
-        self.show(story)
+        story = self.items.get(call_id)
+        if isinstance(story, Story):
+            story.undone_by = by
+            self.show(story)
+        return taken.message
 
     def choose(self, preset: str) -> None:
         """Work under this preset from now on."""
@@ -312,9 +339,10 @@ class Room:
     async def close(self) -> None:
         """Leave: the turn that runs is stopped, and the windows are told."""
         self._stop_listening()
-        if (turn := self._turn) is not None:
-            turn.cancel()
-            await asyncio.wait({turn})
+        for task in (self._looking, self._turn):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
         self.feed.close()
 
     # Inside.
@@ -334,10 +362,11 @@ class Room:
             if ended is not None and ended.bound is not None:
                 self.note(ended.words)
         except asyncio.CancelledError:
-            self.note("Stopped. What was done is kept, and the model hears of it with your next message.")
+            await self._stopped()
         except AssentError as problem:
-            self.note(visible(str(problem)))
+            self.note(visible(str(problem)), problem=True)
         finally:
+            self._left_off = False
             self._turn = None
             self.feed.tell("busy", {"busy": False})
 
@@ -346,21 +375,36 @@ class Room:
         self._close_open()
         return await self.satellite.say("next")
 
-    async def _undo_last(self) -> None:
-        done = [item for item in self.items.values() if isinstance(item, Story) and item.changed and not item.undone_by]
-        if not done:
-            self.note("No call of this conversation has changed a file, or all are undone.")
+    async def _stopped(self) -> None:
+        """The turn was cut short."""
+        if self._left_off:  # By a person, and not by the end of the program: it stays stopped.
+            try:
+                await self.satellite.leave_off()
+            except AssentError as problem:
+                self.note(visible(str(problem)), problem=True)
+        self.note("Stopped. What was done is kept, and the model hears of it with your next message.")
+
+    async def _resume(self) -> None:
+        """Go on with what an earlier process left behind. Nobody is busy until it is known that there is something."""
+        try:
+            unfinished = await self.satellite.is_unfinished()
+        except AssentError as problem:
+            self.note(visible(str(problem)), problem=True)
             return
-        await self.undo(done[-1].id)
-        self.note(f"Undone: {', '.join(done[-1].changed)} as before {done[-1].name}. The model hears of it.")
+        if unfinished and not self.is_busy:
+            self.note("Going on with what was interrupted.")
+            self._work(self.satellite.resume())
+
+    async def _undo_last(self, by: str) -> None:
+        self.note(f"{visible(await self.undo(None, by))} The model hears of it.")
 
     def _story(self, call_id: str) -> Story:
         known = self.items.get(call_id)
         return known if isinstance(known, Story) else Story(id=call_id, run=run_of(call_id))
 
-    def _message(self, by: Literal["you", "assistant", "assent"], text: str, *, is_open: bool = False) -> Message:
+    def _message(self, by: Literal["you", "assistant", "assent"], text: str, **more: Any) -> Message:
         self._messages += 1
-        message = Message(id=f"m{self._messages}", by=by, text=text, at=self._clock(), open=is_open)
+        message = Message(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more)
         self.show(message)
         return message
 
@@ -368,7 +412,7 @@ class Room:
         """More of the model's words. Only the last line can still change its marks; it is sent anew each time."""
         if self._open is None:
             self._raw, self._line, self._head = "", "", ""
-            self._open = self._message("assistant", "", is_open=True)
+            self._open = self._message("assistant", "", open=True)
         kept = self._head
         self._raw += piece
         done, newline, self._line = (self._line + piece).rpartition("\n")

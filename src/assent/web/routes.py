@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from assent.display import visible
 from assent.errors import AssentError
 from assent.journal import Journal
 from assent.recovery import Decision
@@ -28,8 +29,9 @@ from assent.server.limits import Limits
 from assent.server.metrics import Metrics
 from assent.server.refusal import Refusal
 from assent.web import past
+from assent.web.card import question_of
 from assent.web.elsewhere import Elsewhere
-from assent.web.gate import HEADERS, Gate
+from assent.web.gate import HEADERS, Gate, Visitor, check_surface
 from assent.web.room import Room
 
 STATIC = files("assent.web") / "static"
@@ -48,6 +50,12 @@ class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str | None = None
     edits: dict[str, str] = {}
     """Arguments to change, by name, each as text: a string as it stands, everything else as JSON."""
+
+
+class UndoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The call to take back; without one, the last that changed something."""
+
+    call_id: str | None = None
 
 
 class CallBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,6 +77,12 @@ class ResolveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decision: Decision
 
 
+class StopBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether to stop the turn at once, instead of what runs in it."""
+
+    turn: bool = False
+
+
 class PresetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The preset to work under."""
 
@@ -87,7 +101,7 @@ class Page:
         room: Room,
         journal: Journal,
         gate: Gate,
-        elsewhere: Elsewhere,
+        elsewhere: Elsewhere | None,
         *,
         limits: Limits | None = None,
         static: Traversable = STATIC,
@@ -108,14 +122,16 @@ class Page:
             Route("/assets/{name}", self._headed(self._asset), methods=["GET"]),
             Route("/page/state", self._headed(self._state), methods=["GET"]),
             Route("/page/events", Events(self._room, self._gate)),
+            Route("/page/question", self._headed(self._question), methods=["GET"]),
+            Route("/page/shared", self._headed(self._shared), methods=["GET"]),
             Route("/page/timeline", self._headed(self._timeline), methods=["GET"]),
             Route("/page/export", self._headed(self._export), methods=["GET"]),
             do("/page/answer", AnswerBody, self._answer),
             do("/page/say", SayBody, self._say),
-            do("/page/stop", NoBody, self._stop),
+            do("/page/stop", StopBody, self._stop),
             do("/page/cancel", CallBody, self._cancel),
             do("/page/resolve", ResolveBody, self._resolve),
-            do("/page/undo", CallBody, self._undo),
+            do("/page/undo", UndoBody, self._undo),
             do("/page/preset", PresetBody, self._preset),
             do("/page/key", NoBody, self._key),
             do("/page/lock", NoBody, self._lock),
@@ -146,7 +162,8 @@ class Page:
         return Response(data, media_type="text/html")
 
     async def _enter(self, request: Request) -> Response:
-        cookie = await self._gate.enter(request.query_params.get("key", ""))
+        surface = check_surface(request.query_params.get("as", "page"))
+        cookie = await self._gate.enter(request.query_params.get("key", ""), surface)
         if cookie is not None:
             return Response(
                 status_code=303, headers={"Location": "/", "Set-Cookie": self._gate.set_cookie(request, cookie)}
@@ -171,9 +188,21 @@ class Page:
     # Reading.
 
     async def _state(self, request: Request) -> Response:
-        token = self._gate.check_reading(request)
-        self._room.welcome()
-        return _json(self._room.state() | {"token": token})
+        visitor = self._gate.check_reading(request)
+        self._room.welcome(visitor.surface)
+        return _json(state_for(self._room, visitor))
+
+    async def _question(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
+        elsewhere = self._elsewhere
+        is_theirs = elsewhere is not None and elsewhere.has(call_id)
+        asker = elsewhere if elsewhere is not None and is_theirs else self._room
+        return _json(question_of(asker.question(call_id, digest)))
+
+    async def _shared(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        return _json({"text": visible(self._room.session.format_state_for_prompt())})
 
     async def _timeline(self, request: Request) -> Response:
         self._gate.check_reading(request)
@@ -195,34 +224,35 @@ class Page:
 
     # Changing.
 
-    async def _answer(self, body: AnswerBody) -> None:
-        if self._elsewhere.has(body.call_id):
-            await self._elsewhere.answer(body.call_id, body.digest, body.action, body.reason, body.edits)
+    async def _answer(self, body: AnswerBody, visitor: Visitor) -> None:
+        given = (body.call_id, body.digest, body.action, body.reason, body.edits, visitor.by)
+        if self._elsewhere is not None and self._elsewhere.has(body.call_id):
+            await self._elsewhere.answer(*given)
         else:
-            self._room.answer(body.call_id, body.digest, body.action, body.reason, body.edits)
+            self._room.answer(*given)
 
-    async def _say(self, body: SayBody) -> None:
-        self._room.say(body.text)
+    async def _say(self, body: SayBody, visitor: Visitor) -> None:
+        self._room.say(body.text, visitor.by, visitor.name)
 
-    async def _stop(self, body: NoBody) -> None:
-        self._room.stop()
+    async def _stop(self, body: StopBody, visitor: Visitor) -> None:
+        self._room.stop(turn=body.turn)
 
-    async def _cancel(self, body: CallBody) -> None:
+    async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
         self._room.cancel(body.call_id)
 
-    async def _resolve(self, body: ResolveBody) -> None:
-        await self._room.resolve(body.call_id, body.decision)
+    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> dict[str, Any]:
+        return {"message": visible(await self._room.resolve(body.call_id, body.decision, visitor.by))}
 
-    async def _undo(self, body: CallBody) -> None:
-        await self._room.undo(body.call_id)
+    async def _undo(self, body: UndoBody, visitor: Visitor) -> dict[str, Any]:
+        return {"message": visible(await self._room.undo(body.call_id, visitor.by))}
 
-    async def _preset(self, body: PresetBody) -> None:
+    async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
         self._room.choose(body.name)
 
-    async def _key(self, body: NoBody) -> dict[str, Any]:
+    async def _key(self, body: NoBody, visitor: Visitor) -> dict[str, Any]:
         return {"path": f"/enter?key={self._gate.make_key()}"}
 
-    async def _lock(self, body: NoBody) -> None:
+    async def _lock(self, body: NoBody, visitor: Visitor) -> None:
         await self._gate.close_windows()
 
     # Around them.
@@ -236,16 +266,20 @@ class Page:
 
         return answer
 
-    def _changing(self, path: str, kind: type[T], act: Callable[[T], Awaitable[dict[str, Any] | None]]) -> Route:
+    def _changing(
+        self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[dict[str, Any] | None]]
+    ) -> Route:
         async def answer(request: Request) -> Response:
-            self._gate.check_changing(request)
+            visitor = self._gate.check_changing(request)
             data = await read_body(dict(request.scope["headers"]), request.receive, self._limits)
             try:
                 body = msgspec.json.decode(data, type=kind)
             except (msgspec.DecodeError, msgspec.ValidationError) as problem:
                 raise Refusal(400, "bad_request", str(problem)) from None
             try:
-                return _json(await act(body) or {})
+                done = await act(body, visitor) or {}
+                # A window that has seen this event has seen what its request did at once.
+                return _json(done | {"event": self._room.feed.last_id})
             except Refusal:
                 raise
             except AssentError as problem:
@@ -266,15 +300,13 @@ class Events:
         request = Request(scope, receive)
         if request.method != "GET":
             raise Refusal(405, "wrong_method", "this path has no such method", headers={"Allow": "GET"})
-        token = self._gate.check_reading(request)
-        self._room.welcome()
+        visitor = self._gate.check_reading(request)
+        self._room.welcome(visitor.surface)
         stream = EventStream(_with_headers(send))
         leaving = asyncio.ensure_future(_gone(receive))
         last_seen = request.headers.get("last-event-id")
         try:
-            async with aclosing(
-                self._room.feed.follow(last_seen, lambda: self._room.state() | {"token": token})
-            ) as events:
+            async with aclosing(self._room.feed.follow(last_seen, lambda: state_for(self._room, visitor))) as events:
                 pieces = aiter(events)
                 while True:
                     coming = asyncio.ensure_future(anext(pieces, None))
@@ -319,6 +351,11 @@ class Front:
         path = scope.get("path", "")
         is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
         await (self._door if is_page else self._api)(scope, receive, send)
+
+
+def state_for(room: Room, visitor: Visitor) -> dict[str, Any]:
+    """The state as one window gets it: with its own name and token."""
+    return room.state() | {"token": visitor.token, "window": visitor.name}
 
 
 async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:

@@ -51,6 +51,8 @@ class Told(msgspec.Struct, frozen=True):
     id: str | None
     text: str
     fraction: float | None
+    number: int = 0
+    """Counts the reports of a call, so that a window that has seen some of them knows which are new."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -89,6 +91,7 @@ class Story(msgspec.Struct, kw_only=True):
     card: dict[str, Any] | None = None
     reply: Reply | None = None
     reports: list[Told] = []
+    reported_so_far: int = 0
     stopping: bool = False
     end: End | None = None
     changed: list[str] = []
@@ -134,6 +137,8 @@ class Story(msgspec.Struct, kw_only=True):
 
     def reported(self, report: Told) -> None:
         """A line of progress; the same id replaces the earlier one."""
+        self.reported_so_far += 1
+        report = msgspec.structs.replace(report, number=self.reported_so_far)
         if report.id is not None:
             for place, known in enumerate(self.reports):
                 if known.id == report.id:

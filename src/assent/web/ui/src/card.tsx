@@ -7,7 +7,7 @@ import { follow } from "./follow";
 import { scriptOf } from "./picture";
 import { PreviewOf } from "./preview";
 import { Folded, Marked } from "./words";
-import { post, Refused, type Argument, type Call } from "./wire";
+import { post, Refused, type Argument, type Call, type LeftOut } from "./wire";
 
 export function CardOf({ call }: { call: Call }) {
   // Asked again, it is another question: whatever was typed into the first one does not carry over.
@@ -117,7 +117,32 @@ function Question({ call }: { call: Call }) {
       )}
       {card.edited && <p class="again">You changed the arguments. This is what would happen now.</p>}
 
-      <ArgumentTable rows={card.arguments} edits={edits} editing={editing} problem={problem} onChange={change} />
+      <ArgumentTable
+        rows={[...card.arguments, ...card.left_out.filter((row) => edits[row.name] !== undefined).map(added)]}
+        edits={edits}
+        editing={editing}
+        problem={problem}
+        none={card.left_out.length ? "No arguments were given." : "It takes no arguments."}
+        onChange={change}
+      />
+      {editing && card.left_out.some((row) => edits[row.name] === undefined) && (
+        <p class="adding">
+          <span class="muted">Not given: </span>
+          {card.left_out
+            .filter((row) => edits[row.name] === undefined)
+            .map((row) => (
+              <button
+                key={row.name}
+                type="button"
+                class="link"
+                title={row.about}
+                onClick={() => change(row.name, row.type === "boolean" ? "true" : "")}
+              >
+                Add <Marked text={row.shown_name} />
+              </button>
+            ))}
+        </p>
+      )}
 
       {(card.title || card.message) && (
         <blockquote aria-label="The tool says">
@@ -195,7 +220,7 @@ function Question({ call }: { call: Call }) {
           <button type="button" class="link" onClick={() => setDenying(true)}>
             Deny with a reason
           </button>
-          {card.editable && card.arguments.length > 0 && (
+          {card.editable && card.arguments.length + card.left_out.length > 0 && (
             <button type="button" class="link" aria-pressed={editing} onClick={() => setEditing(!editing)}>
               {editing ? "Done editing" : "Edit arguments"}
             </button>
@@ -218,6 +243,11 @@ function Question({ call }: { call: Call }) {
   );
 }
 
+// The row of an argument that the person adds. It began as nothing.
+function added(row: LeftOut): Row {
+  return { ...row, shown: "", raw: "", marked: false, in_preview: false, is_added: true };
+}
+
 function lineOf(origin: string, text: string) {
   const found = /^line (\d+) of /.exec(origin);
   const line = found ? text.split("\n")[Number(found[1]) - 1] : undefined;
@@ -231,20 +261,24 @@ function lineOf(origin: string, text: string) {
   );
 }
 
+type Row = Argument & { is_added?: boolean };
+
 function ArgumentTable({
   rows,
   edits,
   editing,
   problem,
+  none,
   onChange,
 }: {
-  rows: Argument[];
+  rows: Row[];
   edits: Record<string, string>;
   editing: boolean;
   problem: Refused | null;
+  none: string;
   onChange: (name: string, text: string | null) => void;
 }) {
-  if (!rows.length) return <p class="muted">It takes no arguments.</p>;
+  if (!rows.length) return <p class="muted">{none}</p>;
   return (
     <table class="arguments" aria-label="Arguments">
       <tbody>
@@ -262,9 +296,13 @@ function ArgumentTable({
                   <span class="muted">shown below{changed && ", as you changed it"}</span>
                 ) : changed ? (
                   <span class="mono">
-                    <del>
-                      <Marked text={row.shown} />
-                    </del>{" "}
+                    {!row.is_added && (
+                      <>
+                        <del>
+                          <Marked text={row.shown} />
+                        </del>{" "}
+                      </>
+                    )}
                     <ins>{row.secret ? "changed" : edits[row.name]}</ins>
                   </span>
                 ) : (
@@ -287,13 +325,13 @@ function Field({
   bad,
   onChange,
 }: {
-  row: Argument;
+  row: Row;
   text: string | undefined;
   bad: boolean;
   onChange: (name: string, text: string | null) => void;
 }) {
   const value = text ?? row.raw;
-  const give = (now: string) => onChange(row.name, now === row.raw ? null : now);
+  const give = (now: string) => onChange(row.name, now === row.raw && !row.is_added ? null : now);
   const about = `hint-${row.name}`;
   const shared = { "aria-label": row.shown_name, "aria-describedby": about, "aria-invalid": bad };
   const field = useRef<HTMLTextAreaElement>(null);
@@ -311,7 +349,7 @@ function Field({
           <option>false</option>
         </select>
       ) : row.secret ? (
-        <input {...shared} type="password" autocomplete="off" placeholder="unchanged" value={text ?? ""} onInput={(event) => give(event.currentTarget.value)} />
+        <input {...shared} type="password" autocomplete="off" placeholder={row.is_added ? "" : "unchanged"} value={text ?? ""} onInput={(event) => give(event.currentTarget.value)} />
       ) : (
         <textarea {...shared} ref={field} rows={1} spellcheck={false} value={value} onInput={(event) => give(event.currentTarget.value)} />
       )}
@@ -325,7 +363,7 @@ function Field({
         )}
         {text !== undefined && (
           <button type="button" class="link" onClick={() => onChange(row.name, null)}>
-            as it was
+            {row.is_added ? "leave it out" : "as it was"}
           </button>
         )}
       </span>

@@ -16,6 +16,9 @@ export type Argument = {
   in_preview: boolean;
 };
 
+// An argument that the call does without.
+export type LeftOut = Pick<Argument, "name" | "shown_name" | "type" | "about" | "secret">;
+
 export type Preview = {
   path: string;
   kind: "text" | "changed" | "created" | "deleted" | "renamed" | "unchanged";
@@ -48,6 +51,7 @@ export type Card = {
   secondary: string;
   editable: boolean;
   arguments: Argument[];
+  left_out: LeftOut[];
   previews: Preview[];
 };
 
