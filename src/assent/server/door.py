@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, MutableMapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +31,11 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
 # Request ids: unlike those of any other process, and in order within this one.
 _PROCESS = secrets.token_hex(6)
 _NUMBERS = itertools.count(1)
+
+_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+HEADERS = "assent.headers"
+"""Where the scope has its headers as a table, for whoever is inside."""
 
 UNMATCHED = "unmatched"
 """The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
@@ -72,7 +78,8 @@ class Door:
         answer = Answer(send)
         failure: str | None = None
         try:
-            self._check(dict(scope["headers"]))
+            headers = scope[HEADERS] = dict(scope["headers"])
+            self._check(headers)
             await self._inside(scope, receive, answer.send)
         except Refusal as refusal:
             await answer.refuse(refusal)
@@ -101,8 +108,7 @@ class Door:
             )
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+        host, name = _host(headers.get(b"host", b""))
         if name not in self._hosts:
             raise Refusal(
                 421,
@@ -123,6 +129,13 @@ class Door:
             )
 
 
+@lru_cache(maxsize=64)
+def _host(header: bytes) -> tuple[str, str]:
+    """The Host header, and the name in it without a port. The same few come again and again."""
+    host = header.decode("latin-1").lower()
+    return host, host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+
+
 class Answer:
     """A response on its way out: what was sent so far, and the headers that every one gets."""
 
@@ -137,12 +150,7 @@ class Answer:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
-            message["headers"] = [
-                *message.get("headers", ()),
-                (b"x-request-id", self.id.encode()),
-                (b"x-content-type-options", b"nosniff"),
-                (b"cache-control", b"no-store"),
-            ]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.id.encode()), *_ALWAYS]
         await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:
@@ -190,11 +198,9 @@ def _too_large(limits: Limits) -> Refusal:
 
 async def send_body(send: Send, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
     """A whole response."""
-    sent = [
-        (b"content-type", body.media.encode()),
-        (b"content-length", str(len(body.data)).encode()),
-        *((name.lower().encode(), value.encode()) for name, value in (headers or {}).items()),
-    ]
+    sent = [(b"content-type", body.media.encode()), (b"content-length", str(len(body.data)).encode())]
+    if headers:
+        sent += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": sent})
     await send({"type": "http.response.body", "body": body.data})
 

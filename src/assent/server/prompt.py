@@ -21,7 +21,7 @@ NO_RESULT = "No result was given: the request was abandoned."
 
 
 def compose(
-    persona: str | None, prompt: str, history: Iterable[Line], results: Sequence[Said], users: Sequence[Said]
+    persona: str | None, prompt: str, history: Sequence[Line], results: Sequence[Said], users: Sequence[Said]
 ) -> list[dict[str, Any]]:
     """The messages for the model's server."""
     messages: list[dict[str, Any]] = []
@@ -29,6 +29,10 @@ def compose(
         messages.append({"role": "system", "content": persona})
     if prompt:
         messages.append({"role": "system", "content": prompt})
+    plain = [line.plain for line in history if line.plain is not None]
+    if len(plain) == len(history):
+        return messages + plain + translate([*results, *users])
+    # There are calls and results among them, and what becomes of one depends on the messages around it.
     return messages + translate([*(line.said for line in history), *results, *users])
 
 
