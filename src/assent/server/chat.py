@@ -93,7 +93,8 @@ class Chat:
         conversation = await self._conversations.begin(id, caller.id)
         turns = conversation.turns
         intake = take_in(request, conversation.pending.values(), self.limits)
-        history = window(conversation.lines, self.limits.history_turns, self.limits.history_tokens)
+        limits = self.limits
+        history = window(conversation.lines, limits.history_turns, limits.history_tokens, conversation.weight)
         messages = compose(self._persona, intake.prompt, history, intake.results, intake.users)
         body = await self._upstream_body(request, raw, messages)
         remembered = Remembered(self._conversations, conversation, caller.id, intake, turns)

@@ -10,14 +10,13 @@ import itertools
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Collection, MutableMapping
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assent.server.limits import Limits
@@ -58,7 +57,7 @@ class Door:
         hosts: Collection[str],
         origins: Collection[str],
         metrics: Metrics,
-        log: structlog.typing.FilteringBoundLogger,
+        log: Callable[[LogLine], None],
     ) -> None:
         self._inside = inside
         # An IPv6 address stands in brackets in a Host header, and without them in a configuration.
@@ -96,15 +95,17 @@ class Door:
             route = scope.get("assent.route", UNMATCHED)
             method = scope["method"] if scope["method"] in METHODS else "OTHER"
             self._metrics.count_request(route, method, answer.status, seconds)
-            self._log.info(
-                "request",
-                method=method,
-                route=route,
-                status=answer.status,
-                milliseconds=round(seconds * 1000, 1),
-                caller=scope.get("assent.caller"),
-                request=answer.id,
-                problem=failure,
+            self._log(
+                LogLine(
+                    method=method,
+                    route=route,
+                    status=answer.status,
+                    milliseconds=round(seconds * 1000, 1),
+                    caller=scope.get("assent.caller"),
+                    request=answer.id,
+                    problem=failure,
+                    at=datetime.now(UTC),
+                )
             )
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
@@ -225,38 +226,28 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": b""})
 
 
-def access_log(write: Callable[[str], Any]) -> structlog.typing.FilteringBoundLogger:
-    """A log of one JSON object a line. It gets routes and never paths, headers or bodies, so it has no secrets."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-        _Lines(write),
-        processors=[
-            _stamp,
-            structlog.processors.JSONRenderer(serializer=_json),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(20),
-    ).bind()
-    return logger
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log says of a request. It knows routes and never paths, headers or bodies, so it has no secrets."""
+
+    method: str
+    route: str
+    status: int
+    milliseconds: float
+    caller: str | None
+    request: str
+    problem: str | None
+    event: Literal["request"] = "request"
+    at: datetime
 
 
-def _stamp(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    event["at"] = datetime.now(UTC)
-    return event
+def access_log(write: Callable[[str], Any]) -> Callable[[LogLine], None]:
+    """A log of one JSON object a line."""
+    encode = msgspec.json.Encoder().encode
 
+    def log(line: LogLine) -> None:
+        write(encode(line).decode() + "\n")
 
-def _json(event: object, **_: object) -> str:
-    return msgspec.json.encode(event, enc_hook=str).decode()
-
-
-class _Lines:
-    """Where the log goes."""
-
-    def __init__(self, write: Callable[[str], Any]) -> None:
-        self._write = write
-
-    def msg(self, message: str) -> None:
-        self._write(message + "\n")
-
-    info = msg
+    return log
 
 
 def _where(problem: BaseException) -> str:

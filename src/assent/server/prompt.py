@@ -62,9 +62,15 @@ def translate(said: Iterable[Said | dict[str, Any]]) -> list[dict[str, Any]]:
     return messages + _abandoned(unanswered)
 
 
-def window(lines: Sequence[Line], max_turns: int, max_tokens: int) -> list[Line]:
-    """The newest part of a history that fits."""
-    if not lines or (lines[-1].turn <= max_turns and _tokens(lines) <= max_tokens):
+def window(lines: Sequence[Line], max_turns: int, max_tokens: int, weight: int | None = None) -> list[Line]:
+    """The newest part of a history that fits. Whoever knows the weight of all lines saves the counting, mostly."""
+    if not lines or (
+        lines[-1].turn <= max_turns
+        and (
+            (weight is not None and weight // BYTES_PER_TOKEN + len(lines) <= max_tokens)
+            or _tokens(lines) <= max_tokens
+        )
+    ):
         return list(lines)
     chains = _chains(lines)
     kept: list[list[Line]] = []
