@@ -90,6 +90,7 @@ class Tokens:
         token = Token(id, name, chosen, at, digest(secret.encode()))
         data = canonical({"name": name, "scopes": sorted(chosen), "digest": token.digest})
         await self._store.commit(Entry(STREAM, "token.created", id, at, data, once=f"token/{id}"))
+        self._tail.forget_look()
         return token, f"assent_{id}_{secret}"
 
     async def revoke(self, id: str) -> Token:
@@ -102,6 +103,7 @@ class Tokens:
             )
         at = time.time_ns() // 1000
         await self._store.commit(Entry(STREAM, "token.revoked", id, at, canonical({"at": at})))
+        self._tail.forget_look()
         return token
 
     async def all(self) -> list[Token]:
