@@ -73,8 +73,8 @@ def test_turns_and_revocations_of_another_process_are_seen(house, between):
     model = house.model(lambda body: f"I know of {len(body['messages'])}.")
     first, second = house.server(model, store=store), house.server(model, store=store)
     assert first.chat("1", conversation_id="c", token=text).status == 200
-    assert second.chat("2", conversation_id="c", token=text).status == 200
     asyncio.run(store.commit(*noise(between)))
+    assert second.chat("2", conversation_id="c", token=text).status == 200
     said = first.chat("3", conversation_id="c", token=text).json["choices"][0]["message"]["content"]
     assert said == "I know of 5."
     asyncio.run(store.commit(*noise(between)))
@@ -131,8 +131,8 @@ async def test_a_look_is_good_for_one_round_of_the_loop():
     assert seen == [1, 2]
 
 
-@settings(deadline=None, max_examples=150)
-@given(delays=st.lists(st.integers(0, 6), max_size=40), gaps=st.lists(st.integers(0, 4), min_size=6, max_size=6))
+@settings(deadline=None, max_examples=200)
+@given(delays=st.lists(st.integers(0, 9), max_size=80), gaps=st.lists(st.integers(0, 4), min_size=6, max_size=6))
 def test_folds_over_a_slow_store_are_those_of_a_fresh_reader(delays, gaps):
     """Questions overtake each other when the store makes them wait. Nothing may be lost, doubled or out of order."""
 
@@ -155,13 +155,15 @@ def test_folds_over_a_slow_store_are_those_of_a_fresh_reader(delays, gaps):
                 await elsewhere_said.commit(conversation, "ana", turn(f"{number}", conversation.turns))
                 await store.commit(*noise(PAGE_RECORDS // 2))
 
-        async def ours():
-            for _ in range(6):
-                await tokens.all()
-                await conversations.find("c")
+        async def asking(*questions):
+            for question in questions * 8:
+                await question()
                 await asyncio.sleep(0)
 
-        await asyncio.gather(others(), ours(), ours())
+        def find():
+            return conversations.find("c")
+
+        await asyncio.gather(others(), asking(tokens.all), asking(find), asking(find, tokens.all))
         found, fresh = await conversations.find("c"), await Conversations(store).find("c")
         assert found is not None
         assert fresh is not None
@@ -169,6 +171,46 @@ def test_folds_over_a_slow_store_are_those_of_a_fresh_reader(delays, gaps):
         assert await tokens.all() == await Tokens(store).all()
 
     asyncio.run(scenario())
+
+
+@requirement("API-51")
+async def test_a_token_that_comes_while_the_list_of_tokens_is_on_its_way_counts():
+    """Without tokens the server is open to its machine. The first one must not slip past the answer to "which are
+    there?"."""
+    held, answered = asyncio.Event(), asyncio.Event()
+
+    class Held(MemoryStore):
+        async def read(self, **what):
+            found = await super().read(**what)
+            if what.get("stream") == "tokens" and not held.is_set():
+                answered.set()
+                await held.wait()
+            return found
+
+    store = Held()
+    tail = Tail(store)
+    tokens, conversations = Tokens(store, tail), Conversations(store, tail)
+    first = asyncio.create_task(tokens.all())
+    await answered.wait()
+    made, _ = await Tokens(store).create("ana", ["chat"])
+    await asyncio.sleep(0)
+    await conversations.find("c")
+    held.set()
+    assert await first == [made]
+
+
+async def test_what_would_take_long_to_read_is_left_out():
+    """A server that nobody asked anything for a week must not read that week before its next answer."""
+    store = MemoryStore()
+    tail = Tail(store)
+    taken, lost = [], []
+    tail.follow(lambda record: taken.append(record.seq), lambda: lost.append(tail.seq))
+    await tail.look()
+    await store.commit(*noise(MAX_BEHIND_RECORDS + 10 * PAGE_RECORDS))
+    await asyncio.sleep(0)
+    await tail.look()
+    assert len(taken) < MAX_BEHIND_RECORDS + PAGE_RECORDS
+    assert lost == [0, MAX_BEHIND_RECORDS + 10 * PAGE_RECORDS]
 
 
 async def test_ids_that_are_only_asked_for_push_nothing_out():
