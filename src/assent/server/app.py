@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from assent.server.auth import EVERYTHING, Caller, Tokens, require
 from assent.server.chat import Chat
 from assent.server.conversations import Conversations
-from assent.server.door import HEADERS, Body, Door, access_log, send_body
+from assent.server.door import HEADERS, Body, Door, Gathered, access_log, send_body
 from assent.server.limits import Limits
 from assent.server.metrics import Metrics
 from assent.server.openapi import document
@@ -82,7 +82,8 @@ def build_app(
     routes = [Route(path, endpoint) for path, endpoint in endpoints.items()]
     router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
     inside = Paths(endpoints, router)
-    return Door(inside, hosts=hosts, origins=origins, metrics=metrics, log=access_log(log or sys.stderr.write))
+    write = log or Gathered(sys.stderr.write).write
+    return Door(inside, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
 
 
 class Paths:

@@ -89,6 +89,8 @@ class Conversation:
         self.weight = 0
         self.seqs: list[int] = []
         """Of the records whose data goes when the conversation does."""
+        self.written_after = -1
+        """How many looks at the store's end had begun when this process wrote last: those have not seen it."""
 
     def apply(self, record: Record) -> None:
         """Take the next record. One that was seen already changes nothing: two readers may catch up at once."""
@@ -183,7 +185,7 @@ class Conversations:
             once = None
         for pending in turn.pending:
             add("pending", pending.id, msgspec.to_builtins(pending))
-        await self._commit(*entries)
+        await self._commit(conversation, *entries)
 
     async def delete(self, conversation: Conversation) -> None:
         """Forget what was said. That there was a conversation, and whose, stays in the chain."""
@@ -193,7 +195,7 @@ class Conversations:
             once = _turn_key(conversation.id, conversation.turns + 1)
             data = canonical({"at": at})
             gone = Entry(_stream(conversation.id), "conversation.deleted", conversation.id, at, data, once)
-            await self._commit(gone)
+            await self._commit(conversation, gone)
             await self._forget(await self._caught_up(conversation.id))
 
     async def finish_deletions(self) -> None:
@@ -208,13 +210,16 @@ class Conversations:
         more = records[limit - 1].seq if len(records) > limit else None
         return [record for record in records[:limit] if record.data is not None], more
 
-    async def _commit(self, *entries: Entry) -> None:
+    async def _commit(self, conversation: Conversation, *entries: Entry) -> None:
         done = await self._store.commit(*entries)
-        self._tail.forget_look()
+        conversation.written_after = self._tail.looks
         if not done:
             raise turn_is_running()
 
     async def _caught_up(self, id: str) -> Conversation:
+        conversation = self._folded.get(id)
+        if conversation is not None and conversation.written_after == self._tail.looks:
+            self._tail.forget_look()
         await self._tail.look()
         conversation = self._folded.get(id)
         if conversation is not None:

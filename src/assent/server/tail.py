@@ -29,6 +29,8 @@ class Tail:
         self._followers: list[tuple[Callable[[Record], None], Callable[[], None]]] = []
         self.seq = -1
         """How far the list was read; before the first look, nowhere."""
+        self.looks = 0
+        """How many have begun."""
         self._round = 0
         self._fresh_in: int | None = None
 
@@ -46,6 +48,7 @@ class Tail:
             return
         asyncio.get_running_loop().call_soon(self._end_round)
         now = self._round
+        self.looks += 1
         if self.seq < 0:
             await self._start_anew()
         read = 0
@@ -63,7 +66,7 @@ class Tail:
         self._fresh_in = now
 
     def forget_look(self) -> None:
-        """This process has written: what was fresh is not so any more."""
+        """This process has written something that the next question must see."""
         self._fresh_in = None
 
     async def _start_anew(self) -> None:
