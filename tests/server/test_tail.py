@@ -199,6 +199,22 @@ async def test_a_token_that_comes_while_the_list_of_tokens_is_on_its_way_counts(
     assert await first == [made]
 
 
+def test_a_record_that_cannot_be_read_harms_its_own_conversation_alone(house):
+    """One that was changed by hand, say. Whoever comes for something else is served, and no revocation is missed."""
+    store = MemoryStore()
+    _, ana = asyncio.run(Tokens(store).create("ana", ["chat"]))
+    gone, ben = asyncio.run(Tokens(store).create("ben", ["chat"]))
+    server = house.server(lambda _: "Hello.", store=store)
+    for id in ("broken", "sound"):
+        assert server.chat("Hi", conversation_id=id, token=ana).status == 200
+    damage = Entry("conversation/broken", "conversation.message", "broken", 1, b'{"said":')
+    asyncio.run(store.commit(damage, Entry("tokens", "token.revoked", gone.id, 1, b'{"at":1}')))
+    assert server.chat("Hi", conversation_id="sound", token=ana).status == 200
+    assert server.chat("Hi", token=ben).code == "invalid_token"
+    assert server.chat("Hi", conversation_id="broken", token=ana).code == "internal_error"
+    assert server.chat("Hi", conversation_id="sound", token=ana).status == 200
+
+
 async def test_what_would_take_long_to_read_is_left_out():
     """A server that nobody asked anything for a week must not read that week before its next answer."""
     store = MemoryStore()

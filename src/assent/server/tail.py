@@ -11,7 +11,7 @@ reading; followers then hear that they have lost the thread, and read what they 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from assent.store import Record, Store
 
@@ -55,9 +55,7 @@ class Tail:
         while records := await self._store.read(after=self.seq, limit=PAGE_RECORDS):
             # Another look may have been faster, if the store made this one wait; followers know what they have seen.
             self.seq = max(self.seq, records[-1].seq)
-            for record in records:
-                for take, _ in self._followers:
-                    take(record)
+            self._hand_out(records)
             if len(records) < PAGE_RECORDS:
                 break
             read += len(records)
@@ -69,8 +67,21 @@ class Tail:
         """This process has written something that the next question must see."""
         self._fresh_in = None
 
+    def _hand_out(self, records: Sequence[Record]) -> None:
+        try:
+            for record in records:
+                for take, _ in self._followers:
+                    take(record)
+        except Exception:
+            # Somebody has written what cannot be read. Whoever needs that record meets it again and fails; all others
+            # read what is theirs, and miss nothing that came after it.
+            self._lose()
+
     async def _start_anew(self) -> None:
         self.seq = (await self._store.head()).seq
+        self._lose()
+
+    def _lose(self) -> None:
         for _, lose in self._followers:
             lose()
 
