@@ -76,7 +76,7 @@ def test_header_seconds(house, sent):
 @requirement("API-53")
 def test_header_seconds_counts_for_the_second_request_too(house):
     """A connection that behaved once can still be slow the next time. While it is idle it may stay."""
-    server = house.server(lambda _: "Hello.", limits={"header_seconds": 0.4})
+    server = house.server(lambda _: "Hello.", limits={"header_seconds": 1.5})
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
         sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"200 OK" in sock.recv(65536)
@@ -84,14 +84,14 @@ def test_header_seconds_counts_for_the_second_request_too(house):
         sock.sendall(b"GET /healthz HTTP/1.1\r\n")
         answer = read_answer(sock)
         assert (answer.status, answer.code) == (408, "headers_too_slow")
-        assert time.monotonic() - start >= 0.35
+        assert time.monotonic() - start >= 1.3
 
 
 @requirement("API-53")
 def test_header_seconds_does_not_touch_a_slow_answer(house):
     """Only headers are in a hurry. The model may think."""
     gate = Gate()
-    server = house.server([["One", gate, " two"]], limits={"header_seconds": 0.1, "stop_seconds": 5})
+    server = house.server([["One", gate, " two"]], limits={"header_seconds": 1.5, "stop_seconds": 5})
     answers = []
     thread = threading.Thread(target=lambda: answers.append(server.chat("Hi")))
     thread.start()
@@ -216,8 +216,8 @@ def test_reply_bytes(house, stream):
 @pytest.mark.parametrize(
     ("limits", "fault"),
     [
-        ({"first_byte_seconds": 0.2}, Fault("hang")),
-        ({"idle_seconds": 0.2}, Fault("hang", after=["One"])),
+        ({"first_byte_seconds": 1.5}, Fault("hang")),
+        ({"idle_seconds": 1.5}, Fault("hang", after=["One"])),
     ],
 )
 def test_first_byte_seconds_and_idle_seconds(house, limits, fault):

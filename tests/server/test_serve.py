@@ -100,6 +100,22 @@ def test_the_official_client_against_the_real_command(model, tmp_path):
         assert [entry.id for entry in client.models.list()] == ["assent", "scripted"]
 
 
+def test_the_log_has_a_line_for_each_request(model, tmp_path):
+    """Lines are written together, and none is lost, also not the last one before the server stops."""
+    with served("--upstream", model, "--store", "memory:", folder=tmp_path) as server:
+        askers = [threading.Thread(target=server.chat, args=("Say hello.",)) for _ in range(20)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        assert server.ask("GET", "/healthz")[0] == 200
+        assert server.end(signal.SIGTERM) == 0
+    lines = [json.loads(line) for line in (tmp_path / "serve.log").read_text().splitlines()]
+    assert [line["route"] for line in lines] == ["/v1/chat/completions"] * 20 + ["/healthz"]
+    assert len({line["request"] for line in lines}) == 21
+    assert all(line["status"] == 200 and line["at"].endswith("Z") for line in lines)
+
+
 @requirement("API-50")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_a_public_address_without_a_token_does_not_start(model, tmp_path, host):

@@ -226,7 +226,7 @@ def test_the_server_stops_gracefully(house):
     """stop_seconds: what can finish finishes; what cannot is told, and nothing of it is stored."""
     gates = {"quick": Gate(), "slow": Gate()}
     model = house.model(lambda body: ["One", gates[body["messages"][-1]["content"]], " two"])
-    server = house.server(model, limits={"stop_seconds": 1.0})
+    server = house.server(model, limits={"stop_seconds": 3.0})
     answers = {}
 
     def ask(name, stream):

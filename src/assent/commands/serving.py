@@ -22,7 +22,7 @@ from assent.server.auth import SCOPES, Tokens
 from assent.server.chat import CONFIGURED
 from assent.server.presence import Stopping
 from assent.server.refusal import Refusal
-from assent.server.serving import Serving, bind, check_address, is_loopback
+from assent.server.serving import Serving, bind, check_address, is_loopback, settle_memory
 from assent.server.upstream import HttpUpstream, find_local
 from assent.store import Store
 from assent.store.address import default_path, open_store
@@ -74,6 +74,7 @@ async def _serve(config: Config) -> int:
         click.echo(f"Listening on http://{host}:{sock.getsockname()[1]}/v1")
         click.echo(f"{choice.words} Ctrl-C stops.")
         sys.stdout.flush()
+        settle_memory()
         await serving.serve_here()
     finally:
         await store.close()

@@ -3,6 +3,7 @@
     limits         the named limits
     refusal        an error as OpenAI's clients expect it
     wire           what comes in and goes out, as types
+    tail           the end of the store's list, followed for tokens and conversations together
     auth           tokens, scopes, who is calling
     conversations  who said what, and which request is pending: folds over the store's records
     intake         which messages of a request count, which results are honoured

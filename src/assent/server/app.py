@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,13 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from assent.server.auth import EVERYTHING, Caller, Tokens, require
 from assent.server.chat import Chat
 from assent.server.conversations import Conversations
-from assent.server.door import Body, Door, access_log, send_body
+from assent.server.door import HEADERS, Body, Door, Gathered, access_log, send_body
 from assent.server.limits import Limits
 from assent.server.metrics import Metrics
 from assent.server.openapi import document
 from assent.server.operations import OPERATIONS, Incoming, Operation, Parts
 from assent.server.presence import Stopping
 from assent.server.refusal import Refusal
+from assent.server.tail import Tail
 from assent.server.upstream import Upstream
 from assent.store import Store
 
@@ -49,10 +50,11 @@ def build_app(
     """The assistant API over this store and this model. It closes the model; the store is the caller's to close."""
     limits = limits or Limits()
     metrics = Metrics()
-    conversations = Conversations(store)
+    tail = Tail(store)
+    conversations = Conversations(store, tail)
     parts = Parts(
         store=store,
-        tokens=Tokens(store),
+        tokens=Tokens(store, tail),
         conversations=conversations,
         chat=Chat(upstream, conversations, model=model, persona=persona, limits=limits, metrics=metrics),
         upstream=upstream,
@@ -73,12 +75,31 @@ def build_app(
     by_path: dict[str, list[Operation]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, []).append(operation)
-    routes = [Route(path, Endpoint(path, operations, parts, rates)) for path, operations in by_path.items()]
-    routes.append(Route("/openapi.json", OpenDocument(limits)))
+    endpoints: dict[str, ASGIApp] = {path: Endpoint(path, found, parts, rates) for path, found in by_path.items()}
+    endpoints["/openapi.json"] = OpenDocument(limits)
     # The router alone: Starlette's application would turn a refusal into a page of its own. And no redirects: a path
     # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
+    routes = [Route(path, endpoint) for path, endpoint in endpoints.items()]
     router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
-    return Door(router, hosts=hosts, origins=origins, metrics=metrics, log=access_log(log or sys.stderr.write))
+    inside = Paths(endpoints, router)
+    write = log or Gathered(sys.stderr.write).write
+    return Door(inside, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
+
+
+class Paths:
+    """The way to an endpoint. Most requests name a path as it is written here, and need no router to find it."""
+
+    def __init__(self, endpoints: dict[str, ASGIApp], router: Router) -> None:
+        self._literal = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
+        self._router = router
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        # The router knows what a root path does to a path, and what to do at the start and the end.
+        endpoint = None if scope.get("root_path") or scope["type"] != "http" else self._literal.get(scope["path"])
+        if endpoint is None:
+            return self._router(scope, receive, send)
+        scope["path_params"] = {}
+        return endpoint(scope, receive, send)
 
 
 class Endpoint:
@@ -95,7 +116,7 @@ class Endpoint:
         operation = self._operations.get(scope["method"])
         if operation is None:
             raise wrong_method(self._operations)
-        headers = dict(scope["headers"])
+        headers = scope[HEADERS]
         caller = OUTSIDER
         if operation.scopes:
             authorization = headers.get(b"authorization")

@@ -21,7 +21,8 @@ import msgspec
 
 from assent.errors import ConfigError, did_you_mean
 from assent.server.refusal import Refusal
-from assent.store import Entry, Store
+from assent.server.tail import Tail
+from assent.store import Entry, Record, Store
 from assent.values import canonical, digest
 
 Scope = Literal["chat", "approve", "read", "admin"]
@@ -71,9 +72,12 @@ EVERYTHING = Caller(LOCAL, frozenset(SCOPES))
 class Tokens:
     """The tokens of a store, folded as far as it was read."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, tail: Tail | None = None) -> None:
         self._store = store
+        self._tail = tail or Tail(store)
+        self._tail.follow(self._take, self._lose)
         self._seq = 0
+        self._lost = True
         self._tokens: dict[str, Token] = {}
 
     async def create(self, name: str, scopes: Iterable[str]) -> tuple[Token, str]:
@@ -86,6 +90,7 @@ class Tokens:
         token = Token(id, name, chosen, at, digest(secret.encode()))
         data = canonical({"name": name, "scopes": sorted(chosen), "digest": token.digest})
         await self._store.commit(Entry(STREAM, "token.created", id, at, data, once=f"token/{id}"))
+        self._tail.forget_look()
         return token, f"assent_{id}_{secret}"
 
     async def revoke(self, id: str) -> Token:
@@ -98,6 +103,7 @@ class Tokens:
             )
         at = time.time_ns() // 1000
         await self._store.commit(Entry(STREAM, "token.revoked", id, at, canonical({"at": at})))
+        self._tail.forget_look()
         return token
 
     async def all(self) -> list[Token]:
@@ -125,25 +131,41 @@ class Tokens:
         return Caller(token.id, token.scopes)
 
     async def _caught_up(self) -> dict[str, Token]:
-        for record in await self._store.read(stream=STREAM, after=self._seq):
-            if record.seq <= self._seq:
-                continue
-            self._seq = record.seq
-            if record.kind == "token.created":
-                data = msgspec.json.decode(record.data or b'{"name":"","scopes":[],"digest":""}')
-                scopes = frozenset(scope for scope in SCOPES if scope in data["scopes"])
-                self._tokens[record.subject] = Token(
-                    record.subject, data["name"], scopes, record.at, data["digest"], revoked=record.data is None
-                )
-            elif record.kind == "token.revoked":
-                token = self._tokens[record.subject]
-                self._tokens[record.subject] = msgspec.structs.replace(token, revoked=True)
+        await self._tail.look()
+        while self._lost:
+            seen = self._tail.seq
+            for record in await self._store.read(stream=STREAM, after=self._seq):
+                self._apply(record)
+            # What came while the store made us wait went past us, so the question is asked again.
+            self._lost = self._tail.seq != seen
         return self._tokens
+
+    def _take(self, record: Record) -> None:
+        # Out of order a token could seem to live that was revoked. Whoever is lost waits for the whole list.
+        if record.stream == STREAM and not self._lost:
+            self._apply(record)
+
+    def _lose(self) -> None:
+        self._lost = True
+
+    def _apply(self, record: Record) -> None:
+        if record.seq <= self._seq:
+            return
+        self._seq = record.seq
+        if record.kind == "token.created":
+            data = msgspec.json.decode(record.data or b'{"name":"","scopes":[],"digest":""}')
+            scopes = frozenset(scope for scope in SCOPES if scope in data["scopes"])
+            self._tokens[record.subject] = Token(
+                record.subject, data["name"], scopes, record.at, data["digest"], revoked=record.data is None
+            )
+        elif record.kind == "token.revoked":
+            token = self._tokens[record.subject]
+            self._tokens[record.subject] = msgspec.structs.replace(token, revoked=True)
 
 
 def require(caller: Caller, scopes: Sequence[Scope]) -> None:
     """Refuse a caller who has none of the scopes."""
-    if not any(caller.may(scope) for scope in scopes):
+    if caller.scopes.isdisjoint(scopes) and "admin" not in caller.scopes:
         has = ", ".join(sorted(caller.scopes))
         raise Refusal(403, "wrong_scope", f"this needs a token with the scope {' or '.join(scopes)}; yours has: {has}")
 

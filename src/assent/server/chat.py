@@ -9,14 +9,12 @@ What does not live here: how an answer is cut into pieces for a stream (stream.p
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from assent.server.auth import Caller
-from assent.server.conversations import Conversation, Conversations, Said, Turn, settle
+from assent.server.conversations import Conversation, Conversations, Running, Said, Turn, settle
 from assent.server.intake import Intake, as_they_are, satellite_prompt, take_in
 from assent.server.limits import Limits
 from assent.server.metrics import Metrics
@@ -51,18 +49,8 @@ class Chat:
         self._persona = persona
         self._running: dict[str, int] = {}
 
-    @asynccontextmanager
-    async def turn(self, body: bytes, caller: Caller) -> AsyncIterator[OpenTurn]:
-        """A turn that has been understood and may go to the model. Whoever opens it asks the model and finishes it."""
-        request, raw = self._decode(body)
-        with self._counted(caller):
-            if request.conversation_id is None:
-                yield await self._stateless(request, raw)
-                return
-            with self._conversations.running(request.conversation_id):
-                yield await self._in_conversation(request, raw, request.conversation_id, caller)
-
-    def _decode(self, body: bytes) -> tuple[ChatRequest, dict[str, Any]]:
+    def read(self, body: bytes) -> Asked:
+        """What a client asks for, or a refusal."""
         try:
             raw = msgspec.json.decode(body)
             request = msgspec.convert(raw, ChatRequest)
@@ -80,7 +68,19 @@ class Chat:
                 param="messages",
                 hint="send a conversation_id, and only what is new",
             )
-        return request, raw
+        return Asked(request, raw)
+
+    def room(self, asked: Asked, caller: Caller) -> Room:
+        """Room for a turn, held while it runs."""
+        id = asked.request.conversation_id
+        running = None if id is None else self._conversations.running(id)
+        return Room(self._running, caller.id, self.limits.streams_per_token, running)
+
+    async def open(self, asked: Asked, caller: Caller) -> OpenTurn:
+        """A turn that may go to the model. Whoever opens it has the room, asks the model and finishes it."""
+        if asked.request.conversation_id is None:
+            return await self._stateless(asked.request, asked.raw)
+        return await self._in_conversation(asked.request, asked.raw, asked.request.conversation_id, caller)
 
     async def _stateless(self, request: ChatRequest, raw: dict[str, Any]) -> OpenTurn:
         satellite_prompt(request, self.limits)
@@ -91,13 +91,14 @@ class Chat:
 
     async def _in_conversation(self, request: ChatRequest, raw: dict[str, Any], id: str, caller: Caller) -> OpenTurn:
         conversation = await self._conversations.begin(id, caller.id)
+        turns = conversation.turns
         intake = take_in(request, conversation.pending.values(), self.limits)
-        history = window(conversation.lines, self.limits.history_turns, self.limits.history_tokens)
+        limits = self.limits
+        history = window(conversation.lines, limits.history_turns, limits.history_tokens, conversation.weight)
         messages = compose(self._persona, intake.prompt, history, intake.results, intake.users)
         body = await self._upstream_body(request, raw, messages)
-        return OpenTurn(
-            self, request, body, intake.ignored, Remembered(self._conversations, conversation, caller.id, intake)
-        )
+        remembered = Remembered(self._conversations, conversation, caller.id, intake, turns)
+        return OpenTurn(self, request, body, intake.ignored, remembered)
 
     async def _upstream_body(
         self, request: ChatRequest, raw: dict[str, Any], messages: list[dict[str, Any]]
@@ -121,20 +122,26 @@ class Chat:
             self._model = found[0]
         return self._model
 
-    def _counted(self, caller: Caller) -> _Counted:
-        return _Counted(self._running, caller.id, self.limits.streams_per_token)
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request as we understand it, and as it came."""
+
+    request: ChatRequest
+    raw: dict[str, Any]
 
 
-class _Counted:
-    """One of the turns that a caller runs at the same time."""
+class Room:
+    """One of the turns that a caller runs at the same time, and the only one of its conversation."""
 
-    def __init__(self, running: dict[str, int], caller: str, limit: int) -> None:
+    def __init__(self, running: dict[str, int], caller: str, limit: int, conversation: Running | None) -> None:
         self._running = running
         self._caller = caller
         self._limit = limit
+        self._conversation = conversation
 
     def __enter__(self) -> None:
-        if self._running.get(self._caller, 0) >= self._limit:
+        count = self._running.get(self._caller, 0)
+        if count >= self._limit:
             raise Refusal(
                 429,
                 "too_many_streams",
@@ -142,7 +149,9 @@ class _Counted:
                 hint="wait for one to end, or raise streams_per_token in [server.limits]",
                 headers={"Retry-After": "1"},
             )
-        self._running[self._caller] = self._running.get(self._caller, 0) + 1
+        if self._conversation is not None:
+            self._conversation.__enter__()
+        self._running[self._caller] = count + 1
 
     def __exit__(self, *_: object) -> None:
         left = self._running[self._caller] - 1
@@ -150,6 +159,8 @@ class _Counted:
             self._running[self._caller] = left
         else:
             del self._running[self._caller]
+        if self._conversation is not None:
+            self._conversation.__exit__()
 
 
 class Remembered(msgspec.Struct, frozen=True):
@@ -159,6 +170,8 @@ class Remembered(msgspec.Struct, frozen=True):
     conversation: Conversation
     owner: str
     intake: Intake
+    turns: int
+    """Those that the model was asked with."""
 
 
 class OpenTurn:
@@ -181,8 +194,11 @@ class OpenTurn:
 
     async def answer(self) -> dict[str, Any]:
         """Ask the model and give back its whole answer with our fields in it."""
-        with self.chat.metrics.asking():
+        start = time.perf_counter()
+        try:
             completion = await self.chat.upstream.complete(self.body)
+        finally:
+            self.chat.metrics.count_asking(time.perf_counter() - start)
         extras = await self.finish(completion.message)
         self.chat.metrics.count_tokens(completion.body["usage"])
         return {**completion.body, **msgspec.to_builtins(extras)}
@@ -191,15 +207,17 @@ class OpenTurn:
         """Read the model's message and remember the turn. After this the client may know of it."""
         at = time.time_ns() // 1000
         reading = read_reply(message, self.protocol, at, stateless=self._remembered is None)
-        if self._remembered is not None:
-            intake = self._remembered.intake
+        remembered = self._remembered
+        if remembered is not None:
+            intake = remembered.intake
             said = Said("assistant", message.get("content"), tool_calls=message.get("tool_calls"))
             turn = Turn(
                 said=[*intake.results, *intake.users, said],
-                settled=settle(self._remembered.conversation.pending.values(), intake.answered),
+                settled=settle(remembered.conversation.pending.values(), intake.answered),
                 pending=reading.pending,
+                after=remembered.turns,
             )
-            await self._remembered.conversations.commit(self._remembered.conversation, self._remembered.owner, turn)
+            await remembered.conversations.commit(remembered.conversation, remembered.owner, turn)
         self.chat.metrics.count_reading(reading, self._ignored)
         return Extras(
             conversation_id=self.request.conversation_id,

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from assent.server.refusal import Refusal
+from assent.server.tail import Tail
 from assent.store import Entry, Record, Store
 from assent.values import canonical
+
+STREAM = "conversation/"
 
 # Conversations kept folded in memory, by number and by size; the others are read again when somebody comes back.
 CACHED_CONVERSATIONS = 512
@@ -58,6 +60,8 @@ class Line(msgspec.Struct, frozen=True):
     at: int
     weight: int
     """Its size in bytes, roughly."""
+    plain: dict[str, Any] | None = None
+    """The message as the model's server knows it, when that does not depend on the messages around it."""
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -66,10 +70,12 @@ class Turn(msgspec.Struct, frozen=True):
     said: list[Said]
     settled: dict[str, Literal["answered", "abandoned"]]
     pending: list[Pending]
+    after: int = 0
+    """How many turns there were when the model was asked. The conversation may know of more by now."""
 
 
 class Conversation:
-    """The fold of one conversation's records, up to `seq`."""
+    """The fold of one conversation's records, up to `seq`. It may grow while a turn runs: other processes write too."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -83,42 +89,47 @@ class Conversation:
         self.weight = 0
         self.seqs: list[int] = []
         """Of the records whose data goes when the conversation does."""
+        self.written_after = -1
+        """How many looks at the store's end had begun when this process wrote last: those have not seen it."""
 
     def apply(self, record: Record) -> None:
         """Take the next record. One that was seen already changes nothing: two readers may catch up at once."""
         if record.seq <= self.seq:
             return
         self.seq = record.seq
-        kind = record.kind.removeprefix("conversation.")
-        if kind == "deleted":
+        kind = record.kind
+        if kind == "conversation.deleted":
             self.deleted = True
             self.lines.clear()
             self.pending.clear()
             return
-        if record.data is None:
+        data = record.data
+        if data is None:
             return
-        data = msgspec.json.decode(record.data)
-        if kind == "opened":
-            self.owner = data["owner"]
+        if kind == "conversation.opened":
+            self.owner = msgspec.json.decode(data)["owner"]
             self.created = record.at
             return
         self.seqs.append(record.seq)
-        if kind == "message":
-            self.turns = data["turn"]
-            weight = len(record.data)
-            self.lines.append(Line(msgspec.convert(data["said"], Said), self.turns, record.at, weight))
+        if kind == "conversation.message":
+            message = _decode_message(data)
+            self.turns = message.turn
+            weight = len(data)
+            self.lines.append(Line(message.said, message.turn, record.at, weight, _plain(message.said)))
             self.weight += weight
-        elif kind == "pending":
-            self.pending[record.subject] = msgspec.convert(data, Pending)
-        elif kind == "settled":
+        elif kind == "conversation.pending":
+            self.pending[record.subject] = msgspec.json.decode(data, type=Pending)
+        elif kind == "conversation.settled":
             self.pending.pop(record.subject, None)
 
 
 class Conversations:
     """All conversations of a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, tail: Tail | None = None) -> None:
         self._store = store
+        self._tail = tail or Tail(store)
+        self._tail.follow(self._take, self._lose)
         self._folded: OrderedDict[str, Conversation] = OrderedDict()
         self._weight = 0
         self._running: set[str] = set()
@@ -141,24 +152,19 @@ class Conversations:
             )
         if conversation.owner not in (None, owner):
             raise not_found()
+        if conversation.id not in self._folded:
+            self._keep(conversation)
         return conversation
 
-    @contextmanager
-    def running(self, id: str) -> Iterator[None]:
+    def running(self, id: str) -> Running:
         """One turn at a time. Another process is held off by the number of the turn, when it commits."""
-        if id in self._running:
-            raise turn_is_running()
-        self._running.add(id)
-        try:
-            yield
-        finally:
-            self._running.discard(id)
+        return Running(self._running, id)
 
     async def commit(self, conversation: Conversation, owner: str, turn: Turn) -> None:
         """Remember a turn, whole; refuse it when another process was faster."""
         at = time.time_ns() // 1000
         stream = _stream(conversation.id)
-        number = conversation.turns + 1
+        number = turn.after + 1
         entries: list[Entry] = []
 
         def add(kind: str, subject: str, data: Any, once: str | None = None) -> None:
@@ -179,8 +185,7 @@ class Conversations:
             once = None
         for pending in turn.pending:
             add("pending", pending.id, msgspec.to_builtins(pending))
-        if not await self._store.commit(*entries):
-            raise turn_is_running()
+        await self._commit(conversation, *entries)
 
     async def delete(self, conversation: Conversation) -> None:
         """Forget what was said. That there was a conversation, and whose, stays in the chain."""
@@ -190,8 +195,7 @@ class Conversations:
             once = _turn_key(conversation.id, conversation.turns + 1)
             data = canonical({"at": at})
             gone = Entry(_stream(conversation.id), "conversation.deleted", conversation.id, at, data, once)
-            if not await self._store.commit(gone):
-                raise turn_is_running()
+            await self._commit(conversation, gone)
             await self._forget(await self._caught_up(conversation.id))
 
     async def finish_deletions(self) -> None:
@@ -206,30 +210,59 @@ class Conversations:
         more = records[limit - 1].seq if len(records) > limit else None
         return [record for record in records[:limit] if record.data is not None], more
 
+    async def _commit(self, conversation: Conversation, *entries: Entry) -> None:
+        done = await self._store.commit(*entries)
+        conversation.written_after = self._tail.looks
+        if not done:
+            raise turn_is_running()
+
     async def _caught_up(self, id: str) -> Conversation:
         conversation = self._folded.get(id)
-        if conversation is None:
-            conversation = Conversation(id)
-        before = conversation.weight
-        for record in await self._store.read(stream=_stream(id), after=conversation.seq):
-            conversation.apply(record)
-        self._keep(conversation, before)
+        if conversation is not None and conversation.written_after == self._tail.looks:
+            self._tail.forget_look()
+        await self._tail.look()
+        conversation = self._folded.get(id)
+        if conversation is not None:
+            self._folded.move_to_end(id)
+            return conversation
+        conversation = Conversation(id)
+        while True:
+            seen = self._tail.seq
+            for record in await self._store.read(stream=_stream(id), after=conversation.seq):
+                conversation.apply(record)
+            # What came while the store made us wait went past this fold, so the question is asked again.
+            if self._tail.seq == seen:
+                break
+        # Somebody who was faster may have a turn running on theirs. Both are the same fold.
+        if (faster := self._folded.get(id)) is not None:
+            return faster
+        # Ids that are only asked for must not push out conversations: what never began is not kept.
+        if conversation.seq:
+            self._keep(conversation)
         return conversation
 
-    def _keep(self, conversation: Conversation, before: int) -> None:
-        kept = self._folded.get(conversation.id)
-        if kept is None:
-            if conversation.seq == 0:
-                return
-            before = 0
-        elif kept is not conversation:
-            return
+    def _keep(self, conversation: Conversation) -> None:
         self._folded[conversation.id] = conversation
-        self._folded.move_to_end(conversation.id)
-        self._weight += conversation.weight - before
+        self._weight += conversation.weight
+        self._make_room()
+
+    def _make_room(self) -> None:
         while len(self._folded) > CACHED_CONVERSATIONS or (self._weight > CACHED_BYTES and len(self._folded) > 1):
             _, dropped = self._folded.popitem(last=False)
             self._weight -= dropped.weight
+
+    def _take(self, record: Record) -> None:
+        """Add a record to the conversation it belongs to, if that is at hand."""
+        conversation = self._folded.get(record.stream.removeprefix(STREAM))
+        if conversation is not None and record.stream.startswith(STREAM):
+            before = conversation.weight
+            conversation.apply(record)
+            self._weight += conversation.weight - before
+            self._make_room()
+
+    def _lose(self) -> None:
+        self._folded.clear()
+        self._weight = 0
 
     async def _forget(self, conversation: Conversation) -> None:
         listed = await self._store.read(
@@ -237,6 +270,22 @@ class Conversations:
         )
         await self._store.forget([*conversation.seqs, *(record.seq for record in listed)])
         conversation.seqs.clear()
+
+
+class Running:
+    """The one turn of a conversation that runs."""
+
+    def __init__(self, running: set[str], id: str) -> None:
+        self._running = running
+        self._id = id
+
+    def __enter__(self) -> None:
+        if self._id in self._running:
+            raise turn_is_running()
+        self._running.add(self._id)
+
+    def __exit__(self, *_: object) -> None:
+        self._running.discard(self._id)
 
 
 def not_found() -> Refusal:
@@ -261,7 +310,7 @@ def seconds(at: int) -> int:
 
 
 def _stream(id: str) -> str:
-    return f"conversation/{id}"
+    return STREAM + id
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -270,6 +319,13 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
+_decode_message = msgspec.json.Decoder(_Message).decode
+
+
+def _plain(said: Said) -> dict[str, Any] | None:
+    if said.role == "tool_result" or said.tool_calls:
+        return None
+    return {"role": said.role, "content": said.content}
 
 
 def _message_data(turn: int, said: Said) -> bytes:

@@ -6,17 +6,18 @@ from (Origin), nor about the name under which it found this machine (Host), so b
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Collection, MutableMapping
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assent.server.limits import Limits
@@ -30,6 +31,11 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
 # Request ids: unlike those of any other process, and in order within this one.
 _PROCESS = secrets.token_hex(6)
 _NUMBERS = itertools.count(1)
+
+_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+HEADERS = "assent.headers"
+"""Where the scope has its headers as a table, for whoever is inside."""
 
 UNMATCHED = "unmatched"
 """The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
@@ -52,7 +58,7 @@ class Door:
         hosts: Collection[str],
         origins: Collection[str],
         metrics: Metrics,
-        log: structlog.typing.FilteringBoundLogger,
+        log: Callable[[LogLine], None],
     ) -> None:
         self._inside = inside
         # An IPv6 address stands in brackets in a Host header, and without them in a configuration.
@@ -72,7 +78,8 @@ class Door:
         answer = Answer(send)
         failure: str | None = None
         try:
-            self._check(dict(scope["headers"]))
+            headers = scope[HEADERS] = dict(scope["headers"])
+            self._check(headers)
             await self._inside(scope, receive, answer.send)
         except Refusal as refusal:
             await answer.refuse(refusal)
@@ -89,20 +96,21 @@ class Door:
             route = scope.get("assent.route", UNMATCHED)
             method = scope["method"] if scope["method"] in METHODS else "OTHER"
             self._metrics.count_request(route, method, answer.status, seconds)
-            self._log.info(
-                "request",
-                method=method,
-                route=route,
-                status=answer.status,
-                milliseconds=round(seconds * 1000, 1),
-                caller=scope.get("assent.caller"),
-                request=answer.id,
-                problem=failure,
+            self._log(
+                LogLine(
+                    method=method,
+                    route=route,
+                    status=answer.status,
+                    milliseconds=round(seconds * 1000, 1),
+                    caller=scope.get("assent.caller"),
+                    request=answer.id,
+                    problem=failure,
+                    at=datetime.now(UTC),
+                )
             )
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+        host, name = _host(headers.get(b"host", b""))
         if name not in self._hosts:
             raise Refusal(
                 421,
@@ -123,6 +131,13 @@ class Door:
             )
 
 
+@lru_cache(maxsize=64)
+def _host(header: bytes) -> tuple[str, str]:
+    """The Host header, and the name in it without a port. The same few come again and again."""
+    host = header.decode("latin-1").lower()
+    return host, host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+
+
 class Answer:
     """A response on its way out: what was sent so far, and the headers that every one gets."""
 
@@ -137,12 +152,7 @@ class Answer:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
-            message["headers"] = [
-                *message.get("headers", ()),
-                (b"x-request-id", self.id.encode()),
-                (b"x-content-type-options", b"nosniff"),
-                (b"cache-control", b"no-store"),
-            ]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.id.encode()), *_ALWAYS]
         await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:
@@ -190,11 +200,9 @@ def _too_large(limits: Limits) -> Refusal:
 
 async def send_body(send: Send, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
     """A whole response."""
-    sent = [
-        (b"content-type", body.media.encode()),
-        (b"content-length", str(len(body.data)).encode()),
-        *((name.lower().encode(), value.encode()) for name, value in (headers or {}).items()),
-    ]
+    sent = [(b"content-type", body.media.encode()), (b"content-length", str(len(body.data)).encode())]
+    if headers:
+        sent += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": sent})
     await send({"type": "http.response.body", "body": body.data})
 
@@ -219,38 +227,48 @@ class EventStream:
         await self._send({"type": "http.response.body", "body": b""})
 
 
-def access_log(write: Callable[[str], Any]) -> structlog.typing.FilteringBoundLogger:
-    """A log of one JSON object a line. It gets routes and never paths, headers or bodies, so it has no secrets."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-        _Lines(write),
-        processors=[
-            _stamp,
-            structlog.processors.JSONRenderer(serializer=_json),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(20),
-    ).bind()
-    return logger
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log says of a request. It knows routes and never paths, headers or bodies, so it has no secrets."""
+
+    method: str
+    route: str
+    status: int
+    milliseconds: float
+    caller: str | None
+    request: str
+    problem: str | None
+    event: Literal["request"] = "request"
+    at: datetime
 
 
-def _stamp(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    event["at"] = datetime.now(UTC)
-    return event
+def access_log(write: Callable[[str], Any]) -> Callable[[LogLine], None]:
+    """A log of one JSON object a line."""
+    encode = msgspec.json.Encoder().encode
+
+    def log(line: LogLine) -> None:
+        write(encode(line).decode() + "\n")
+
+    return log
 
 
-def _json(event: object, **_: object) -> str:
-    return msgspec.json.encode(event, enc_hook=str).decode()
-
-
-class _Lines:
-    """Where the log goes."""
+class Gathered:
+    """Writes the lines of one round of the event loop together. Every write lets another thread of the process run
+    first, which under load cost more than all else that the log does."""
 
     def __init__(self, write: Callable[[str], Any]) -> None:
         self._write = write
+        self._lines: list[str] = []
 
-    def msg(self, message: str) -> None:
-        self._write(message + "\n")
+    def write(self, line: str) -> None:
+        """Take a line, to be written as soon as what runs now is done."""
+        if not self._lines:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._lines.append(line)
 
-    info = msg
+    def _flush(self) -> None:
+        lines = "".join(self._lines)
+        self._lines.clear()
+        self._write(lines)
 
 
 def _where(problem: BaseException) -> str:

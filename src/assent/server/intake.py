@@ -35,6 +35,10 @@ from assent.server.wire import (
 SCRIPT = "script"
 """The name under which the result of a script is sent."""
 
+# Named once: a union that is written where it is used is made anew each time.
+_RESULTS = (ToolResultMessage, ToolMessage)
+_PROMPTS = (SystemMessage, DeveloperMessage)
+
 
 class Intake(msgspec.Struct, frozen=True):
     """The messages of a request in a conversation, sorted: results before the person's words."""
@@ -56,7 +60,7 @@ def take_in(request: ChatRequest, pending: Iterable[Pending], limits: Limits) ->
     for message in request.messages:
         if isinstance(message, UserMessage):
             users.append(Said("user", message.content))
-        elif isinstance(message, ToolResultMessage | ToolMessage):
+        elif isinstance(message, _RESULTS):
             found = match(message, open_requests, answered)
             if isinstance(found, IgnoredResult):
                 ignored.append(found)
@@ -79,7 +83,7 @@ def take_in(request: ChatRequest, pending: Iterable[Pending], limits: Limits) ->
 
 def satellite_prompt(request: ChatRequest, limits: Limits) -> str:
     """What the satellite adds to the persona, as one text."""
-    parts = [text_of(m.content) for m in request.messages if isinstance(m, SystemMessage | DeveloperMessage)]
+    parts = [text_of(m.content) for m in request.messages if isinstance(m, _PROMPTS)]
     prompt = "\n\n".join(part for part in parts if part)
     if len(prompt) > limits.prompt_characters:
         raise Refusal(
@@ -127,7 +131,7 @@ def as_they_are(
     kept: list[dict[str, Any] | Said] = []
     ignored: list[IgnoredResult] = []
     for message, original in zip(request.messages, raw, strict=True):
-        if isinstance(message, ToolResultMessage | ToolMessage):
+        if isinstance(message, _RESULTS):
             found = match(message, open_requests, answered)
             if isinstance(found, IgnoredResult):
                 ignored.append(found)

@@ -1,13 +1,22 @@
-"""What is counted, for Prometheus. No label takes a value from outside, so their number stays small."""
+"""What is counted, for Prometheus. No label takes a value from outside, so their number stays small.
+
+Counting is plain addition, on the one thread that the app runs on; the families that Prometheus knows are made when
+somebody asks for them. Its own counters lock and look up on every step, and a turn counts a dozen things.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from assent.server.reply import Reading
 from assent.server.wire import IgnoredResult
@@ -18,66 +27,41 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
-class Metrics:
+class Metrics(Collector):
     """The counters of one server."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "assent_requests", "Requests answered", ["route", "method", "status"], registry=self.registry
-        )
-        self._seconds = Histogram(
-            "assent_request_seconds", "From the headers to the end of the answer", ["route"],
-            buckets=SECONDS, registry=self.registry,
-        )  # fmt: skip
-        self._asking = Histogram(
-            "assent_upstream_seconds", "Time spent in the model's server", buckets=SECONDS, registry=self.registry
-        )
-        self._streams = Gauge("assent_streams", "Streams being sent", registry=self.registry)
-        self._asked = Counter("assent_replies", "What the model's replies were", ["kind"], registry=self.registry)
-        self._ignored = Counter(
-            "assent_ignored_tool_results", "Results that answered no pending request", ["reason"],
-            registry=self.registry,
-        )  # fmt: skip
-        self._tokens = Counter(
-            "assent_tokens", "Tokens as the model's server counts them", ["kind"], registry=self.registry
-        )
-
-        # Looking up a labelled counter costs more than counting, so the few that there are stay at hand.
-        self._at_hand: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._kinds = {kind: self._asked.labels(kind) for kind in ("tool_request", "near_miss", "script", "text")}
-        self._spent = {kind: self._tokens.labels(kind) for kind in ("prompt", "completion")}
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        """By route, method and status."""
+        self._seconds: dict[str, Times] = {}
+        self._asking = Times()
+        self._streams = 0
+        self._replies = Counter({("tool_request",): 0, ("near_miss",): 0, ("script",): 0, ("text",): 0})
+        self._ignored: Counter[tuple[str]] = Counter()
+        self._tokens = Counter({("prompt",): 0, ("completion",): 0})
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request has been answered."""
-        key = (route, method, status)
-        counters = self._at_hand.get(key)
-        if counters is None:
-            counters = self._at_hand[key] = (
-                self._requests.labels(route, method, str(status)),
-                self._seconds.labels(route),
-            )
-        counters[0].inc()
-        counters[1].observe(seconds)
+        self._requests[route, method, str(status)] += 1
+        times = self._seconds.get(route)
+        if times is None:
+            times = self._seconds[route] = Times()
+        times.add(seconds)
 
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """While the model's server works."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._asking.observe(time.perf_counter() - start)
+    def count_asking(self, seconds: float) -> None:
+        """The model's server has worked this long."""
+        self._asking.add(seconds)
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
         """While a stream is being sent."""
-        self._streams.inc()
+        start = time.perf_counter()
+        self._streams += 1
         try:
-            with self.asking():
-                yield
+            yield
         finally:
-            self._streams.dec()
+            self._streams -= 1
+            self._asking.add(time.perf_counter() - start)
 
     def count_reading(self, reading: Reading, ignored: list[IgnoredResult]) -> None:
         """A turn is complete."""
@@ -87,17 +71,65 @@ class Metrics:
             else "script" if reading.script
             else "text"
         )  # fmt: skip
-        self._kinds[kind].inc()
+        self._replies[kind,] += 1
         for entry in ignored:
-            self._ignored.labels(entry.reason).inc()
+            self._ignored[entry.reason,] += 1
 
     def count_tokens(self, usage: dict[str, Any] | None) -> None:
         """What a turn cost, if the model's server says so."""
-        for kind in self._spent:
-            count = (usage or {}).get(f"{kind}_tokens")
+        if usage is None:
+            return
+        for kind in ("prompt", "completion"):
+            count = usage.get(f"{kind}_tokens")
             if type(count) is int and count > 0:
-                self._spent[kind].inc(count)
+                self._tokens[kind,] += count
 
     def exposition(self) -> bytes:
         """All of it, as Prometheus reads it."""
-        return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """The families, as they are now."""
+        yield _counter("assent_requests", "Requests answered", ["route", "method", "status"], self._requests)
+        seconds = HistogramMetricFamily(
+            "assent_request_seconds", "From the headers to the end of the answer", labels=["route"]
+        )
+        for route, times in self._seconds.items():
+            seconds.add_metric([route], times.buckets(), times.total)
+        yield seconds
+        asking = HistogramMetricFamily("assent_upstream_seconds", "Time spent in the model's server")
+        asking.add_metric([], self._asking.buckets(), self._asking.total)
+        yield asking
+        yield GaugeMetricFamily("assent_streams", "Streams being sent", self._streams)
+        yield _counter("assent_replies", "What the model's replies were", ["kind"], self._replies)
+        yield _counter(
+            "assent_ignored_tool_results", "Results that answered no pending request", ["reason"], self._ignored
+        )
+        yield _counter("assent_tokens", "Tokens as the model's server counts them", ["kind"], self._tokens)
+
+
+class Times:
+    """How many took how long."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(SECONDS) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self._counts[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """How many took at most so long, for each bound."""
+        bounds = [*(str(float(bound)) for bound in SECONDS), "+Inf"]
+        return list(zip(bounds, accumulate(self._counts), strict=True))
+
+
+def _counter(name: str, words: str, labels: list[str], counts: Counter[Any]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, words, labels=labels)
+    for values, count in counts.items():
+        family.add_metric(values, count)
+    return family

@@ -109,10 +109,13 @@ async def chat_completions(parts: Parts, incoming: Incoming) -> None:
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
     stream = EventStream(incoming.send)
     try:
-        async with Attended(incoming.receive, parts.stopping), parts.chat.turn(body, incoming.caller) as turn:
-            answer = None if turn.request.stream else await turn.answer()
-            if answer is None:
-                await _stream(parts, turn, stream)
+        async with Attended(incoming.receive, parts.stopping):
+            asked = parts.chat.read(body)
+            with parts.chat.room(asked, incoming.caller):
+                turn = await parts.chat.open(asked, incoming.caller)
+                answer = None if turn.request.stream else await turn.answer()
+                if answer is None:
+                    await _stream(parts, turn, stream)
     except Refusal as refusal:
         if not stream.begun:
             raise

@@ -21,7 +21,7 @@ NO_RESULT = "No result was given: the request was abandoned."
 
 
 def compose(
-    persona: str | None, prompt: str, history: Iterable[Line], results: Sequence[Said], users: Sequence[Said]
+    persona: str | None, prompt: str, history: Sequence[Line], results: Sequence[Said], users: Sequence[Said]
 ) -> list[dict[str, Any]]:
     """The messages for the model's server."""
     messages: list[dict[str, Any]] = []
@@ -29,6 +29,10 @@ def compose(
         messages.append({"role": "system", "content": persona})
     if prompt:
         messages.append({"role": "system", "content": prompt})
+    plain = [line.plain for line in history if line.plain is not None]
+    if len(plain) == len(history):
+        return messages + plain + translate([*results, *users])
+    # There are calls and results among them, and what becomes of one depends on the messages around it.
     return messages + translate([*(line.said for line in history), *results, *users])
 
 
@@ -58,9 +62,15 @@ def translate(said: Iterable[Said | dict[str, Any]]) -> list[dict[str, Any]]:
     return messages + _abandoned(unanswered)
 
 
-def window(lines: Sequence[Line], max_turns: int, max_tokens: int) -> list[Line]:
-    """The newest part of a history that fits."""
-    if not lines or (lines[-1].turn <= max_turns and _tokens(lines) <= max_tokens):
+def window(lines: Sequence[Line], max_turns: int, max_tokens: int, weight: int | None = None) -> list[Line]:
+    """The newest part of a history that fits. Whoever knows the weight of all lines saves the counting, mostly."""
+    if not lines or (
+        lines[-1].turn <= max_turns
+        and (
+            (weight is not None and weight // BYTES_PER_TOKEN + len(lines) <= max_tokens)
+            or _tokens(lines) <= max_tokens
+        )
+    ):
         return list(lines)
     chains = _chains(lines)
     kept: list[list[Line]] = []

@@ -8,6 +8,7 @@ tells their clients.
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import signal
 import socket
@@ -34,6 +35,9 @@ KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 # After the clients were told, what their connections get to take the words in.
 TOLD_SECONDS = 2.0
+# New objects between two looks for garbage in circles. The usual 700 is reached by one or two turns at a time, whose
+# objects are all in use: under load the looking took a sixth of the server's time.
+GARBAGE_THRESHOLD = 20_000
 
 
 def is_loopback(host: str) -> bool:
@@ -112,6 +116,13 @@ class Serving(uvicorn.Server):
             telling.cancel()
 
 
+def settle_memory() -> None:
+    """For a process that does nothing but serve: leave what the start has made out of every search for garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD)
+
+
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes any free one."""
     try:
@@ -129,6 +140,51 @@ def bind(host: str, port: int) -> socket.socket:
         ) from None
     sock.set_inheritable(False)
     return sock
+
+
+class JoinedWrites(asyncio.Transport):
+    """A transport that sends the head of an answer together with what follows it.
+
+    uvicorn writes the two apart. Each write goes to the network at once, and wakes the client for a head without a
+    body: together they take half the time.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__()
+        self._transport = transport
+        self._head = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send, except for a head: that waits for the next write, for `flush` or for the end."""
+        data = bytes(data)
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 ") and not data.startswith(b"HTTP/1.1 100"):
+            self._head = data
+            return
+        self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send a head that nothing follows, as in the answer to a HEAD request."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
 
 
 def _protocol(limits: Limits) -> type[asyncio.Protocol]:
@@ -149,7 +205,8 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._in_headers = True
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-            super().connection_made(transport)
+            self._joined = JoinedWrites(transport)
+            super().connection_made(self._joined)
             if len(self.connections) > limits.connections:
                 self._refuse(503, "too_many_connections", f"more than {limits.connections} connections are open")
             else:
@@ -165,8 +222,6 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
                 return
             if self._in_headers:
                 self._header_bytes += len(data)
-                if self._header_timer is None:
-                    self._start_timer()
             super().data_received(data)
             # Only what is still unfinished counts: most requests come whole, in one packet.
             if not self._in_headers:
@@ -174,6 +229,8 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
                     self._body_timer = self.loop.call_later(limits.body_seconds, self._body_too_slow)
             elif self._header_bytes > limits.header_bytes:
                 self._refuse(431, "headers_too_large", f"the headers are larger than {limits.header_bytes} bytes")
+            elif self._header_bytes and self._header_timer is None:
+                self._start_timer()
 
         def on_headers_complete(self) -> None:
             self._stop_timer()
@@ -188,6 +245,10 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._header_bytes = 0
             self._stop_body_timer()
             super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            self._joined.flush()
+            super().on_response_complete()
 
         def _start_timer(self) -> None:
             self._header_timer = self.loop.call_later(limits.header_seconds, self._too_slow)
