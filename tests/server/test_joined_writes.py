@@ -20,7 +20,8 @@ class Recorder(asyncio.Transport):
         self.said.append("closed")
 
 
-HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 def written(*pieces):
@@ -47,6 +48,12 @@ def test_a_head_that_nothing_follows_is_not_kept():
     assert written(HEAD, "flush") == [HEAD]
     assert written(HEAD, "close") == [HEAD, "closed"]
     assert written(b"one", "flush", "close") == [b"one", "closed"]
+
+
+def test_the_head_of_a_stream_does_not_wait_for_its_first_piece():
+    """A model may think for a minute, and a page that comes back may find nothing new."""
+    assert written(STREAM) == [STREAM]
+    assert written(STREAM, b"one", b"two") == [STREAM, b"one", b"two"]
 
 
 def test_an_invitation_to_send_the_body_goes_out_at_once():

@@ -143,10 +143,11 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class JoinedWrites(asyncio.Transport):
-    """A transport that sends the head of an answer together with what follows it.
+    """A transport that sends the head of an answer together with its body.
 
     uvicorn writes the two apart. Each write goes to the network at once, and wakes the client for a head without a
-    body: together they take half the time.
+    body: together they take half the time. The head of a stream says no length, and goes ahead: nobody knows when the
+    first piece comes, and who listens wants to know that they are heard.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -155,11 +156,11 @@ class JoinedWrites(asyncio.Transport):
         self._head = b""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, except for a head: that waits for the next write, for `flush` or for the end."""
+        """Send, except for the head of a whole answer: that waits for the next write, for `flush` or for the end."""
         data = bytes(data)
         if self._head:
             data, self._head = self._head + data, b""
-        elif data.startswith(b"HTTP/1.1 ") and not data.startswith(b"HTTP/1.1 100"):
+        elif data.startswith(b"HTTP/1.1 ") and b"\r\ncontent-length: " in data:
             self._head = data
             return
         self._transport.write(data)
