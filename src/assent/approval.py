@@ -65,12 +65,9 @@ def who_decides(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
         return AUTO
 
     # Two keys, and at least one is missing. The card tells the person which.
-    missing: list[Literal["preset", "tool"]] = []
-    if not preset.auto_approve:
-        missing.append("preset")
-    if not manifest.auto_approve:
-        missing.append("tool")
-    return Person(tuple(missing))
+    if manifest.auto_approve:
+        return Person(("preset",))
+    return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
 
 
 class UserAction(msgspec.Struct, frozen=True):

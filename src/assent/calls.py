@@ -238,14 +238,15 @@ class Door:
             await self.journal.asked(request)
 
         approval: Approval = "auto"
-        answer: tuple[UserAction, str | Seal] = (ALLOWED, f"{PRESET}{self.preset.name}")
-        if isinstance(decider, Person):
-            approval = "person"
-            asked = await self.desk.ask(request)
-            if isinstance(asked, Outcome):
-                return asked
-            answer = asked
-        action, by = answer
+        action = ALLOWED
+        by: str | Seal
+        if isinstance(decider, Auto):
+            by = f"{PRESET}{self.preset.name}"
+        else:
+            answer = await self.desk.ask(request)
+            if isinstance(answer, Outcome):
+                return answer
+            approval, (action, by) = "person", answer
         if isinstance(by, Seal):
             return self._told(Consent(request, action, by, approval))
         sealed = seal(request, action, by, self.journal.clock())

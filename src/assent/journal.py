@@ -12,7 +12,7 @@ and not finished, and whose process is gone, is in doubt; nothing here ever star
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -168,9 +168,9 @@ class Journal:
 
     # What needs a person is durable before the next step.
 
-    async def asked(self, request: ApprovalRequest) -> None:
+    def asked(self, request: ApprovalRequest) -> Awaitable[bool]:
         at = int(self.clock() * 1_000_000)
-        await self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
+        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
@@ -250,9 +250,9 @@ class Journal:
         noted = self._settled(session_id, outcome.call_id, life, why)
         return await self.store.commit(noted, self._finished(session_id, outcome))
 
-    async def finished(self, session_id: str, outcome: Outcome) -> None:
+    def finished(self, session_id: str, outcome: Outcome) -> Awaitable[bool]:
         """Make the end of an approved call durable before anybody hears of it."""
-        await self.store.commit(self._finished(session_id, outcome))
+        return self.store.commit(self._finished(session_id, outcome))
 
     async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
         """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""

@@ -10,13 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import jsonschema_rs
 import msgspec
 
 from assent import values
 from assent.errors import ManifestError, NotJSON, Problem, did_you_mean
+from assent.lazily import load_later
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+else:
+    # A tenth of the start-up time, for whoever has tools: reading a manifest, or a server, needs none of it.
+    jsonschema_rs = load_later("jsonschema_rs")
 
 TYPES = ("string", "number", "boolean", "null", "array", "object", "any")
 EFFECTS = ("none", "reversible", "irreversible")

@@ -69,6 +69,10 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+# What is the same in a copy. Floats are not: whole ones are written as integers.
+_SIMPLE = frozenset((str, int, bool, type(None)))
+
+
 def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> Any:
     """A fresh copy with whole floats as integers; refuses what JSON cannot hold.
 
@@ -79,7 +83,20 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
     if kind is not dict and kind is not list:
         return _scalar(value)
 
+    if type(value) is dict:
+        # Most values are records of a few simple fields, and need no walk.
+        size = len(value) + 1
+        for key, item in value.items():
+            kind = type(item)
+            if type(key) is not str or kind not in _SIMPLE:
+                break
+            size += len(key) + len(item) if kind is str else len(key)
+        else:
+            if size <= max_size and max_depth > 0:
+                return value.copy()
+
     size = 0
+    kind = type(value)
     result: Any = {} if kind is dict else []
     waiting: list[tuple[Any, Any, int]] = []
     source: Any = value

@@ -177,14 +177,9 @@ def check_group(entries: Sequence[Entry]) -> None:
 
 def link(previous: str, seq: int, entry: Entry) -> Record:
     """Put an entry behind the record whose digest is `previous`."""
-    of_data = data_digest(entry)
+    of_data = sha256(entry.data).hexdigest()
     chained = digest(previous, seq, entry, of_data)
     return Record(seq, entry.stream, entry.kind, entry.subject, entry.at, entry.data, entry.once, of_data, chained)
-
-
-def data_digest(entry: Entry) -> str:
-    """The digest of what an entry says."""
-    return sha256(entry.data).hexdigest()
 
 
 def digest(previous: str, seq: int, head: Entry | Record, of_data: str) -> str:
