@@ -282,7 +282,10 @@ def _returned(tool: Tool, value: Any) -> Verdict:
             "failed", f"{tool.name} returned something other than {{success, message}}; its author must mend it."
         )
     try:
-        value = to_json(value)
+        try:
+            value = values.plain(value)
+        except NotJSON:
+            value = to_json(value)
         data = values.encode(value)
         shown = value if type(value) is str else data.decode()
     except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
@@ -293,4 +296,6 @@ def _returned(tool: Tool, value: Any) -> Verdict:
         return Verdict("failed", f"{tool.name} promised to return a {wanted} and returned a {found}.")
     if value is None and tool.style == "function":
         shown = "Done."
-    return Verdict("succeeded", outcome.cut(shown), value, True)
+    if len(shown) > outcome.MAX_MESSAGE:
+        shown = outcome.cut(shown)
+    return Verdict("succeeded", shown, value, True)

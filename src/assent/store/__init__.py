@@ -188,6 +188,22 @@ def digest(previous: str, seq: int, head: Entry | Record, of_data: str) -> str:
     return sha256(_encode(covered)).hexdigest()
 
 
+def chain(previous: str, seq: int, entries: Iterable[Entry]) -> list[str]:
+    """The digests of entries that are put, one after the other, behind the record whose digest is `previous`.
+
+    The same as `digest` for each, in one loop: a memory of calls that need no approval does little else.
+    """
+    sha, encode = sha256, _encode
+    digests = []
+    for entry in entries:
+        of_data = sha(entry.data).hexdigest()
+        covered = (previous, seq, entry.stream, entry.kind, entry.subject, entry.at, entry.once, of_data)
+        previous = sha(encode(covered)).hexdigest()
+        digests.append(previous)
+        seq += 1
+    return digests
+
+
 def verify(records: Iterable[Record], *, start: Head | None = None, head: Head | None = None) -> Head:
     """Walk the chain and return its end; raise Tampered at the first record that does not fit.
 

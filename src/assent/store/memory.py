@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from assent.store import GENESIS, Entry, Head, Record, check, check_group, digest
+from assent.store import GENESIS, Entry, Head, Record, chain, check, check_group
 
 # Chaining many records in one go costs half of chaining each by itself. Nobody can tell: whoever looks, chains first.
 CHAINED_AT_ONCE = 256
@@ -157,15 +157,15 @@ class MemoryStore:
         """Put what was accepted in its place, and tell whoever waits for something new. The lock is held."""
         if not self._accepted:
             return
-        entries, digests = self._entries, self._digests
-        last = digests[-1] if digests else GENESIS
+        new: list[Entry] = []
         while self._accepted:
             entry = self._accepted.popleft()
             if entry.once is not None:
-                self._keys[entry.once] = len(entries)
-            last = digest(last, len(entries) + 1, entry, sha256(entry.data).hexdigest())
-            entries.append(entry)
-            digests.append(last)
+                self._keys[entry.once] = len(self._entries) + len(new)
+            new.append(entry)
+        last = self._digests[-1] if self._digests else GENESIS
+        self._digests += chain(last, len(self._entries) + 1, new)
+        self._entries += new
         self._wake()
 
     def _record(self, place: int) -> Record:
