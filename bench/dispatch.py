@@ -22,7 +22,7 @@ import pydantic
 
 import assent
 
-ROUNDS = 7
+ROUNDS = 20
 ARGUMENTS = {"token": "BTC", "amount": 3}
 SCHEMA = {
     "description": "A price.",
