@@ -66,7 +66,7 @@ class SqliteStore:
         # The planner would not know which of two indexes is the narrower one. The plus sign hides a column from it.
         hidden = ""
         conditions: list[str] = []
-        values: list[object] = []
+        values: list[Any] = []
         if below is not None:
             # The slash follows the dot, so this span of the index holds what is wanted and hardly anything else.
             conditions.append("subject >= ? AND subject < ? AND (+subject = ? OR substr(subject, 1, ?) = ?)")
@@ -168,7 +168,7 @@ class SqliteStore:
         if writer.unwritten or not writer.is_open:
             await self._change(Change())
 
-    def _query(self, sql: str, values: list[object]) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
         with self._lock:
             if self._reader is None:
                 self._reader = connect_for_reading(self.path)
