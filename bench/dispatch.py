@@ -99,6 +99,12 @@ def cases() -> dict[str, tuple[Case, int]]:
             await loop.create_task(bare_async("BTC", 3))
         return time.perf_counter() - start
 
+    async def await_thread(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            await asyncio.to_thread(bare_sync, "BTC", 3)
+        return time.perf_counter() - start
+
     def through(tool: str) -> Case:
         async def case(count: int) -> float:
             door = session()  # a new journal every round: what is measured is the call, not the age of the memory
@@ -115,6 +121,7 @@ def cases() -> dict[str, tuple[Case, int]]:
         "pydantic validate_call, sync": (call_validated, 10_000),
         "pydantic validate_call, async": (await_validated, 10_000),
         "a task of its own, nothing else": (await_task, 5_000),
+        "asyncio.to_thread, nothing else": (await_thread, 1_000),
         "assent, inline sync tool": (through("inline"), 3_000),
         "assent, async tool": (through("asynchronous"), 3_000),
         "assent, sync tool in a thread": (through("thread"), 1_000),
