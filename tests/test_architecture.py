@@ -147,6 +147,8 @@ def test_only_the_door_starts_an_execution():
     ]
     assert {where for where, what in calls if what == "Execution"} == {"calls"}
     assert {where for where, what in calls if what.endswith("door.carry_out")} == {"recovery", "runs", "session"}
+    assert {where for where, what in calls if what.endswith("door.start_again")} == {"recovery"}
+    assert {where for where, what in calls if what.endswith("_run_started")} == {"calls"}
 
 
 @requirement("API-1")

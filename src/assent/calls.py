@@ -38,7 +38,7 @@ from assent.desk import Desk
 from assent.display import displayable
 from assent.editor import Preview, ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
-from assent.errors import ArgumentsError, StoreError, UnknownTool
+from assent.errors import ArgumentsError, SessionError, StoreError, UnknownTool
 from assent.events import Answered, Audience, Finished, Started
 from assent.execution import CANCEL_GRACE_SECONDS, Execution, verdict
 from assent.guard import Guard, refuse_if_watched
@@ -165,7 +165,7 @@ class Door:
             problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
             if problem is None:
                 # A crash from here on leaves "started" alone: recovery asks, and never reruns.
-                return await self.run_started(tool, call, consent.approval, consent.request.preview, consent)
+                return await self._run_started(tool, call, consent.approval, consent.request.preview, consent)
             if not consent.is_written:
                 earlier = await self._write_late(consent)
             # What is asked again is what was shown, whatever the caller has done to its own copy since.
@@ -372,7 +372,17 @@ class Door:
         words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
         return Outcome(kind="denied", message=words, call_id=call.id, tool=tool.name, approval=consent.approval)
 
-    async def run_started(
+    async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
+        """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
+        assert life.started is not None
+        if tool.digest != life.started["tool_digest"]:
+            raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
+        if not await self.journal.start_again(self.session_id, call, tool, life, why):
+            raise decided_already(call.id)
+        shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
+        return await self._run_started(tool, call, life.started["approval"], shown)
+
+    async def _run_started(
         self,
         tool: Tool,
         call: Call,
@@ -480,6 +490,13 @@ class Door:
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result
+
+
+def decided_already(call_id: str) -> SessionError:
+    """Two decide about one call in doubt, and the other was faster."""
+    return SessionError(
+        "somebody else has just decided about this call", place=call_id, hint="assent show says how it stands"
+    )
 
 
 def _masked(arguments: bytes, tool: Tool) -> bytes:

@@ -64,11 +64,6 @@ def displayable(text: str) -> str:
     return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def is_plain(text: str) -> bool:
-    """Whether `visible` would change nothing."""
-    return visible(text) == text
-
-
 def _marked(chars: list[str]) -> list[str]:
     """Each character as it may be seen. Knows what stands before, for what is drawn on top of it."""
     base = ""  # the kind of what a mark would be drawn on; empty when there is nothing

@@ -26,6 +26,22 @@ Kind = Literal[
     "timed_out",
     "outcome_unknown",
 ]
+IN_A_WORD: dict[Kind, str] = {
+    "succeeded": "done",
+    "failed": "failed",
+    "raised": "failed",
+    "invalid_arguments": "wrong arguments",
+    "unknown_tool": "no such tool",
+    "denied": "not allowed",
+    "no_approver": "nobody to ask",
+    "expired": "nobody answered",
+    "stale": "out of date",
+    "refused": "no card",
+    "cancelled": "cancelled",
+    "timed_out": "took too long",
+    "outcome_unknown": "outcome unknown",
+}
+"""For people who look at a list of calls."""
 Approval = Literal["not_needed", "person", "auto", "none"]
 
 # Larger results drown the conversation; the tool should write a file and name it.

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-import msgspec
-
 from assent import outcome, values
 from assent.approval import hide
-from assent.calls import Door
-from assent.editor import Preview
+from assent.calls import Door, decided_already
 from assent.errors import SessionError
-from assent.journal import Call, Life
+from assent.journal import Life
 from assent.outcome import Kind, Outcome
-from assent.tools import Tool
 
 Decision = Literal["again", "done", "abandon"]
 
@@ -41,7 +37,7 @@ async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str
         agreed = life.started["arguments"]
         tool, call = door.admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
         if values.equal(hide(values.decode(call.arguments), tool.secrets), agreed):
-            return await _start_again(door, tool, call, life, "it declares itself idempotent")
+            return await door.start_again(tool, call, life, "it declares itself idempotent")
     return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
 
 
@@ -64,24 +60,13 @@ async def resolve(door: Door, call_id: str, decision: Decision, by: str) -> Outc
             raise SessionError(
                 "its secrets were not kept, so it cannot be run again", place=call_id, hint="ask for a new call"
             )
-        return await _start_again(door, tool, call, life, f"decided by {by}")
+        return await door.start_again(tool, call, life, f"decided by {by}")
     kind: Kind = "succeeded" if decision == "done" else "outcome_unknown"
     words = outcome.taken_as_done(name, by) if decision == "done" else outcome.given_up(name, by)
     result = Outcome(kind=kind, message=words, call_id=call_id, tool=name, approval=started["approval"])
     if not await door.journal.settle(door.session_id, result, life, f"{decision}, decided by {by}"):
-        raise SessionError("somebody else has just decided about this call", place=call_id)
+        raise decided_already(call_id)
     return result
-
-
-async def _start_again(door: Door, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
-    """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
-    assert life.started is not None
-    if tool.digest != life.started["tool_digest"]:
-        raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
-    if not await door.journal.start_again(door.session_id, call, tool, life, why):
-        raise SessionError("somebody else has just decided about this call", place=call.id)
-    shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
-    return await door.run_started(tool, call, life.started["approval"], shown)
 
 
 def _check_ours(door: Door, life: Life) -> None:

@@ -17,8 +17,6 @@ from assent.registry import ToolRegistry
 from assent.rehearsal import NOTE
 from assent.tools import Tool
 
-COUNT = "tour_count"
-
 # A count that can be watched, and stopped before it ends.
 COUNT_SECONDS = 0.15
 

@@ -30,8 +30,6 @@ type_name = {
     dict: "object",
 }
 
-JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
-
 # Deep enough for any document a person would read (scripts promise 500), shallow enough for every C encoder.
 MAX_DEPTH = 600
 # Characters plus nodes. A value larger than this belongs in a file, with its path as the argument.
@@ -73,6 +71,18 @@ def digest(data: bytes) -> str:
 _SIMPLE = frozenset((str, int, bool, type(None)))
 
 
+def _simple(value: dict[Any, Any], max_size: int) -> dict[str, Any] | None:
+    """A copy of a record of a few simple fields, as most values are; None when it takes a walk."""
+    copy = value.copy()  # First of all: another thread may change the original while it is looked at.
+    size = len(copy) + 1
+    for key, item in copy.items():
+        kind = type(item)
+        if type(key) is not str or kind not in _SIMPLE:
+            return None
+        size += len(key) + len(item) if kind is str else len(key)
+    return copy if size <= max_size else None
+
+
 def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> Any:
     """A fresh copy with whole floats as integers; refuses what JSON cannot hold.
 
@@ -83,20 +93,10 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
     if kind is not dict and kind is not list:
         return _scalar(value)
 
-    if type(value) is dict:
-        # Most values are records of a few simple fields, and need no walk.
-        size = len(value) + 1
-        for key, item in value.items():
-            kind = type(item)
-            if type(key) is not str or kind not in _SIMPLE:
-                break
-            size += len(key) + len(item) if kind is str else len(key)
-        else:
-            if size <= max_size and max_depth > 0:
-                return value.copy()
+    if isinstance(value, dict) and (simple := _simple(value, max_size)) is not None and max_depth > 0:
+        return simple
 
     size = 0
-    kind = type(value)
     result: Any = {} if kind is dict else []
     waiting: list[tuple[Any, Any, int]] = []
     source: Any = value

@@ -281,6 +281,7 @@ def test_words_piped_into_a_joined_chat_are_said_there(run: Run, tmp_path: Path)
         (["nonsense?key=x"], "is not the address of a server"),
         (["--tools", "tools"], "leave out --tools"),
         (["--session", "s", "--store", "memory:"], "leave out --session, --store"),
+        (["--config", "assent.toml"], "leave out --config"),
     ],
 )
 def test_what_cannot_be_joined_is_said_in_words(tmp_path: Path, arguments: list[str], said: str):

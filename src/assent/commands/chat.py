@@ -88,14 +88,14 @@ def chat(
 ) -> int:
     """Talk with the assistant in this terminal. It asks before it does anything that needs your yes."""
     if attach is not None:
-        given = {"--server": server, "--tools": folders, "--preset": preset, "--session": session_id, "--store": store}
-        check_alone(given)
+        own: dict[str, object] = {"--server": server, "--tools": folders, "--preset": preset, "--session": session_id}
+        check_alone({**own, "--store": store, "--config": config})
         asyncio.run(join(attach, plain=plain))
         return DONE
     loaded = load(config, environ=os.environ, flags={"store": store})
     check_session_id(session_id)
-    desk = Desk(loaded, folders, preset, session_id, plain=plain)
-    asyncio.run(_chat_elsewhere(desk, server) if server else _chat_here(desk))
+    setup = Setup(loaded, folders, preset, session_id, plain=plain)
+    asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
 
 
@@ -121,8 +121,8 @@ def edit(
     """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
     loaded = load(config, environ=os.environ, flags={"store": store})
     check_session_id(session_id)
-    desk = Desk(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
-    asyncio.run(_chat_elsewhere(desk, server) if server else _chat_here(desk))
+    setup = Setup(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
+    asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
 
 
@@ -143,10 +143,10 @@ def up(
     store: str | None,
     config: Path | None,
 ) -> int:
-    """Start everything for one person: the API and the page, on this machine only. Prints the page's address."""
+    """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
     loaded = load(config, environ=os.environ, flags={"store": store, "port": port})
     check_session_id(session_id)
-    asyncio.run(_up(Desk(loaded, folders, preset, session_id, plain=plain)))
+    asyncio.run(_up(Setup(loaded, folders, preset, session_id, plain=plain)))
     return DONE
 
 
@@ -159,7 +159,7 @@ def check_session_id(session_id: str | None) -> None:
         )
 
 
-class Desk:
+class Setup:
     """What the person brings: configuration, tools, a preset, a terminal."""
 
     def __init__(
@@ -246,40 +246,40 @@ def _beside(found: Found) -> str:
     return f"An `assent up` of this folder runs at {found.address}; `assent chat --attach` joins its conversation."
 
 
-async def _chat_elsewhere(desk: Desk, url: str) -> None:
+async def _chat_elsewhere(setup: Setup, url: str) -> None:
     wire = HttpWire(url, os.environ.get("ASSENT_TOKEN"))
-    store = desk.open_store()
+    store = setup.open_store()
     try:
-        await desk.talk(wire, store, None, f"Server: {wire.url}.")
+        await setup.talk(wire, store, None, f"Server: {wire.url}.")
     finally:
         await wire.close()
         await store.close()
 
 
-async def _chat_here(desk: Desk) -> None:
-    async with _server(desk, log=None) as (app, store, choice, _), alive(app):
-        await desk.talk(InProcessWire(app), store, choice, choice.words)
+async def _chat_here(setup: Setup) -> None:
+    async with _server(setup, log=None) as (app, store, choice, _), alive(app):
+        await setup.talk(InProcessWire(app), store, choice, choice.words)
 
 
-async def _up(desk: Desk) -> None:
-    config = desk.config.server
+async def _up(setup: Setup) -> None:
+    config = setup.config.server
     # At a person's terminal the access log would hide the conversation.
     log = None if somebody_is_there() else sys.stderr.write
-    async with _server(desk, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
+    async with _server(setup, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
         sock = bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
-        if desk.session_id is None and (left := await left_unfinished(store)) is not None:
+        if setup.session_id is None and (left := await left_unfinished(store)) is not None:
             say(f"Going on with session {left}: something was left unfinished in it.")
-            desk.session_id = left
-        ways = ways_of(desk.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
-        chosen = find_way(ways, desk.preset)
+            setup.session_id = left
+        ways = ways_of(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
+        chosen = find_way(ways, setup.preset)
         session = Session(
-            desk.registry,
-            id=desk.session_id,
+            setup.registry,
+            id=setup.session_id,
             approver=wait_for_answer,
             journal=Journal(store),
             preset=ways[chosen].preset,
-            editor=after.enter_context(desk.project(is_rehearsal=choice.is_rehearsal)),
+            editor=after.enter_context(setup.project(is_rehearsal=choice.is_rehearsal)),
         )
         await after.enter_async_context(session)
         front, gate = await after.enter_async_context(
@@ -298,13 +298,13 @@ async def _up(desk: Desk) -> None:
             )
         )
         serving = Beside(front, stopping, config.limits, sock)
-        is_chat = desk.seat.is_taken and sys.stdout.isatty()
+        is_chat = setup.seat.is_taken and sys.stdout.isatty()
         stops = "Ctrl+D stops." if is_chat else "Ctrl-C stops."
         say(f"Listening on {address}/v1, for this machine only.")
         if not is_loopback(config.host):
             say(f"(host = {config.host} is for `assent serve`.)")
         say(f"Remembering in {config.store or data_file()}, session {session.id}.")
-        say(f"{choice.words}{desk.tour_hint}")
+        say(f"{choice.words}{setup.tour_hint}")
         say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())
@@ -313,7 +313,9 @@ async def _up(desk: Desk) -> None:
             if is_chat:
                 window = Window(InProcessWire(front), gate.admit("terminal"))
                 again = f"assent up --session {session.id}"
-                await desk.seat.talk(window, farewell=lambda id: f"Stopped. `{again}` comes back to it.", until=running)
+                await setup.seat.talk(
+                    window, farewell=lambda id: f"Stopped. `{again}` comes back to it.", until=running
+                )
             else:
                 await _until_told(running)
         finally:
@@ -348,12 +350,12 @@ async def _until_told(running: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def _server(desk: Desk, *, log: Any) -> AsyncIterator[tuple[ASGIApp, Store, Choice, Stopping]]:
+async def _server(setup: Setup, *, log: Any) -> AsyncIterator[tuple[ASGIApp, Store, Choice, Stopping]]:
     """The assistant API in this process, over the person's own store."""
-    config = desk.config
+    config = setup.config
     async with AsyncExitStack() as after:
         choice = await choose_model(config)
-        store = desk.open_store()
+        store = setup.open_store()
         after.push_async_callback(store.close)
         stopping = Stopping()
         app = build_app(

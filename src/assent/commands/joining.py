@@ -26,7 +26,7 @@ def check_alone(others: Mapping[str, object]) -> None:
     """Refuse what would be ignored."""
     if unused := [name for name, value in others.items() if value]:
         raise AssentError(
-            "joins a conversation as it is; it takes no tools, preset, session or store",
+            "joins a conversation as it is; it takes no tools, preset, session, store or configuration",
             place="--attach",
             hint=f"leave out {', '.join(unused)}",
         )

@@ -102,11 +102,6 @@ def diff_of(preview: Preview) -> FileDiff:
     return FileDiff(preview.path, kind, added, removed, hunks, note="; ".join(notes) or None)
 
 
-def diffs_of(previews: Iterable[Preview]) -> list[FileDiff]:
-    """Every file of a batch, in the order in which they were shown."""
-    return [diff_of(preview) for preview in previews if preview.path]
-
-
 def summary(diffs: Sequence[FileDiff]) -> str:
     """A batch in one line: how many files, how many lines."""
     files = f"{len(diffs)} file" + ("" if len(diffs) == 1 else "s")

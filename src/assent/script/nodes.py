@@ -148,7 +148,6 @@ class If(msgspec.Struct, frozen=True, gc=False):
     otherwise: tuple[Statement, ...] | None
     suspends: int
     """Of the condition; the blocks say so for themselves."""
-    then_at: int
     else_at: int
     """The token ELSE, or END where there is none."""
     end_at: int
@@ -164,7 +163,6 @@ class For(msgspec.Struct, frozen=True, gc=False):
     body: tuple[Statement, ...]
     suspends: int
     """Of the list; the body says so for itself."""
-    do_at: int
     end_at: int
 
 

@@ -144,8 +144,6 @@ class _Block(msgspec.Struct, gc=False):
     outer: list[Statement]
     name: str
     name_at: int
-    body_at: int
-    """The token THEN or DO."""
     then: tuple[Statement, ...] | None = None
     else_at: int = 0
 
@@ -228,7 +226,7 @@ class _Parser:
         self.depth += 1
         if self.depth > self.deepest:
             self.go_deeper(self.depth, at)
-        return _Block(keyword, at, head, self.suspensions - before, outer, name, name_at, self.i - 1)
+        return _Block(keyword, at, head, self.suspensions - before, outer, name, name_at)
 
     def expect(self, token: str, wanted: str) -> None:
         if self.tokens[self.i] != token:
@@ -477,10 +475,10 @@ class _Parser:
 def _close_block(block: _Block, body: tuple[Statement, ...], end: int) -> If | For:
     at, head, suspends = block.at, block.head, block.suspends
     if block.kind == "FOR":
-        return For(at, block.name_at, block.name, head, body, suspends, block.body_at, end)
+        return For(at, block.name_at, block.name, head, body, suspends, end)
     if block.then is None:
-        return If(at, head, body, None, suspends, block.body_at, end, end)
-    return If(at, head, block.then, body, suspends, block.body_at, block.else_at, end)
+        return If(at, head, body, None, suspends, end, end)
+    return If(at, head, block.then, body, suspends, block.else_at, end)
 
 
 def _parse_formula(text: str, at: int) -> Expression:

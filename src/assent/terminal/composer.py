@@ -90,27 +90,39 @@ class LineComposer:
         return True
 
 
+class Draft:
+    """A message that may have several lines, as they come."""
+
+    def __init__(self) -> None:
+        self._typed = ""
+
+    def add(self, line: str | None) -> str | None:
+        """The message, when this line ends it; None is the end of all lines. Raises `Left` when nothing was begun."""
+        if line is None and not self._typed:
+            raise Left
+        self._typed += line or ""
+        if line is not None and line.endswith(CONTINUES):
+            self._typed = f"{self._typed[:-1]}\n"
+            return None
+        typed, self._typed = self._typed, ""
+        return typed
+
+
 class FlatComposer:
     """A line as the terminal itself edits it."""
 
     def __init__(self, stdin: TextIO, screen: TextIO) -> None:
         self._stdin = stdin
         self._screen = screen
-        self._typed = ""
-        """Lines of a message that goes on."""
+        self._draft = Draft()
 
     async def read(self, mark: str) -> str:
         self._screen.write(f"You ({mark}): ")
         self._screen.flush()
         while True:
             line = await read_line(self._stdin)
-            if line is None and not self._typed:
-                raise Left
-            self._typed += line or ""
-            if line is None or not line.endswith(CONTINUES):
-                typed, self._typed = self._typed, ""
-                return typed
-            self._typed = f"{self._typed[:-1]}\n"
+            if (message := self._draft.add(line)) is not None:
+                return message
 
     def put_aside(self) -> None:
         self._screen.write("\n")  # Nothing that was said is taken back.
@@ -124,8 +136,7 @@ class PipeComposer:
 
     def __init__(self, stdin: TextIO) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._typed = ""
-        """Lines of a message that goes on."""
+        self._draft = Draft()
         self._kept = ""
         self._loop = asyncio.get_running_loop()
         # A daemon thread: a pipe that stays open must not keep a program alive that wants to leave.
@@ -139,13 +150,8 @@ class PipeComposer:
             line = await self._lines.get()
             if line is None:
                 self._lines.put_nowait(None)  # The end stays the end, however often somebody looks.
-            if line is None and not self._typed:
-                raise Left
-            self._typed += line or ""
-            if line is None or not line.endswith(CONTINUES):
-                typed, self._typed = self._typed, ""
-                return typed
-            self._typed = f"{self._typed[:-1]}\n"
+            if (message := self._draft.add(line)) is not None:
+                return message
 
     def put_aside(self) -> None:
         """Nothing is on the screen."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TextIO
 
 from assent.events import Reported
-from assent.outcome import Kind
+from assent.outcome import IN_A_WORD
 from assent.terminal.card import MIN_WIDTH, wrap
 from assent.terminal.picture import Call, Change, Item, Message, Picture, Reply, Run
 from assent.terminal.progress import Progress, fit
@@ -26,21 +26,6 @@ MAX_RESULT = 200
 # What a window that comes later is shown of the conversation so far. The page and the journal have all of it.
 MAX_PAST = 8
 
-_WORDS: dict[Kind, str] = {
-    "succeeded": "done",
-    "failed": "failed",
-    "raised": "failed",
-    "invalid_arguments": "wrong arguments",
-    "unknown_tool": "no such tool",
-    "denied": "not allowed",
-    "no_approver": "nobody to ask",
-    "expired": "nobody answered",
-    "stale": "out of date",
-    "refused": "no card",
-    "cancelled": "cancelled",
-    "timed_out": "took too long",
-    "outcome_unknown": "outcome unknown",
-}
 _HOW = {"allowed": "allowed", "edited": "changed and allowed", "denied": "denied", "closed": "closed without an answer"}
 
 Act = Callable[[], None]
@@ -176,7 +161,7 @@ class Transcript:
 
     def _ended(self, call: Call) -> str:
         assert call.end is not None
-        how = _WORDS[call.end.kind]
+        how = IN_A_WORD[call.end.kind]
         if call.reply is not None and call.reply.how == "auto":
             how += f", auto-approved by {call.reply.by}"
         first = call.end.message.split("\n", 1)[0]

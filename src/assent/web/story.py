@@ -16,7 +16,7 @@ from assent.display import color_name, glyph, visible
 from assent.events import Reported
 from assent.journal import data_of
 from assent.manifest import Manifest
-from assent.outcome import Kind, Outcome
+from assent.outcome import IN_A_WORD, Kind, Outcome
 from assent.store import Record
 from assent.terminal.face import literal, one_line
 from assent.web.card import card_of
@@ -28,21 +28,8 @@ MAX_MESSAGE = 4_000
 
 Status = Literal["waiting", "running", "ended", "doubt", "left"]
 
-WORDS: dict[Kind, str] = {
-    "succeeded": "done",
-    "failed": "failed",
-    "raised": "failed",
-    "invalid_arguments": "wrong arguments",
-    "unknown_tool": "no such tool",
-    "denied": "not allowed",
-    "no_approver": "nobody to ask",
-    "expired": "nobody answered",
-    "stale": "out of date",
-    "refused": "no card",
-    "cancelled": "stopped",
-    "timed_out": "took too long",
-    "outcome_unknown": "outcome unknown",
-}
+# The button that cancels is called Stop on the page.
+WORDS: dict[Kind, str] = IN_A_WORD | {"cancelled": "stopped"}
 
 
 class Told(msgspec.Struct, frozen=True):

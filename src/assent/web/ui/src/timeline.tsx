@@ -236,20 +236,7 @@ function Steps({ call }: { call: Call }) {
           </li>
         )}
       </ol>
-      {call.arguments.length > 0 && (
-        <dl>
-          {call.arguments.map(([name, value]) => (
-            <div key={name}>
-              <dt>
-                <Marked text={name} />
-              </dt>
-              <dd class="mono">
-                <Marked text={value} />
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {call.arguments.length > 0 && <Arguments call={call} />}
       {call.reports.length > 0 && <Reports call={call} />}
       {call.end && (
         <p class="result">
@@ -258,6 +245,23 @@ function Steps({ call }: { call: Call }) {
       )}
       <p class="muted mono">{call.id}</p>
     </div>
+  );
+}
+
+function Arguments({ call }: { call: Call }) {
+  return (
+    <dl>
+      {call.arguments.map(([name, value]) => (
+        <div key={name}>
+          <dt>
+            <Marked text={name} />
+          </dt>
+          <dd class="mono">
+            <Marked text={value} />
+          </dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
@@ -272,18 +276,7 @@ function Doubt({ call, own }: { call: Call; own: boolean }) {
       <p>
         It was started at {clock(call.started_at ?? 0)}, and the program stopped before it said how it went. Look at what it changes, then decide.
       </p>
-      <dl>
-        {call.arguments.map(([name, value]) => (
-          <div key={name}>
-            <dt>
-              <Marked text={name} />
-            </dt>
-            <dd class="mono">
-              <Marked text={value} />
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Arguments call={call} />
       {own ? (
         <div class="actions">
           <button type="button" onClick={() => decide("done")}>
