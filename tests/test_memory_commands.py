@@ -76,8 +76,8 @@ async def allow(request):
     return request.allow()
 
 
-def killed(run_id: str, *, while_it_runs: bool) -> None:
-    """Leave what a process leaves that was killed in a run: while its first card waited, or while the tool ran."""
+def killed(run_id: str, *, while_it_runs: bool, alone: bool = False) -> None:
+    """Leave what a process leaves that was killed in a run, or in a call alone: while its card waited, or it ran."""
 
     async def live() -> None:
         registry = assent.ToolRegistry()
@@ -88,7 +88,11 @@ def killed(run_id: str, *, while_it_runs: bool) -> None:
         journal = assent.Journal(SqliteStore(living))
         approver = allow if while_it_runs else assent.wait_for_answer
         session = assent.Session(registry, id=f"of-{run_id}", approver=approver, journal=journal)
-        work = asyncio.create_task(session.run_script(BILLS, run_id=run_id, name=f"{run_id}.nuwa"))
+        work: asyncio.Task[object]
+        if alone:
+            work = asyncio.create_task(session.call("pay", {"to": "Ann", "amount": 5}, call_id=run_id))
+        else:
+            work = asyncio.create_task(session.run_script(BILLS, run_id=run_id, name=f"{run_id}.nuwa"))
         if while_it_runs:
             Path("hang").touch()
             await until(Path("paid").exists)
@@ -190,6 +194,21 @@ def test_a_call_in_doubt_is_run_again_or_given_up(transcript: Transcript, golden
         ),
     )
     assert Path("paid").read_text() == "Ann\n" * (2 if decision == "again" else 1)
+
+
+def test_runs_names_every_call_in_doubt_once(transcript: Transcript):
+    """Whoever sits at no terminal got no notice. A call alone is named by itself, one of a script by its script."""
+    killed("by-itself", while_it_runs=True, alone=True)
+    shown = transcript("runs")
+    assert "by-itself  in doubt: a call of pay, and nobody knows how it ended" in shown
+    assert "assent resolve ID decides about it" in shown
+    transcript("resolve by-itself --done")
+    assert "by-itself" not in transcript("runs")
+    Path("paid").unlink()
+    killed("bills", while_it_runs=True)
+    shown = transcript("runs")
+    assert "in doubt     bills.nuwa" in shown
+    assert "bills.0" not in shown
 
 
 def test_a_memory_in_which_nothing_is_says_so(transcript: Transcript, golden):

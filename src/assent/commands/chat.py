@@ -44,8 +44,8 @@ from assent.server.serving import Serving, bind, is_loopback
 from assent.session import Session, wait_for_answer
 from assent.store import Store
 from assent.store.address import open_store
-from assent.terminal.card import wrap
-from assent.terminal.screen import size_of, somebody_is_there
+from assent.terminal.card import fitted
+from assent.terminal.screen import somebody_is_there
 from assent.terminal.window import Window
 from assent.toolbox import HERE, find_tools
 from assent.tour import add_tour
@@ -326,9 +326,7 @@ async def _up(setup: Setup) -> None:
 
 def say(words: str) -> None:
     """A line of ours. On a screen it breaks between words; for a program it is one line."""
-    width = size_of(sys.stdout)[0] - 1
-    for line in wrap(words, width) if sys.stdout.isatty() else [words]:
-        click.echo(line)
+    click.echo(fitted(words, sys.stdout))
 
 
 class Beside(Serving):

@@ -12,6 +12,7 @@ from assent.display import visible
 from assent.journal import Journal, Life
 from assent.recovery import Decision
 from assent.session import Session
+from assent.terminal.card import fitted
 from assent.terminal.keys import forget_typed
 from assent.timeline import timeline
 
@@ -24,7 +25,7 @@ BY = "a person at the command line"
 async def tell_of_doubt(journal: Journal) -> None:
     """Remind whoever starts something that calls wait for somebody to say how they ended."""
     if lives := await journal.in_doubt():
-        complain(doubt_words(lives))
+        complain(fitted(doubt_words(lives), sys.stderr))
 
 
 def doubt_words(lives: Sequence[Life]) -> str:

@@ -48,7 +48,7 @@ from assent.toolbox import HERE, find_tools
 @store_option
 @json_option
 def runs(store: str | None, as_json: bool) -> int:
-    """List the scripts that were carried out, newest first."""
+    """List the scripts that were carried out, newest first, and calls by themselves that are in doubt."""
     found = with_journal(store, _read_runs)
     if as_json:
         print_json(found)
@@ -60,6 +60,15 @@ def runs(store: str | None, as_json: bool) -> int:
         click.echo("No script was carried out yet. assent run FILE.nuwa does.")
     elif any(facts["status"] in ("in doubt", "interrupted", "waiting") for facts in found):
         click.echo("assent resume ID goes on with one that has not ended; assent show ID says how it stands.")
+    known = {facts["run_id"] for facts in found}
+    alone = [life for life in with_journal(store, Journal.in_doubt) if life.call_id.rpartition(".")[0] not in known]
+    for life in alone:
+        assert life.started is not None
+        click.echo(
+            f"{life.call_id}  in doubt: a call of {visible(life.started['tool'])}, and nobody knows how it ended"
+        )
+    if alone:
+        click.echo("assent show ID tells what is known of one; assent resolve ID decides about it.")
     return DONE
 
 

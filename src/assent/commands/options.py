@@ -16,6 +16,7 @@ from assent.display import visible
 from assent.errors import StoreError
 from assent.journal import Journal
 from assent.opening import open_default_journal
+from assent.terminal.card import fitted
 from assent.terminal.keys import forget_typed
 from assent.toolbox import Answer, Found
 from assent.trust import code_files
@@ -85,10 +86,9 @@ def ask_trust(found: Found, changed: bool) -> Answer:
         click.echo(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
     for file in code_files(found.folder):
         click.echo(f"  {visible(str(file))}", err=True)
-    click.echo(
-        "It would run with all the rights of your account. Type yes to run this code, always to trust this", err=True
-    )
-    click.echo("folder also when its code changes, or no, and press Enter.", err=True)
+    rights = "It would run with all the rights of your account."
+    words = f"{rights} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
+    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
     forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
     while True:
         answer = click.prompt("Run it", err=True, type=str, prompt_suffix="? ").strip().casefold()

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TextIO
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from assent.display import color_name
 from assent.terminal.face import Face, Passage
+from assent.terminal.screen import size_of
 
 BAR = "│ "
 QUOTE = "▌ "
@@ -84,6 +86,14 @@ def accent(face: Face) -> str:
         return "red"
     name = color_name(face.color) or "blue"
     return _RICH_COLORS.get(name, name)
+
+
+def fitted(text: str, screen: TextIO) -> str:
+    """Lines of ours as a screen shows them: broken between words. For a program they stay as they are."""
+    if not screen.isatty():
+        return text
+    width = size_of(screen)[0] - 1
+    return "\n".join(line for part in text.split("\n") for line in wrap(part, width))
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
