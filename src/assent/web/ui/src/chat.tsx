@@ -142,7 +142,7 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: Call[] }) {
           ref={field}
           rows={1}
           value={text}
-          placeholder={waiting.length ? "The assistant waits for your answer above" : picture.busy ? "The assistant is at work" : "Write to the assistant"}
+          placeholder={waiting.length ? "Waiting for your answer above" : picture.busy ? "The assistant is at work" : "Write to the assistant"}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
