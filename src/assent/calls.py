@@ -40,7 +40,7 @@ from assent.editor import Preview, ScriptEditorProvider
 from assent.editor.recording import RecordingEditor, SealedEditor, still_current
 from assent.errors import ArgumentsError, SessionError, StoreError, UnknownTool
 from assent.events import Answered, Audience, Finished, Started
-from assent.execution import CANCEL_GRACE_SECONDS, Execution, verdict
+from assent.execution import CANCEL_GRACE_SECONDS, Ended, Execution, verdict
 from assent.guard import Guard, refuse_if_watched
 from assent.journal import Call, Journal, Life, read_answer
 from assent.manifest import MAX_ID_LENGTH
@@ -130,23 +130,45 @@ class Door:
         self._ending: set[str] = set()
         """Calls whose end is on its way to the disk."""
 
-    async def carry_out(
+    def carry_out(
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
-    ) -> Outcome:
-        """Live the whole life of one tool call. Scripts and MCP clients come through here too."""
+    ) -> Outcome | Awaitable[Outcome]:
+        """Live the whole life of one tool call. Scripts and MCP clients come through here too.
+
+        What asks nobody and waits for nothing is over when this returns; anything else is to be awaited.
+        """
         refuse_if_watched("call ", name)  # A request function that calls a tool would act before anybody agreed.
+        try:
+            tool, call = self.admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
+        except (UnknownTool, ArgumentsError) as refusal:
+            return self._turned_away(call_id, name, refusal)
+        decider = who_decides(tool.manifest, self.preset)
+        if isinstance(decider, Nobody):
+            return self._run_freely(tool, call)
+        return self._run_with_consent(tool, call, decider, origin, earlier)
+
+    def _run_freely(self, tool: Tool, call: Call) -> Outcome | Awaitable[Outcome]:
+        self.journal.started_freely(self.session_id, call, tool)
+        result = self._execute(tool, call, "not_needed")
+        return self._end(result) if isinstance(result, Outcome) else self._end_later(result)
+
+    async def _run_with_consent(
+        self, tool: Tool, call: Call, decider: Auto | Person, origin: str, earlier: Life | None
+    ) -> Outcome:
+        """Ask whoever decides until their yes holds, and then run what they saw."""
         problem: str | None = None
         author: Author = "model"
-        for _ in range(self.limits.times_asked):
-            try:
-                tool, call = self.admit(call_id, name, arguments, origin)  # unknown tool or bad arguments stop here
-            except (UnknownTool, ArgumentsError) as refusal:
-                return self._turned_away(call_id, name, refusal)
-
-            decider = who_decides(tool.manifest, self.preset)
-            if isinstance(decider, Nobody):
-                self.journal.started_freely(self.session_id, call, tool)
-                return self._end(await self._execute(tool, call, "not_needed"))
+        arguments: Any = None
+        for times in range(self.limits.times_asked):
+            if times:  # Asked again: the tool may have changed since, or be gone.
+                try:
+                    tool, call = self.admit(call.id, call.tool, arguments, origin)
+                except (UnknownTool, ArgumentsError) as refusal:
+                    return self._turned_away(call.id, call.tool, refusal)
+                now_decides = who_decides(tool.manifest, self.preset)
+                if isinstance(now_decides, Nobody):
+                    return await _awaited(self._run_freely(tool, call))
+                decider = now_decides
 
             consent = await self._consent(tool, call, decider, author, problem, earlier)
             earlier = None
@@ -170,8 +192,8 @@ class Door:
                 earlier = await self._write_late(consent)
             # What is asked again is what was shown, whatever the caller has done to its own copy since.
             arguments, author = values.decode(call.arguments), consent.request.author
-        words = outcome.stale(name, problem or "it changed", self.limits.times_asked)
-        return await self._finish(Outcome(kind="stale", message=words, call_id=call_id, tool=name))
+        words = outcome.stale(call.tool, problem or "it changed", self.limits.times_asked)
+        return await self._finish(Outcome(kind="stale", message=words, call_id=call.id, tool=call.tool))
 
     def abandon(self, call_id: str, name: str) -> None:
         """Whoever asked for the call stopped waiting. Without an end in the journal its card would wait for ever."""
@@ -395,7 +417,7 @@ class Door:
         If its end cannot be written down the call is in doubt, and nobody is told otherwise: whoever looks into the
         journal will find it started and not ended, and two who know different ends would act on both.
         """
-        result = await self._execute(tool, call, approval, previews, consent)
+        result = await _awaited(self._execute(tool, call, approval, previews, consent))
         try:
             return await self._finish(result)
         except StoreError as problem:
@@ -410,15 +432,15 @@ class Door:
                 self.audience.tell(Finished(unknown))
             return unknown
 
-    async def _execute(
+    def _execute(
         self,
         tool: Tool,
         call: Call,
         approval: Approval,
         previews: tuple[Preview, ...] = (),
         consent: Consent | None = None,
-    ) -> Outcome:
-        """Run the implementation, now that it may."""
+    ) -> Outcome | Awaitable[Outcome]:
+        """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
         if self.audience.listeners:
             self.audience.tell(Started(call.id, call.tool, _masked(call.arguments, tool), call.origin))
         context = ToolContext(self.state, call.id, tool.manifest, self.session_id, None, self._open_reports)
@@ -429,14 +451,44 @@ class Door:
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = self.running[call.id] = Execution(tool, context, self.limits.cancel_grace_seconds)
         try:
-            ended = execution.begin(call.arguments, given) or await execution.wait(self._timeout(tool))
+            ended = execution.begin(call.arguments, given)
+        except BaseException:
+            self._stopped(execution, call, approval, editor)
+            raise
+        if ended is None:
+            return self._wait(execution, call, approval, editor, consent)
+        self._stopped(execution, call, approval, editor)
+        return self._judged(execution, ended, call, approval, editor, consent)
+
+    async def _wait(
+        self, execution: Execution, call: Call, approval: Approval, editor: SealedEditor | None, consent: Consent | None
+    ) -> Outcome:
+        try:
+            ended = await execution.wait(self._timeout(execution.tool))
         finally:
-            del self.running[call.id]
-            if approval != "not_needed":
-                self.journal.stopped(call.id)
-            context._close_reports()
-            if editor is not None:
-                editor.close()
+            self._stopped(execution, call, approval, editor)
+        return self._judged(execution, ended, call, approval, editor, consent)
+
+    def _stopped(self, execution: Execution, call: Call, approval: Approval, editor: SealedEditor | None) -> None:
+        """Whatever its code still does, it does not do it for this call any more."""
+        del self.running[call.id]
+        if approval != "not_needed":
+            self.journal.stopped(call.id)
+        execution.context._close_reports()
+        if editor is not None:
+            editor.close()
+
+    def _judged(
+        self,
+        execution: Execution,
+        ended: Ended,
+        call: Call,
+        approval: Approval,
+        editor: SealedEditor | None,
+        consent: Consent | None,
+    ) -> Outcome:
+        """What the end of an execution means for whoever asked."""
+        tool = execution.tool
         judged = verdict(tool, call.id, ended)
         kind, message, arguments = judged.kind, judged.message, None
         changed: tuple[str, ...] = ()
@@ -484,12 +536,19 @@ class Door:
             self.audience.tell(Finished(result))
         return result
 
+    async def _end_later(self, result: Awaitable[Outcome]) -> Outcome:
+        return self._end(await result)
+
     def _end(self, result: Outcome) -> Outcome:
         self.journal.finished_freely(self.session_id, result)
         self.begun.discard(result.call_id)
         if self.audience.listeners:
             self.audience.tell(Finished(result))
         return result
+
+
+async def _awaited(result: Outcome | Awaitable[Outcome]) -> Outcome:
+    return result if isinstance(result, Outcome) else await result
 
 
 def decided_already(call_id: str) -> SessionError:

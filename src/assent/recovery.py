@@ -27,7 +27,8 @@ async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str
     if life.finished is not None:
         return life.outcome()
     if not life.in_doubt:
-        return await door.carry_out(life.call_id, name, arguments, origin, earlier=life)
+        result = door.carry_out(life.call_id, name, arguments, origin, earlier=life)
+        return result if isinstance(result, Outcome) else await result
     assert life.started is not None
     tool = door.registry.find(name)
     if door.journal.is_running(life):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -80,7 +81,7 @@ class DoorHost:
         if tool is None or (tool.manifest.script_editor_only and self._door.editor is None):
             known = [t.name for t in self._door.registry.all(with_editor=self._door.editor is not None)]
             raise CallFailed("ToolNotFound", f"unknown tool {name}", hint=did_you_mean(name, known))
-        return lambda arguments, site: self._call(tool, arguments, site)
+        return partial(self._call, tool)
 
     def now(self) -> int:
         self._nows += 1
@@ -99,7 +100,10 @@ class DoorHost:
         self._calls += 1
         records = self._past.calls.get(call_id)
         if records is None:
-            return self._carry_out(tool, call_id, arguments, site)
+            result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site))
+            if isinstance(result, Outcome):
+                return self._judge(tool, result)
+            return self._wait(tool, call_id, result)
         try:
             value = value_of(records, tool.name, tool.validate(arguments))
         except ArgumentsError:
@@ -111,7 +115,8 @@ class DoorHost:
             life.add(record)
         if life.finished is None:
             _same(life, tool, arguments)
-            return self._recover(tool, life, arguments, site)
+            recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site))
+            return self._wait(tool, call_id, recovered)
         if life.started is not None and _difference(life.started, tool, arguments) is None:
             return _value(tool, life.outcome())
         return self._replay(tool, life, arguments)
@@ -121,19 +126,11 @@ class DoorHost:
         _same(await self._door.journal.life(life.call_id), tool, arguments)
         return _value(tool, life.outcome())
 
-    async def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
+    async def _wait(self, tool: Tool, call_id: str, result: Awaitable[Outcome]) -> Any:
         try:
-            outcome = await self._door.carry_out(call_id, tool.name, arguments, self._origin(site))
+            outcome = await result
         except asyncio.CancelledError:
             self._interrupted(call_id, tool)
-            raise
-        return self._judge(tool, outcome)
-
-    async def _recover(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
-        try:
-            outcome = await recovery.recover(self._door, life, tool.name, arguments, self._origin(site))
-        except asyncio.CancelledError:
-            self._interrupted(life.call_id, tool)
             raise
         return self._judge(tool, outcome)
 

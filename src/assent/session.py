@@ -114,7 +114,8 @@ class Session(StateOwner):
             return await self._call_again(call_id, tool, arguments, origin)
         call_id = fresh.ordered()
         try:
-            return await self._door.carry_out(call_id, tool, arguments, origin)
+            result = self._door.carry_out(call_id, tool, arguments, origin)
+            return result if isinstance(result, Outcome) else await result
         except asyncio.CancelledError:
             self._door.abandon(call_id, tool)
             raise

@@ -35,6 +35,7 @@ class MemoryStore:
         self._subjects: dict[str, list[int]] = {}
         self._noted = 0
         self._keys: dict[str, int] = {}
+        self._claimed = False  # Whether something accepted claims a key.
         self._held: set[str] = set()
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -55,6 +56,7 @@ class MemoryStore:
             for entry in entries:
                 if entry.once is not None:
                     self._keys[entry.once] = -1  # Taken; where it stands is known once it is chained.
+                    self._claimed = True
             self._accepted.extend(entries)
             if self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
                 self._chain()
@@ -157,12 +159,14 @@ class MemoryStore:
         """Put what was accepted in its place, and tell whoever waits for something new. The lock is held."""
         if not self._accepted:
             return
-        new: list[Entry] = []
-        while self._accepted:
-            entry = self._accepted.popleft()
-            if entry.once is not None:
-                self._keys[entry.once] = len(self._entries) + len(new)
-            new.append(entry)
+        # Other threads may append meanwhile, at the other end; what they add is chained the next time.
+        take = self._accepted.popleft
+        new = [take() for _ in range(len(self._accepted))]
+        if self._claimed:
+            for place, entry in enumerate(new, len(self._entries)):
+                if entry.once is not None:
+                    self._keys[entry.once] = place
+            self._claimed = False
         last = self._digests[-1] if self._digests else GENESIS
         self._digests += chain(last, len(self._entries) + 1, new)
         self._entries += new
