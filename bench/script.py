@@ -48,6 +48,14 @@ async def fetch_after_others(id: int, kind: str) -> dict[str, Any]:
     return {"id": id, "kind": kind}
 
 
+def row(args: dict[str, Any], context: Any) -> dict[str, Any]:
+    return {"id": args["id"], "kind": args["kind"]}
+
+
+async def row_later(args: dict[str, Any], context: Any) -> dict[str, Any]:
+    return {"id": args["id"], "kind": args["kind"]}
+
+
 TOOLS: dict[str, Callable[..., Any]] = {
     "none": fetch,
     "sync": fetch,
@@ -128,23 +136,14 @@ async def measure(workload: Workload) -> tuple[float, float]:
 
 
 def session(tool: Callable[..., Any], approver: assent.Approver | None = None) -> assent.Session:
-    """The real door before the same tool: validation, the consent rule, two chained records in memory."""
+    """The real door before a tool that gives the same: validation, the consent rule, two chained records in memory."""
     registry = assent.ToolRegistry()
     schema = {
         "description": "One row.",
         "parameters": [{"name": "id", "type": "number"}, {"name": "kind", "type": "string"}],
         "returns": "object",
     }
-    if asyncio.iscoroutinefunction(tool):
-
-        async def execute(args: dict[str, Any], context: Any) -> Any:
-            return await tool(**args)
-    else:
-
-        def execute(args: dict[str, Any], context: Any) -> Any:
-            return tool(**args)
-
-    registry.register("fetch", schema, execute, inline=True, require_approval=approver is not None)
+    registry.register("fetch", schema, tool, inline=True, require_approval=approver is not None)
     return assent.Session(registry, approver=approver)
 
 
@@ -173,7 +172,7 @@ async def memory_of_waiting_scripts(count: int = 1_000) -> float:
             all_wait.set()
         return await assent.wait_for_answer(request)
 
-    door = session(fetch, never)
+    door = session(row, never)
     await door.run_script("PRINT(1)")
     gc.collect()
     tracemalloc.start()
@@ -206,7 +205,7 @@ def main(wanted: list[str]) -> None:
             print(f"{'':3}{'  microseconds a CALL':32}{ours / 10_000 * 1e6:8.2f}")
     if not wanted:
         print()
-        for name, tool in (("d, inline", fetch), ("d2, async", fetch_later)):
+        for name, tool in (("d, inline", row), ("d2, async", row_later)):
             print(f"a CALL through the real door, {name}: {asyncio.run(micros_a_call(tool)):.1f} µs (target 15)")
         waiting = asyncio.run(memory_of_waiting_scripts())
         print(f"a script that waits at an approval: {waiting / 1024:.1f} KB (target 40)")

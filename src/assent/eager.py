@@ -46,9 +46,9 @@ else:
             self._coro: Any = coroutine
             self._context = context = copy_context()
             # While the coroutine runs it is the current task: a timeout in it must cancel it, and not who started it.
-            starter = _current.pop(loop, None)
+            starter = _current.get(loop)
+            _current[loop] = self
             try:
-                _current[loop] = self
                 try:
                     awaited = context.run(coroutine.send, None)
                 except StopIteration as end:
@@ -61,14 +61,15 @@ else:
                     self._coro = _raise(problem)
                 else:
                     self._coro = _go_on(coroutine, awaited)
-                finally:
-                    del _current[loop]
                 # It waits, or it failed: from here on it is a task like any other.
+                del _current[loop]
                 _register(self)
                 context.run(_step, self)
             finally:
                 if starter is not None:
                     _current[loop] = starter
+                else:
+                    _current.pop(loop, None)
 
         def __del__(self) -> None:
             if self._state != _FINISHED or self._exception is not None:

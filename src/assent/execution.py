@@ -166,7 +166,7 @@ class Execution:
     async def _on_loop(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         try:
             result = _invoke(guard, self.context, self.tool, args, kwargs)
-            if _is_awaitable(result):
+            if type(result) not in _PLAIN and _is_awaitable(result):
                 result = await result if guard is None else await _watched(result, guard)
         except BaseException as problem:
             self._raised(problem)
@@ -186,10 +186,10 @@ class Execution:
                 raise
 
     def _returned(self, result: Any, guard: Guard | None) -> None:
-        if _is_awaitable(result):
-            self._task = self.loop.create_task(self._afterwards(result, guard))
-        else:
+        if type(result) in _PLAIN or not _is_awaitable(result):
             self._settle(Returned(result))
+        else:
+            self._task = self.loop.create_task(self._afterwards(result, guard))
 
     def _raised(self, problem: BaseException) -> None:
         # Only a cancellation that somebody asked for is one. A tool that lets one of its own slip out has failed.
@@ -199,11 +199,13 @@ class Execution:
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         before = current.get()
         try:
-            self._returned(_invoke(guard, self.context, self.tool, args, kwargs), guard)
+            result = _invoke(guard, self.context, self.tool, args, kwargs)
         except KeyboardInterrupt:
             raise
         except BaseException as problem:
             self._raised(problem)
+        else:
+            self._returned(result, guard)
         finally:
             current.set(before)
 
@@ -223,8 +225,7 @@ _PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
 
 
 def _is_awaitable(result: Any) -> bool:
-    kind = type(result)
-    return kind not in _PLAIN and (kind is CoroutineType or inspect.isawaitable(result))
+    return type(result) is CoroutineType or inspect.isawaitable(result)
 
 
 async def _watched(result: Awaitable[Any], guard: Guard | None) -> Any:
@@ -283,10 +284,10 @@ def _returned(tool: Tool, value: Any) -> Verdict:
         )
     try:
         try:
-            value = values.plain(value)
+            value, data = values.reduce(value)
         except NotJSON:
             value = to_json(value)
-        data = values.encode(value)
+            data = values.encode(value)
         shown = value if type(value) is str else data.decode()
     except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
         fact = problem.fact if isinstance(problem, NotJSON) else f"{type(problem).__name__}: {problem}"

@@ -84,13 +84,11 @@ class Tool:
     def validate(self, arguments: Any) -> bytes:
         """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
         try:
-            plain = values.plain(arguments)
-            if self.defaults and type(plain) is dict:
-                for name, default in self.defaults.items():
-                    if name not in plain:
-                        plain[name] = values.decode(default)
             # The bytes come first: a validator in another language cannot be shown half characters.
-            data = values.encode(plain)
+            plain, data = values.reduce(arguments)
+            if self.defaults and type(plain) is dict and not self.defaults.keys() <= plain.keys():
+                plain = {name: values.decode(default) for name, default in self.defaults.items()} | plain
+                data = values.encode(plain)
         except NotJSON as problem:
             raise ArgumentsError(
                 f"the arguments of {self.name} are not JSON:", [Problem(problem.fact, hint=problem.hint)]

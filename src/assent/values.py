@@ -44,11 +44,38 @@ decode = msgspec.json.Decoder().decode
 
 def canonical(value: object) -> bytes:
     """The one byte string that stands for this value: VAL-1."""
-    return encode(plain(value))
+    return reduce(value)[1]
+
+
+# What is the same in a copy. Floats are not: whole ones are written as integers.
+_SIMPLE = frozenset((int, bool, type(None)))
+
+
+def reduce(value: object) -> tuple[Any, bytes]:
+    """A value as `plain` gives it, and its canonical bytes. A record of simple fields, as most are, takes one look."""
+    if type(value) is dict:
+        copy: dict[Any, Any] = value.copy()  # First of all: another thread may change the original meanwhile.
+        size = len(copy) + 1
+        for key, item in copy.items():
+            if type(key) is not str:
+                break
+            size += len(key)
+            kind = type(item)
+            if kind is str:
+                size += len(item)
+            elif kind is float:
+                copy[key] = _scalar(item)
+            elif kind not in _SIMPLE:
+                break
+        else:
+            if size <= MAX_SIZE:
+                return copy, encode(copy)
+    fresh = plain(value)
+    return fresh, encode(fresh)
 
 
 def encode(value: Any) -> bytes:
-    """The canonical bytes of what `plain` gave: the second half of `canonical`, for who needs the value too."""
+    """The canonical bytes of what `plain` gave."""
     try:
         return _encode(value)
     except UnicodeEncodeError as problem:
@@ -67,22 +94,6 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-# What is the same in a copy. Floats are not: whole ones are written as integers.
-_SIMPLE = frozenset((str, int, bool, type(None)))
-
-
-def _simple(value: dict[Any, Any], max_size: int) -> dict[str, Any] | None:
-    """A copy of a record of a few simple fields, as most values are; None when it takes a walk."""
-    copy = value.copy()  # First of all: another thread may change the original while it is looked at.
-    size = len(copy) + 1
-    for key, item in copy.items():
-        kind = type(item)
-        if type(key) is not str or kind not in _SIMPLE:
-            return None
-        size += len(key) + len(item) if kind is str else len(key)
-    return copy if size <= max_size else None
-
-
 def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> Any:
     """A fresh copy with whole floats as integers; refuses what JSON cannot hold.
 
@@ -92,9 +103,6 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
     kind = type(value)
     if kind is not dict and kind is not list:
         return _scalar(value)
-
-    if isinstance(value, dict) and (simple := _simple(value, max_size)) is not None and max_depth > 0:
-        return simple
 
     size = 0
     result: Any = {} if kind is dict else []
