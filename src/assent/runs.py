@@ -284,10 +284,12 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     past = Past()
     store = door.journal.store
     records = await store.read(stream=door.session_id, below=run_id, kind=_REPLAYED)
-    ended = max((record.seq for record in records if record.kind == "finished"), default=0)
+    ended = next((place for place in range(len(records), 0, -1) if records[place - 1].kind == "finished"), 0)
     # Calls come one after the other: whatever is not over was asked for after the last that is.
-    going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=ended)
-    for record in (*(r for r in records if r.seq <= ended or r.subject == run_id), *going_on):
+    after = records[ended - 1].seq if ended else 0
+    going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=after)
+    later = [record for record in records[ended:] if record.subject == run_id]
+    for record in (*records[:ended], *later, *going_on):
         if record.subject != run_id:
             past.calls.setdefault(record.subject, []).append(record)
         elif record.data is None:
