@@ -5,35 +5,34 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from assent import ToolRegistry, changes, check, editor_tools
-from assent.editor import folder
+from assent.editor import folder, lint
 
 TEXT = (Path(__file__).parents[2] / "docs" / "editor.md").read_text()
 
 
-def block(language: str) -> str:
-    (body,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-    return str(body)
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 
 
-def test_the_example_prints_what_the_page_says(tmp_path: Path):
+@pytest.mark.parametrize(("program", "printed"), list(zip(blocks("python"), blocks("text"), strict=True)))
+def test_an_example_prints_what_the_page_says(tmp_path: Path, program: str, printed: str):
     """Whoever reads it copies it first."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block("python")],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.stderr == ""
-    assert done.stdout == block("text")
+    assert done.stdout == printed
 
 
 def test_the_script_is_one_that_would_run():
     """Checked against the real tools, with nothing to complain about."""
     registry = ToolRegistry()
     editor_tools(registry)
-    assert check(block("nuwa"), registry) == []
+    (script,) = blocks("nuwa")
+    assert check(script, registry) == []
 
 
 def test_the_table_names_every_tool_and_whether_it_asks():
@@ -47,3 +46,4 @@ def test_the_limits_are_the_ones_that_hold():
     """Numbers in a page grow old."""
     assert f"at most {folder.MAX_FILE_BYTES // 1_000_000} MB each" in TEXT
     assert f"{changes.MAX_CALL_BYTES // 1_000_000} MB for one call" in TEXT
+    assert f"longer than {lint.LINT_TIMEOUT_SECONDS} seconds" in TEXT
