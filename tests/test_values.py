@@ -5,7 +5,7 @@ import math
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assent import values
@@ -49,6 +49,47 @@ def test_the_bytes_decode_to_an_equal_value_and_encode_to_the_same_bytes(value):
     again = values.decode(data)
     assert values.equal(again, value)
     assert values.canonical(again) == data
+
+
+hardly_json = scalars | st.floats() | st.text(max_size=3) | st.binary(max_size=2) | st.tuples(st.integers())
+
+
+def found(reduce, value):
+    """A plain value and its bytes, to the type of every number; or why there are none."""
+    try:
+        return repr(reduce(value))
+    except NotJSON as problem:
+        return str(problem)
+
+
+def the_long_way(value):
+    plain = values.plain(value)
+    return plain, values.encode(plain)
+
+
+@requirement("VAL-1")
+@SETTINGS
+@given(json_values | st.dictionaries(st.text(max_size=3) | st.integers() | st.none(), hardly_json, max_size=4))
+@example({"whole": 2.0, "broken": 2.5})
+@example({"none": math.nan})
+def test_one_look_at_a_simple_record_gives_what_the_walk_does(value):
+    """The same copy, the same bytes, and the same words where it is no JSON."""
+    assert found(values.reduce, value) == found(the_long_way, value)
+
+
+def test_a_reduced_record_is_a_copy():
+    """Whoever keeps the original and changes it later changes nothing that was sealed."""
+    given = {"a": 1}
+    plain, _ = values.reduce(given)
+    given["a"] = 2
+    assert plain == {"a": 1}
+
+
+def test_one_string_many_times_over_is_refused_before_it_is_written_out():
+    """A thousand fields may share one text; their bytes together would not fit the memory."""
+    text = "x" * (values.MAX_SIZE // 100)
+    with pytest.raises(NotJSON, match="larger than"):
+        values.reduce(dict.fromkeys(map(str, range(1000)), text))
 
 
 @requirement("VAL-1")
