@@ -145,8 +145,9 @@ class Store(Protocol):
 
 def check(entry: Entry) -> None:
     """Refuse what no driver can hold, before it is accepted and somebody relies on it."""
-    words = f"{entry.stream}{entry.kind}{entry.subject}{entry.once}"
-    if words.isascii() and len(entry.data) <= MAX_DATA_BYTES and 0 <= entry.at < 2**63:
+    at, once = entry.at, entry.once
+    fits = len(entry.data) <= MAX_DATA_BYTES and 0 <= at < 2**63 and (once is None or once.isascii())
+    if fits and entry.subject.isascii() and entry.stream.isascii() and entry.kind.isascii():
         return  # Nearly always, and every call pays for it several times.
     if len(entry.data) > MAX_DATA_BYTES:
         raise StoreError(
