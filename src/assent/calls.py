@@ -374,6 +374,7 @@ class Door:
         """The answer is no. A tool that takes the answer may word it, under the guard."""
         action = consent.action
         own_words: str | None = None
+        overstepped: str | None = None
         if tool.takes_answer:
             guard = Guard(f"{tool.name}, after the answer was no,")
             recorder = None if self.editor is None else RecordingEditor(self.editor)
@@ -385,14 +386,22 @@ class Door:
             )
             tried = guard.violations + ([] if recorder is None else [displayable(what) for what in recorder.attempts])
             if tried:
-                log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, tried[0])
-                own_words = f"(A bug in {tool.name}: it tried to {tried[0]} although it was denied. It was stopped.)"
+                overstepped = tried[0]
+                log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, overstepped)
+                own_words = outcome.overstepped(tool.name, overstepped)
             else:
                 judged = verdict(tool, call.id, ended)
                 own_words = judged.message if judged.kind in ("succeeded", "failed") else None
         closed = not action.secondary_confirmed
         words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
-        return Outcome(kind="denied", message=words, call_id=call.id, tool=tool.name, approval=consent.approval)
+        return Outcome(
+            kind="denied",
+            message=words,
+            call_id=call.id,
+            tool=tool.name,
+            approval=consent.approval,
+            overstepped=overstepped,
+        )
 
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
         """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""

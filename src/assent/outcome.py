@@ -63,6 +63,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What really ran, when a person changed it."""
     changed: tuple[str, ...] = ()
     """The files it changed, which an undo of the call restores."""
+    overstepped: str | None = None
+    """What its code tried to do although the answer was no. It was stopped."""
 
     @property
     def success(self) -> bool:
@@ -93,6 +95,11 @@ def denied(tool: str, reason: str | None, own_words: str | None, *, closed: bool
         parts.append(own_words)
     parts.append("Do not ask for the same call again unless they want it.")
     return "\n".join(parts)
+
+
+def overstepped(tool: str, what: str) -> str:
+    """In the place of a tool's own words, when it tried to act all the same."""
+    return f"(A bug in {tool}: it tried to {what} although it was denied. It was stopped.)"
 
 
 def no_approver(tool: str, why: str) -> str:

@@ -170,7 +170,8 @@ class _Stage:
             return _text(
                 f"{SIGNED} The tour has three steps: you will allow something, deny something, and take something "
                 "back. It works on a folder that is thrown away afterwards.\n"
-                "1 of 3. When you type next, I ask to write a note. A card shows the exact change. Read it, and allow it."
+                "1 of 3. When you type next, I ask to write a note. A card shows the exact change: read it, then allow "
+                "it."
             )
         if not self._touring():
             return _text(f"{SIGNED} Next comes after tour. Type tour.")

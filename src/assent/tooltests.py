@@ -127,10 +127,9 @@ def _check_denial(tool: Tool) -> Result:
             session.close_sync()
     if outcome.kind == "refused":
         return Result(tool.name, RESPECTS_A_DENIAL, False, f"{outcome.message}\nThe arguments were {arguments}.")
-    bug = re.search(r"\(A bug in .*: it tried to (.*) although it was denied", outcome.message)
-    if bug:
+    if outcome.overstepped is not None:
         problem_words = (
-            f"it tried to {bug.group(1)} although the person had said no\n"
+            f"it tried to {outcome.overstepped} although the person had said no\n"
             "hint: return before doing anything unless user_action.primary_confirmed"
         )
         return Result(tool.name, RESPECTS_A_DENIAL, False, problem_words)

@@ -65,7 +65,8 @@ async def test_a_tool_that_forgot_to_look_cannot_act(
     session = Session(registry, approver=FixedApprover(action), editor=ProjectEditor(tmp_path))
     outcome = await session.call("send", CALL)
     assert (outcome.kind, outcome.approval) == ("denied", "person")
-    assert "A bug in send: it tried to" in outcome.message
+    assert outcome.overstepped
+    assert f"A bug in send: it tried to {outcome.overstepped} although" in outcome.message
     assert "Sent, of course" not in outcome.message
     assert not target.exists()
     assert session.get_all_state() == {}
