@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from assent import AssistantTool, Limits, Session, ToolRegistry, wait_for_answer
+from assent import AssistantTool, Limits, Outcome, Session, ToolRegistry, wait_for_answer
 from assent.testing import FixedApprover
 from requirements import requirement
 from sending import CALL, until
@@ -54,6 +54,17 @@ async def test_many_sync_tools_run_at_once(registry: ToolRegistry):
         outcomes = await asyncio.gather(*(session.call("work") for _ in range(20)))
         assert {outcome.kind for outcome in outcomes} == {"succeeded"}
     assert sum(thread.name == "assent-tool" for thread in threading.enumerate()) <= 60
+
+
+@requirement("TOOL-15")
+async def test_a_call_may_end_before_anybody_waits_for_it(registry: ToolRegistry):
+    """The door gives something to wait for; whoever does so late is told the end, and does not wait for ever."""
+    registry.register("work", SCHEMA, lambda args, context: 5)
+    session = await Session(registry).open()
+    call = session._door.carry_out("call", "work", {})
+    assert not isinstance(call, Outcome)
+    await until(lambda: session._door.running["call"]._settled is not None)
+    assert (await asyncio.wait_for(call, 30)).kind == "succeeded"
 
 
 @requirement("TOOL-15")

@@ -82,7 +82,9 @@ class Execution:
         return self._settled
 
     async def wait(self, timeout_seconds: float | None) -> Ended:
-        """Wait for an end."""
+        """Wait for an end, which may have come since."""
+        if self._settled is not None:
+            return self._settled
         timer = None
         if timeout_seconds is not None:
             timer = self.loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
