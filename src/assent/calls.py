@@ -220,7 +220,7 @@ class Door:
                 hint="start the session with an editor: assent edit DIR",
             )
         data = tool.validate({} if arguments is None else arguments)
-        return tool, Call(call_id, name, data, displayable(origin) if origin else "")
+        return tool, Call(call_id, name, data, origin if origin.isascii() else displayable(origin))
 
     def _turned_away(self, call_id: str, name: str, problem: UnknownTool | ArgumentsError) -> Outcome:
         kind: Kind = "unknown_tool" if isinstance(problem, UnknownTool) else "invalid_arguments"

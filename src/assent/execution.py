@@ -83,20 +83,19 @@ class Execution:
 
     async def wait(self, timeout_seconds: float | None) -> Ended:
         """Wait for an end, which may have come since."""
-        if self._settled is not None:
-            return self._settled
-        timer = None
-        if timeout_seconds is not None:
-            timer = self.loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
-        self._waiter = self.loop.create_future()
-        try:
-            await self._waiter
-        except asyncio.CancelledError:
-            self.cancel()  # Whoever waited for the call is gone. The tool is told, and nobody hears its answer.
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
+        if self._settled is None:
+            self._waiter = self.loop.create_future()
+            timer = None
+            if timeout_seconds is not None:
+                timer = self.loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
+            try:
+                await self._waiter
+            except asyncio.CancelledError:
+                self.cancel()  # Whoever waited for the call is gone. The tool is told, and nobody hears its answer.
+                raise
+            finally:
+                if timer is not None:
+                    timer.cancel()
         assert self._settled is not None
         return self._settled
 

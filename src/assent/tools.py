@@ -40,6 +40,7 @@ class Tool:
     converters: Mapping[str, Convert] = field(default_factory=dict)
     folder: str | None = None
 
+    name: str = field(init=False)
     digest: str = field(init=False)
     secrets: frozenset[str] = field(init=False)
     takes_answer: bool = field(init=False)
@@ -58,6 +59,7 @@ class Tool:
                     f"{flag} is {getattr(manifest, flag)!r}, not True or False", place=self.folder or manifest.id
                 )
         put = object.__setattr__
+        put(self, "name", manifest.id)
         put(self, "secrets", manifest.secrets)
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
         try:
@@ -76,10 +78,6 @@ class Tool:
         put(self, "_request_wants", () if self.request is None else _reserved(self.request, self))
         put(self, "takes_answer", "user_action" in wants)
         put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
-
-    @property
-    def name(self) -> str:
-        return self.manifest.id
 
     def validate(self, arguments: Any) -> bytes:
         """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
