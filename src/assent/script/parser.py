@@ -11,6 +11,7 @@ The words for what went wrong are in mistakes.py.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 
@@ -102,15 +103,16 @@ class _Sign(msgspec.Struct, gc=False):
 class _Joined(msgspec.Struct, gc=False):
     """Operands and operators of one level, waiting for the last operand."""
 
-    items: list[Expression]
-    operators: list[str]
-    ats: list[int]
+    links: list[Any]
+    """By threes: an operand, the operator behind it, and the operator's token."""
     level: int
 
     def fold(self, operand: Expression) -> Expression:
-        items = self.items
-        items.append(operand)
-        return Chain(items[0].at, tuple(items), tuple(self.operators), tuple(self.ats))
+        links = self.links
+        if len(links) == 3:
+            first, operator, at = links
+            return Chain(first.at, (first, operand), (operator,), (at,))
+        return Chain(links[0].at, (*links[::3], operand), tuple(links[1::3]), tuple(links[2::3]))
 
 
 class _Bracket(msgspec.Struct, gc=False):
@@ -158,8 +160,8 @@ class _Parser:
         self.depth = 0
         self.deepest = 0
         self.sites = 0
-        self.suspensions = 0
-        """CALLs and NOWs so far."""
+        self.suspends = 0
+        """CALLs and NOWs in the expression read last."""
 
     # Statements.
 
@@ -178,10 +180,9 @@ class _Parser:
                 if tokens[at + 1] != "=":
                     raise self.unexpected(at + 1, f"= after {token} {name}")
                 self.i = at + 2
-                before = self.suspensions
                 value = self.expression("a value")
                 node = Let if token == "LET" else Set
-                body.append(node(at, name, value, self.suspensions - before))
+                body.append(node(at, name, value, self.suspends))
             elif token == "IF" or token == "FOR":
                 blocks.append(self.open_block(token, body))
                 body = []
@@ -202,10 +203,9 @@ class _Parser:
                     raise never_closed(blocks[-1].kind, blocks[-1].at)
                 return Script(self.source, self.name, tuple(body), self.deepest, self.sites)
             else:
-                before = self.suspensions
                 if blocks and token.upper() in ("ELSEIF", "ELIF", "ELSIF"):
                     raise self.unexpected(at, "a statement")
-                body.append(Do(at, self.expression("a statement"), self.suspensions - before))
+                body.append(Do(at, self.expression("a statement"), self.suspends))
 
     def open_block(self, keyword: str, outer: list[Statement]) -> _Block:
         at = self.i
@@ -217,7 +217,6 @@ class _Parser:
                 raise self.unexpected(name_at, "a variable name after FOR")
             self.i += 1
             self.expect("IN", f"IN after FOR {name}")
-        before = self.suspensions
         head = self.expression("a condition" if keyword == "IF" else "a list")
         if keyword == "IF":
             self.expect("THEN", "THEN after the condition of IF")
@@ -225,22 +224,20 @@ class _Parser:
             self.expect("DO", "DO after the list of FOR")
         self.depth += 1
         if self.depth > self.deepest:
-            self.go_deeper(self.depth, at)
-        return _Block(keyword, at, head, self.suspensions - before, outer, name, name_at)
+            self.deepest = self.depth
+            if self.depth > self.max_nesting:
+                raise self.too_deep(at)
+        return _Block(keyword, at, head, self.suspends, outer, name, name_at)
 
     def expect(self, token: str, wanted: str) -> None:
         if self.tokens[self.i] != token:
             raise self.unexpected(self.i, wanted)
         self.i += 1
 
-    def go_deeper(self, depth: int, at: int) -> int:
-        """Note a depth that was not reached before, and give it back."""
-        self.deepest = depth
-        if depth > self.max_nesting:
-            raise LimitExceeded(
-                f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
-            )
-        return depth
+    def too_deep(self, at: int) -> LimitExceeded:
+        return LimitExceeded(
+            f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
+        )
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
         return unexpected(self.tokens, at, wanted)
@@ -254,12 +251,14 @@ class _Parser:
         """
         tokens = self.tokens
         i = start = self.i
-        depth, deepest = self.depth, self.deepest
+        depth, deepest, limit = self.depth, self.deepest, self.max_nesting
+        self.suspends = 0
         # The innermost bracket that is open, and the operators inside it that wait for an operand.
         around: _Bracket | None = None
         waiting: list[_Sign | _Joined] = []
         # The keys of that bracket, where another is due before the operand.
         keys: dict[str, int] | None = None
+        # The way into the operand so far, while it goes on.
         steps: list[Member | Index] | None = None
         operand: Expression
         while True:
@@ -273,31 +272,42 @@ class _Parser:
                 keys = None
                 i += 2
                 token = tokens[i]
+            at = i
+            i += 1
             first = token[0]
-            if first in NAME_START and token not in KEYWORDS and tokens[i + 1] != "(":
-                operand = Name(i, token)
-                i += 1
+            bracket: _Bracket | None = None
+            if first in NAME_START and token not in KEYWORDS:
+                if tokens[i] != "(":
+                    operand = Name(at, token)
+                else:
+                    if token == "NOW":
+                        self.suspends += 1
+                    i += 1
+                    bracket = _Bracket("function", ")", at, around, waiting, [])
             elif token in _CONSTANTS:
-                operand = Literal(i, _CONSTANTS[token])
-                i += 1
+                operand = Literal(at, _CONSTANTS[token])
             elif first == '"' and len(token) > 1:
-                operand = Literal(i, token[1:-1] if "\\" not in token and token.isprintable() else self.string(i))
-                i += 1
+                operand = Literal(at, token[1:-1] if "\\" not in token and token.isprintable() else self.string(at))
             elif first in DIGITS:
-                operand = Literal(i, self.number(i))
-                i += 1
+                operand = Literal(at, self.number(at))
             elif token in _SIGNS:
                 depth += 1
                 if depth > deepest:
-                    deepest = self.go_deeper(depth, i)
-                waiting.append(_Sign(i, token))
-                i += 1
+                    deepest = depth
+                    if depth > limit:
+                        raise self.too_deep(at)
+                waiting.append(_Sign(at, token))
                 continue
             else:
-                bracket = self.open(i, around, waiting, wanted if i == start else None)
+                bracket = self.open(at, around, waiting)
+                if bracket is None:
+                    raise self.unexpected(at, wanted if at == start else f"a value after {tokens[at - 1]}")
                 i = self.i
+            if bracket is not None:
                 if depth >= deepest:
-                    deepest = self.go_deeper(depth + 1, bracket.at)
+                    deepest = depth + 1
+                    if depth >= limit:
+                        raise self.too_deep(bracket.at)
                 if tokens[i] != bracket.closing or bracket.items is None:
                     depth += 1
                     around, waiting, keys = bracket, [], bracket.keys
@@ -308,52 +318,57 @@ class _Parser:
             # What stands after an operand says what becomes of it.
             while True:
                 token = tokens[i]
-                level = LEVELS.get(token, NO_LEVEL)
-                if level == ACCESS_LEVEL:
-                    if steps is None:
-                        steps = []
-                        if type(operand) is Access:
-                            # `(a.b).c` is the same as `a.b.c`.
-                            steps.extend(operand.steps)
-                            operand = operand.target
-                    i += 1
-                    if token == "[":
-                        depth += 1
-                        if depth > deepest:
-                            deepest = self.go_deeper(depth, i)
-                        around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
-                        waiting, steps = [], None
-                        break
-                    token = tokens[i]
-                    if token[0] not in NAME_START:
-                        raise self.unexpected(i, "a name after .")
-                    steps.append(Member(i, token))
-                    i += 1
-                    continue
-                if steps is not None:
-                    operand = Access(operand.at, operand, tuple(steps))
-                    steps = None
+                if token in LEVELS:
+                    level = LEVELS[token]
+                    if level == ACCESS_LEVEL:
+                        if steps is None:
+                            steps = []
+                            if type(operand) is Access:
+                                # `(a.b).c` is the same as `a.b.c`.
+                                steps.extend(operand.steps)
+                                operand = operand.target
+                        i += 1
+                        if token == "[":
+                            depth += 1
+                            if depth > deepest:
+                                deepest = depth
+                                if depth > limit:
+                                    raise self.too_deep(i)
+                            around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
+                            waiting, steps = [], None
+                            break
+                        token = tokens[i]
+                        if token[0] not in NAME_START:
+                            raise self.unexpected(i, "a name after .")
+                        steps.append(Member(i, token))
+                        i += 1
+                        if LEVELS.get(tokens[i]) != ACCESS_LEVEL:
+                            operand = Access(operand.at, operand, tuple(steps))
+                            steps = None
+                        continue
 
-                while waiting and waiting[-1].level > level:
-                    done = waiting.pop()
-                    operand = done.fold(operand)
-                    if done.level == UNARY_LEVEL:
-                        depth -= 1
-                if level:
+                    while waiting and waiting[-1].level > level:
+                        done = waiting.pop()
+                        operand = done.fold(operand)
+                        if done.level == UNARY_LEVEL:
+                            depth -= 1
                     if waiting and waiting[-1].level == level:
                         joined = waiting[-1]
                         assert type(joined) is _Joined
-                        joined.items.append(operand)
-                        joined.operators.append(token)
-                        joined.ats.append(i)
+                        joined.links += (operand, token, i)
                     else:
-                        waiting.append(_Joined([operand], [token], [i], level))
+                        waiting.append(_Joined([operand, token, i], level))
                     i += 1
                     break
 
                 # No operator follows: the innermost bracket goes on or closes, or the expression is over.
+                while waiting:
+                    done = waiting.pop()
+                    operand = done.fold(operand)
+                    if done.level == UNARY_LEVEL:
+                        depth -= 1
                 if around is None:
-                    self.i = i
+                    self.i, self.deepest = i, deepest
                     return operand
                 if around.items is not None:
                     around.items.append(operand)
@@ -374,19 +389,16 @@ class _Parser:
                         index = Index(around.at, operand)
                         operand, steps = around.way
                         steps.append(index)
+                        if LEVELS.get(tokens[i]) != ACCESS_LEVEL:
+                            operand = Access(operand.at, operand, tuple(steps))
+                            steps = None
                 depth -= 1
                 waiting = around.waiting
                 around = around.around
 
-    def open(self, at: int, around: _Bracket | None, waiting: list[_Sign | _Joined], wanted: str | None) -> _Bracket:
-        """Open the bracket that begins here, or behind a name or a keyword, and go on to what is inside it."""
+    def open(self, at: int, around: _Bracket | None, waiting: list[_Sign | _Joined]) -> _Bracket | None:
+        """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""
         token = self.tokens[at]
-        if token[0] in NAME_START and token not in KEYWORDS:
-            # A function: any other name was read as a variable.
-            if token == "NOW":
-                self.suspensions += 1
-            self.i = at + 2
-            return _Bracket("function", ")", at, around, waiting, [])
         self.i = at + 1
         if token == "{":
             return _Bracket("{", "}", at, around, waiting, [], {})
@@ -400,19 +412,18 @@ class _Parser:
         if token == "CALC":
             self.begin_calc()
             return _Bracket("calc", "}", at, around, waiting, [], {})
-        raise self.unexpected(at, wanted or f"a value after {self.tokens[at - 1]}")
+        return None
 
     def close(self, bracket: _Bracket, end: int) -> Expression:
         """What a bracket was, once it closes at `end`; goes on behind it."""
         self.i = end + 1
-        at, items, keys = bracket.at, tuple(bracket.items or ()), bracket.keys
+        kind, at, items, keys = bracket.kind, bracket.at, tuple(bracket.items or ()), bracket.keys
         if keys is None:
-            return ListOf(at, items) if bracket.kind == "[" else Function(at, self.tokens[at], items)
-        names, key_ats = tuple(keys), tuple(keys.values())
-        if bracket.kind == "call":
-            return Call(at, self.tokens[at], bracket.site, names, key_ats, items)
-        variables = ObjectOf(at, names, key_ats, items)
-        return variables if bracket.kind == "{" else self.close_calc(at, variables)
+            return Function(at, self.tokens[at], items) if kind == "function" else ListOf(at, items)
+        if kind == "call":
+            return Call(at, self.tokens[at], bracket.site, tuple(keys), tuple(keys.values()), items)
+        variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
+        return variables if kind == "{" else self.close_calc(at, variables)
 
     def unusual_key(self, at: int, bracket: _Bracket | None, keys: dict[str, int]) -> None:
         """Read a key that is a string, or refuse one that is none or is there already."""
@@ -437,7 +448,7 @@ class _Parser:
         if self.tokens[at + 1] != "{":
             raise self.unexpected(at + 1, f"{{ after CALL {name}")
         self.i = at + 2
-        self.suspensions += 1
+        self.suspends += 1
         self.sites += 1
 
     def begin_calc(self) -> None:
