@@ -11,6 +11,7 @@ Where the checker is not sure, it says nothing: a script without findings can st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import length_hint
 from typing import Any
 
 from assent.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, missing_key
@@ -78,7 +79,7 @@ def check(
         except PlacedError as error:
             return [error]
     checker = _Checker(script, signatures, variables)
-    walk(script.body, checker.take, checker.enter, deep=checker.deep)
+    walk(script.body, checker.take, checker.enter)
     if not checker.found:
         return []
     # Errors first when there are too many, so that no number of warnings hides one.
@@ -107,13 +108,19 @@ class _Checker:
 
     # Statements.
 
-    def take(self, statements: Iterator[tuple[int, Statement]], block: Block) -> Statement | None:
+    def take(self, statements: Iterator[Statement], block: Block) -> Statement | None:
         """Look at the statements up to the next IF or FOR."""
-        for number, statement in statements:
+        for statement in statements:
             if type(statement) is Let:
                 self.scopes[-1].define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
             elif type(statement) is Do:
-                self.statement(statement, block, number)
+                if type(statement.value) is Name and not self.is_known(statement.value.name):
+                    # Not numbered all along, since few statements are bare words.
+                    number = len(block) - length_hint(statements) - 1
+                    if self.is_text(statement.value, block[max(0, number - 1) : number] + block[number + 1 : number + 2]):
+                        continue
+                self.in_text = False
+                self.kind(statement.value, statement.suspends)
             elif type(statement) is Set:
                 self.assign(statement, self.kind(statement.value, statement.suspends))
             else:
@@ -126,25 +133,20 @@ class _Checker:
         assert type(statement) is For
         return self.loop(statement)
 
-    def statement(self, node: Do, statements: tuple[Statement, ...], number: int) -> None:
-        """An expression as a statement. Two bare words in a row are a sentence, and get one finding together."""
-        if type(node.value) is Name and not self.is_known(node.value.name):
-            beside = statements[max(0, number - 1) : number] + statements[number + 1 : number + 2]
-            if any(isinstance(other, Do) and type(other.value) is Name for other in beside):
-                if not self.in_text and not {node.value.name.upper(), node.value.name.lower()} & KEYWORDS:
-                    self.in_text = True
-                    self.report(
-                        UndefinedVariable(
-                            f"{node.value.name} is not part of a script",
-                            node.at,
-                            hint="give the script alone, without text around it; explain in // comments",
-                        )
-                    )
-                    return
-                if self.in_text:
-                    return
-        self.in_text = False
-        self.kind(node.value, node.suspends)
+    def is_text(self, word: Name, beside: Block) -> bool:
+        """Whether a bare word is part of a sentence: two in a row are one, and get one finding together."""
+        if not any(type(other) is Do and type(other.value) is Name for other in beside):
+            return False
+        if not self.in_text and not {word.name.upper(), word.name.lower()} & KEYWORDS:
+            self.in_text = True
+            self.report(
+                UndefinedVariable(
+                    f"{word.name} is not part of a script",
+                    word.at,
+                    hint="give the script alone, without text around it; explain in // comments",
+                )
+            )
+        return self.in_text
 
     def choice(self, node: If) -> Iterator[Block]:
         kind = self.kind(node.condition, node.suspends)

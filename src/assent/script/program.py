@@ -71,7 +71,7 @@ class Program(msgspec.Struct, frozen=True):
 def write_program(script: Script, given: Iterable[str] = ()) -> Program:
     """The program of a script, for runs that are given variables of these names."""
     writer = _Writer(script, given)
-    walk(script.body, writer.take, writer.enter, deep=writer.deep)
+    walk(script.body, writer.take, writer.enter)
     scopes, expressions = writer.scopes, writer.expressions
     slots = scopes.stack[0].slots
     return Program(writer.steps, expressions.cost, expressions.words, slots, writer.last_let, scopes.size)
@@ -94,9 +94,9 @@ class _Writer:
 
     # Statements.
 
-    def take(self, statements: Iterator[tuple[int, Statement]], block: Block) -> Statement | None:
+    def take(self, statements: Iterator[Statement], block: Block) -> Statement | None:
         """Write the statements up to the next IF or FOR."""
-        for _, statement in statements:
+        for statement in statements:
             self.expressions.cost += 1
             if type(statement) is Let:
                 value = self.value(statement.value, statement.suspends)
@@ -151,7 +151,7 @@ class _Writer:
         branch = self.leave_room()
         self.height = 0
         scope = self.scopes.stack[-1]
-        since = len(scope.news)
+        since = len(scope.sure)
         yield node.then
         sure_then = scope.take_back(since)
         skip = len(self.steps)

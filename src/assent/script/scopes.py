@@ -19,17 +19,16 @@ class Scope(msgspec.Struct, eq=False):
     """The names of the top of a script, or of one iteration of a FOR."""
 
     slots: dict[str, int] = {}
-    sure: set[str] = set()
-    news: list[str] = []
-    """Names in the order in which they became sure, so that a branch can be taken back."""
+    sure: dict[str, int] = {}
+    """Those that are sure, in the order in which they became so: a branch can be taken back from the end."""
     asked: set[int] = set()
     """Places that somebody looks into without knowing: a FOR empties these before each iteration."""
 
     def take_back(self, since: int) -> list[str]:
         """Forget what became sure since then, and say what that was: the branch may not have run."""
-        names = self.news[since:]
-        del self.news[since:]
-        self.sure.difference_update(names)
+        names = []
+        while len(self.sure) > since:
+            names.append(self.sure.popitem()[0])
         return names
 
 
@@ -45,28 +44,23 @@ class Scopes:
     def define(self, name: str) -> int:
         """A LET: the name has a value in the innermost scope from here on."""
         scope = self.stack[-1]
-        if name not in scope.sure:
-            scope.sure.add(name)
-            scope.news.append(name)
         slot = scope.slots.get(name)
         if slot is None:
             slot = scope.slots[name] = self.size
-            self.size += 1
+            self.size = slot + 1
+        scope.sure[name] = slot
         return slot
 
     def sure_slot(self, name: str) -> int | None:
         """The place of a variable that certainly has a value in the only scope it can be of."""
-        scope = self.stack[-1]
-        if name in scope.sure:
-            return scope.slots[name]
+        slot = self.stack[-1].sure.get(name)
+        if slot is not None:
+            return slot
         places, sure = self.find(name)
         return places[0] if sure and len(places) == 1 else None
 
     def find(self, name: str) -> tuple[tuple[int, ...], bool]:
         """The places where the variable may be, innermost first, and whether the last of them surely has it."""
-        scope = self.stack[-1]
-        if name in scope.sure:
-            return (scope.slots[name],), True
         places = []
         for scope in reversed(self.stack):
             slot = scope.slots.get(name)

@@ -14,7 +14,7 @@ from assent.script.nodes import Statement
 
 Work = Generator["Work", None, None]
 Block = tuple[Statement, ...]
-Take = Callable[[Iterator[tuple[int, Statement]], Block], Statement | None]
+Take = Callable[[Iterator[Statement], Block], Statement | None]
 Enter = Callable[[Statement], Iterator[Block]]
 
 
@@ -29,28 +29,23 @@ def carry_out(work: Work) -> None:
             waiting.append(inner)
 
 
-def walk(body: Block, take: Take, enter: Enter, *, deep: bool) -> None:
+def walk(body: Block, take: Take, enter: Enter) -> None:
     """Go through the statements of a script in the order of the text.
 
-    `take` deals with the numbered statements of a block up to an IF or FOR, which it gives back, or to the end. `enter`
-    deals with that one, and yields the blocks inside it where it wants them gone through. A script that is not deep can
-    have the host's stack, which is quicker.
+    `take` deals with the statements of a block up to an IF or FOR, which it gives back, or to the end. `enter` deals
+    with that one, and yields the blocks inside it where it wants them gone through.
     """
-    if deep:
-        carry_out(_walk_without_recursion(body, take, enter))
-    else:
-        _walk(body, take, enter)
-
-
-def _walk(block: Block, take: Take, enter: Enter) -> None:
-    statements = enumerate(block)
-    while (statement := take(statements, block)) is not None:
-        for inner in enter(statement):
-            _walk(inner, take, enter)
-
-
-def _walk_without_recursion(block: Block, take: Take, enter: Enter) -> Work:
-    statements = enumerate(block)
-    while (statement := take(statements, block)) is not None:
-        for inner in enter(statement):
-            yield _walk_without_recursion(inner, take, enter)
+    block, statements = body, iter(body)
+    around: list[tuple[Block, Iterator[Statement], Iterator[Block]]] = []
+    while True:
+        statement = take(statements, block)
+        if statement is not None:
+            blocks = enter(statement)
+        elif around:
+            block, statements, blocks = around.pop()
+        else:
+            return
+        inner = next(blocks, None)
+        if inner is not None:
+            around.append((block, statements, blocks))
+            block, statements = inner, iter(inner)
