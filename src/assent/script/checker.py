@@ -59,11 +59,12 @@ from assent.script.nodes import (
 from assent.script.operators import near_key, nearest, operand_hint
 from assent.script.parser import parse
 from assent.script.program import MAX_CLOSURE_DEPTH
-from assent.script.signatures import KINDS, Parameter, Signature, Signatures
+from assent.script.signatures import KINDS, Signature, Signatures
 from assent.script.work import Block, walk
 
 # A text that is no script at all has a finding on every line. Nobody reads more than this.
 MAX_FINDINGS = 100
+_DIVISIONS = {"/": "division", "%": "modulo"}
 
 
 def check(
@@ -99,8 +100,6 @@ class _Checker:
         self.scopes = [Known()]
         self.kinds: dict[int, Kind] = {}
         """In a deep script, the kinds of expressions already looked at, by identity."""
-        self.parameters: dict[str, dict[str, Parameter]] = {}
-        """What the tools met so far take, by their names."""
         self.in_text = False
         """Whether the statements being read look like a sentence instead of a script."""
         for name in variables:
@@ -318,9 +317,6 @@ class _Checker:
         return "list"
 
     def _object(self, node: ObjectOf) -> Kind:
-        return Shape(self._fields(node))
-
-    def _fields(self, node: ObjectOf | Call) -> dict[str, Kind]:
         looks, keys = self.looks, node.keys
         fields: dict[str, Kind] = {}
         for number, value in enumerate(node.values):
@@ -328,7 +324,7 @@ class _Checker:
                 fields[keys[number]] = LITERAL_KINDS[type(value.value)]
             else:
                 fields[keys[number]] = looks[type(value)](self, value)
-        return fields
+        return Shape(fields)
 
     def _unary(self, node: Unary) -> Kind:
         kind = self.look(node.operand)
@@ -342,7 +338,10 @@ class _Checker:
         left = looks[type(operands[0])](self, operands[0])
         for number, operator in enumerate(node.operators):
             operand = operands[number + 1]
-            right = looks[type(operand)](self, operand)
+            if type(operand) is Literal:
+                right: Kind = LITERAL_KINDS[type(operand.value)]
+            else:
+                right = looks[type(operand)](self, operand)
             wanted, gives = OPERATORS[operator]
             if wanted is not None:
                 if (left != wanted and left != ANY) or (right != wanted and right != ANY):
@@ -354,9 +353,8 @@ class _Checker:
                             hint=operand_hint(operator, side, in_words(kind)),
                         )
                     )
-                if (operator == "/" or operator == "%") and type(operand) is Literal and operand.value == 0:
-                    words = f"{'division' if operator == '/' else 'modulo'} by zero"
-                    self.report(DivisionByZero(words, node.operator_ats[number]))
+                if operator in _DIVISIONS and type(operand) is Literal and operand.value == 0:
+                    self.report(DivisionByZero(f"{_DIVISIONS[operator]} by zero", node.operator_ats[number]))
             left = gives
         return left
 
@@ -409,9 +407,11 @@ class _Checker:
             self.report(problem)
             return ANY
         kind: Kind = ANY
-        for number, argument in enumerate(arguments):
+        # The last of what it takes is for all arguments that follow.
+        takes, following = ANY, iter(builtin.takes)
+        for argument in arguments:
             kind = looks[type(argument)](self, argument)
-            takes = builtin.takes[number] if number < len(builtin.takes) else builtin.takes[-1]
+            takes = next(following, takes)
             if takes != "*" and takes != kind and kind != ANY and plain_kind(kind) not in takes.split("|"):
                 wanted = " or ".join(in_words(one) for one in takes.split("|"))
                 self.report(TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
@@ -443,17 +443,33 @@ class _Checker:
         return "number"
 
     def _call(self, node: Call) -> Kind:
-        kinds = self._fields(node)
-        if self.signatures is None:
-            return ANY
-        signature = self.signatures.get(node.tool)
+        signature = self.signatures.get(node.tool) if self.signatures is not None else None
         if signature is None:
-            hint = nearest(node.tool, self.signatures)
-            if hint is None and node.tool in BUILTINS:
-                hint = f"{node.tool} is a function: {BUILTINS[node.tool].usage}"
-            self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
+            for value in node.values:
+                self.look(value)
+            if self.signatures is not None:
+                hint = nearest(node.tool, self.signatures)
+                if hint is None and node.tool in BUILTINS:
+                    hint = f"{node.tool} is a function: {BUILTINS[node.tool].usage}"
+                self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
             return ANY
-        self._arguments(node, signature, kinds)
+        looks, keys, parameters = self.looks, node.keys, signature.by_name
+        for number, value in enumerate(node.values):
+            if type(value) is Literal:
+                kind: Kind = LITERAL_KINDS[type(value.value)]
+            else:
+                kind = looks[type(value)](self, value)
+            parameter = parameters.get(keys[number])
+            if parameter is None:
+                if not signature.additional:
+                    self._unknown_argument(node, number, signature)
+            elif kind != ANY:
+                wanted = KINDS.get(parameter.type, ANY)
+                if kind != wanted and wanted != ANY and plain_kind(kind) != wanted:
+                    if parameter.required or kind != "null":
+                        self._wrong_argument(node, number, wanted, kind)
+        if not signature.required.issubset(keys):
+            self._missing_arguments(node, signature)
         return KINDS.get(signature.returns, ANY)
 
     def _known_tools(self) -> str:
@@ -461,31 +477,21 @@ class _Checker:
             return "there are no tools"
         return f"the tools are {', '.join(list(self.signatures)[:10])}{', …' if len(self.signatures) > 10 else ''}"
 
-    def _arguments(self, node: Call, signature: Signature, kinds: dict[str, Kind]) -> None:
-        parameters = self.parameters.get(node.tool)
-        if parameters is None:
-            parameters = {parameter.name: parameter for parameter in signature.parameters}
-            self.parameters[node.tool] = parameters
-        for number, (key, kind) in enumerate(kinds.items()):
-            parameter = parameters.get(key)
-            if parameter is None:
-                if not signature.additional:
-                    hint = nearest(key, parameters) or _takes(signature)
-                    self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
-                continue
-            wanted = KINDS.get(parameter.type, ANY)
-            if kind in (wanted, ANY) or wanted == ANY:
-                continue
-            if plain_kind(kind) != wanted and (parameter.required or kind != "null"):
-                message, value = (
-                    f"{key} of {node.tool} is {in_words(wanted)}, not {in_words(kind)}",
-                    node.values[number],
-                )
-                self.report(ToolArgument(message, value.at, hint=_other_literal(value, wanted)))
+    def _unknown_argument(self, node: Call, number: int, signature: Signature) -> None:
+        key = node.keys[number]
+        hint = nearest(key, signature.by_name) or _takes(signature)
+        self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
+
+    def _wrong_argument(self, node: Call, number: int, wanted: str, kind: Kind) -> None:
+        fact = f"{node.keys[number]} of {node.tool} is {in_words(wanted)}, not {in_words(kind)}"
+        value = node.values[number]
+        self.report(ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
+
+    def _missing_arguments(self, node: Call, signature: Signature) -> None:
         for parameter in signature.parameters:
-            if parameter.name not in kinds and parameter.required:
-                message = f"{node.tool} needs the argument {parameter.name}"
-                self.report(ToolArgument(message, node.at, hint=_takes(signature)))
+            if parameter.required and parameter.name not in node.keys:
+                fact = f"{node.tool} needs the argument {parameter.name}"
+                self.report(ToolArgument(fact, node.at, hint=_takes(signature)))
 
 
 _LOOKS: dict[type, Callable[[_Checker, Any], Kind]] = {

@@ -6,6 +6,7 @@ A registry hands these out; nothing here can call anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ class Parameter(msgspec.Struct, frozen=True):
     schema: Mapping[str, Any] | None = None
 
 
-class Signature(msgspec.Struct, frozen=True):
+class Signature(msgspec.Struct, frozen=True, dict=True):
     """One tool, as a script can see it."""
 
     name: str
@@ -47,6 +48,16 @@ class Signature(msgspec.Struct, frozen=True):
     effect: str | None = None
     """What it does to the world, in a word, where its author said so."""
     display_name: str | None = None
+
+    @cached_property
+    def by_name(self) -> dict[str, Parameter]:
+        """Its arguments by their names. Worked out once for a tool and not for each script that calls it."""
+        return {parameter.name: parameter for parameter in self.parameters}
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """The names of the arguments that no CALL may leave out."""
+        return frozenset(parameter.name for parameter in self.parameters if parameter.required)
 
     @property
     def title(self) -> str:
