@@ -454,6 +454,7 @@ class _Checker:
                 self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
             return ANY
         looks, keys, parameters = self.looks, node.keys, signature.by_name
+        left_out = len(parameters)
         for number, value in enumerate(node.values):
             if type(value) is Literal:
                 kind: Kind = LITERAL_KINDS[type(value.value)]
@@ -463,12 +464,14 @@ class _Checker:
             if parameter is None:
                 if not signature.additional:
                     self._unknown_argument(node, number, signature)
-            elif kind != ANY:
+                continue
+            left_out -= 1
+            if kind != ANY:
                 wanted = KINDS.get(parameter.type, ANY)
                 if kind != wanted and wanted != ANY and plain_kind(kind) != wanted:
                     if parameter.required or kind != "null":
                         self._wrong_argument(node, number, wanted, kind)
-        if not signature.required.issubset(keys):
+        if left_out:
             self._missing_arguments(node, signature)
         return KINDS.get(signature.returns, ANY)
 

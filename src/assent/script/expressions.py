@@ -145,18 +145,19 @@ class Expressions:
         return lambda f: sign(operator, operand(f), at)
 
     def _chain(self, node: Chain) -> Closure:
-        operators = node.operators
-        if operators[0] in _LOGIC:
+        operators, operands, ats = node.operators, node.operands, node.operator_ats
+        operator, links = operators[0], len(operators)
+        if operator in _LOGIC:
             return self._logic(node)
-        if operators[0] in _EQUALITY:
+        if operator in _EQUALITY:
             self.elastic = True
-        if len(operators) > MAX_NESTED_CHAIN:
+        if links > MAX_NESTED_CHAIN:
             return self._long_chain(node)
-        operands, ats = node.operands, node.operator_ats
-        self.cost += len(operands)
-        chain = binary(operators[0], self._operand(operands[0]), self._operand(operands[1]), ats[0])
-        for number in range(1, len(operators)):
-            chain = binary(operators[number], ("closure", chain), self._operand(operands[number + 1]), ats[number])
+        self.cost += links + 1
+        chain = binary(operator, self._operand(operands[0]), self._operand(operands[1]), ats[0])
+        if links > 1:
+            for number in range(1, links):
+                chain = binary(operators[number], ("closure", chain), self._operand(operands[number + 1]), ats[number])
         return chain
 
     def _operand(self, node: Expression) -> Operand:
@@ -282,14 +283,14 @@ class Expressions:
             if type(template) is Literal and type(template.value) is str and type(values) is ObjectOf:
                 return self._template(template.value, values, node.at)
         body, at = builtin.body, node.at
-        arguments = self.closures(node.arguments)
-        if len(arguments) == 1:
-            (only,) = arguments
+        if len(node.arguments) == 1:
+            only = self.closure(node.arguments[0])
 
             def apply(f: Frame, body: Body = body, only: Closure = only, at: int = at) -> Any:
                 return body(f[RUN], [only(f)], at)
 
             return apply
+        arguments = self.closures(node.arguments)
         return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
 
     def _template(self, template: str, node: ObjectOf, at: int) -> Closure:

@@ -123,10 +123,11 @@ class Machine:
             if value is UNSET or (name in given and value is given[name]):
                 continue
             kind = type(value)
-            if kind is str or kind is int or kind is bool:
+            if kind in _SIMPLE:
                 into[name] = value
                 continue
-            into.pop(name, None)
+            if given:
+                into.pop(name, None)
             if kind is dict:
                 size = _size_of_record(value)
                 if size is not None and size <= left and limits.value_depth:
@@ -138,7 +139,7 @@ class Machine:
                     left -= measure(value, max_depth=limits.value_depth, max_size=left)
                 into[name] = plain(value, max_depth=limits.value_depth, max_size=limits.value_size)
             except NotJSON as problem:
-                at = self._program.last_let.get(name, 0)
+                at = self._program.changed.get(slot, 0)
                 raise LimitExceeded(f"the variables left at the end: {name} is {problem.fact}", at) from None
 
 

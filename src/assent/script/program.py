@@ -63,8 +63,8 @@ class Program(msgspec.Struct, frozen=True):
     """What the steps outside every loop cost, and the words that their literals take."""
     slots: dict[str, int]
     """The places of the variables of the top."""
-    last_let: dict[str, int]
-    """For every variable of the top, the token of the last statement that changes it."""
+    changed: dict[int, int]
+    """For every place in the frame, the token of the last statement that changes it."""
     frame_size: int
 
 
@@ -73,14 +73,14 @@ def write_program(script: Script, given: Iterable[str] = ()) -> Program:
     writer = _Writer(script, given)
     walk(script.body, writer.take, writer.enter)
     scopes, expressions = writer.scopes, writer.expressions
-    slots = scopes.stack[0].slots
-    return Program(writer.steps, expressions.cost, expressions.words, slots, writer.last_let, scopes.size)
+    cost = expressions.cost + len(script.body)
+    return Program(writer.steps, cost, expressions.words, scopes.stack[0].slots, writer.changed, scopes.size)
 
 
 class _Writer:
     def __init__(self, script: Script, given: Iterable[str]) -> None:
         self.steps: list[Step] = []
-        self.last_let: dict[str, int] = {}
+        self.changed: dict[int, int] = {}
         self.scopes = Scopes(given)
         self.places = Places(script.source)
         self.expressions = Expressions(self.scopes)
@@ -97,19 +97,17 @@ class _Writer:
     def take(self, statements: Iterator[Statement], block: Block) -> Statement | None:
         """Write the statements up to the next IF or FOR."""
         for statement in statements:
-            self.expressions.cost += 1
             if type(statement) is Let:
                 value = self.value(statement.value, statement.suspends)
-                step = steps.store(self.scopes.define(statement.name), value)
-                if len(self.scopes.stack) == 1:
-                    self.last_let[statement.name] = statement.at
+                slot = self.scopes.define(statement.name)
+                self.changed[slot] = statement.at
+                self.steps.append(steps.store(slot, value))
             elif type(statement) is Do:
-                step = steps.evaluate(self.value(statement.value, statement.suspends))
+                self.steps.append(steps.evaluate(self.value(statement.value, statement.suspends)))
             elif type(statement) is Set:
-                step = self.assign(statement, self.value(statement.value, statement.suspends))
+                self.steps.append(self.assign(statement, self.value(statement.value, statement.suspends)))
             else:
                 return statement
-            self.steps.append(step)
         return None
 
     def enter(self, statement: Statement) -> Iterator[Block]:
@@ -139,8 +137,7 @@ class _Writer:
     def assign(self, statement: Set, value: Closure) -> Step:
         places, sure = self.scopes.find(statement.name)
         for place in places:
-            if self.scopes.stack[0].slots.get(statement.name) == place:
-                self.last_let[statement.name] = statement.at
+            self.changed[place] = statement.at
         if sure and len(places) == 1:
             return steps.store(places[0], value)
         return steps.store_in_first(places, value, statement.name, self.scopes, statement.at)
@@ -148,6 +145,7 @@ class _Writer:
     def choice(self, node: If) -> Iterator[Block]:
         jumps, height = self.jumps, self.height
         condition = self.value(node.condition, node.suspends)
+        self.expressions.cost += len(node.then) + len(node.otherwise or ())
         branch = self.leave_room()
         self.height = 0
         scope = self.scopes.stack[-1]
@@ -178,7 +176,7 @@ class _Writer:
         items = self.value(node.items, node.suspends)
         expressions = self.expressions
         outside = expressions.cost, expressions.words, expressions.elastic
-        expressions.cost, expressions.words, expressions.elastic = 1, 0, False
+        expressions.cost, expressions.words, expressions.elastic = 1 + len(node.body), 0, False
         scope = Scope()
         self.scopes.stack.append(scope)
         slot = self.scopes.define(node.name)

@@ -51,13 +51,8 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_name(self) -> dict[str, Parameter]:
-        """Its arguments by their names. Worked out once for a tool and not for each script that calls it."""
+        """Its arguments by their names, worked out when a script first calls it."""
         return {parameter.name: parameter for parameter in self.parameters}
-
-    @cached_property
-    def required(self) -> frozenset[str]:
-        """The names of the arguments that no CALL may leave out."""
-        return frozenset(parameter.name for parameter in self.parameters if parameter.required)
 
     @property
     def title(self) -> str:
