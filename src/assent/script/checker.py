@@ -97,13 +97,15 @@ class _Checker:
         self.looks = _REMEMBERED if self.deep else _LOOKS
         """How to look at an expression inside another, by its type."""
         self.found: list[PlacedError] = []
-        self.scopes = [Known()]
+        self.scope = Known()
+        """The innermost scope."""
+        self.scopes = [self.scope]
         self.kinds: dict[int, Kind] = {}
         """In a deep script, the kinds of expressions already looked at, by identity."""
         self.in_text = False
         """Whether the statements being read look like a sentence instead of a script."""
         for name in variables:
-            self.scopes[-1].define(name, ANY, 0)
+            self.scope.define(name, ANY, 0)
 
     # Statements.
 
@@ -111,7 +113,7 @@ class _Checker:
         """Look at the statements up to the next IF or FOR."""
         for statement in statements:
             if type(statement) is Let:
-                self.scopes[-1].define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
+                self.scope.define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
             elif type(statement) is Do:
                 if type(statement.value) is Name and not self.is_known(statement.value.name):
                     # Not numbered all along, since few statements are bare words.
@@ -157,13 +159,14 @@ class _Checker:
                     hint="compare: x == 1, x != null",
                 )
             )
-        scope = self.scopes[-1]
+        scope = self.scope
         since = len(scope.news)
         yield node.then
         after_then = scope.take_back(since)
+        after_else: dict[str, tuple[Kind, bool]] = {}
         if node.otherwise is not None:
             yield node.otherwise
-        after_else = scope.take_back(since)
+            after_else = scope.take_back(since)
         for name in after_then | after_else:
             before = scope.kinds[name], name in scope.sure
             (kind, sure), (other, also_sure) = after_then.get(name, before), after_else.get(name, before)
@@ -179,12 +182,14 @@ class _Checker:
             for scope in self.scopes:
                 if name in scope.kinds:
                     scope.learn(name, ANY, name in scope.sure)
-        inner = Known()
+        inner, outside = Known(), self.scope
         self.scopes.append(inner)
-        self.scopes[-1].define(node.name, ANY, node.name_at)
+        self.scope = inner
+        inner.define(node.name, ANY, node.name_at)
         del inner.lets[node.name]
         yield node.body
         self.scopes.pop()
+        self.scope = outside
         for name, at in inner.lets.items():
             outer = next((scope for scope in reversed(self.scopes) if name in scope.kinds), None)
             if outer is None:
@@ -201,7 +206,7 @@ class _Checker:
         for scope in reversed(self.scopes):
             if node.name in scope.kinds:
                 # Inside a loop the variable outside keeps changing; at its own level this is the last word.
-                scope.learn(node.name, kind if scope is self.scopes[-1] else ANY, node.name in scope.sure)
+                scope.learn(node.name, kind if scope is self.scope else ANY, node.name in scope.sure)
                 scope.hidden.pop(node.name, None)
             if node.name in scope.sure:
                 return
@@ -305,10 +310,10 @@ class _Checker:
         return LITERAL_KINDS[type(node.value)]
 
     def _name(self, node: Name) -> Kind:
-        scope = self.scopes[-1]
-        if node.name in scope.sure and node.name not in scope.hidden:
-            return scope.kinds[node.name]
-        return self.resolve(node.name, node.at)
+        name, scope = node.name, self.scope
+        if name in scope.sure and name not in scope.hidden:
+            return scope.kinds[name]
+        return self.resolve(name, node.at)
 
     def _list(self, node: ListOf) -> Kind:
         looks = self.looks

@@ -59,8 +59,7 @@ class Known(msgspec.Struct, eq=False):
         self.news.append((name, self.kinds.get(name, ANY), name in self.sure))
         self.kinds[name] = kind
         self.sure.add(name)
-        if name not in self.lets:
-            self.lets[name] = at
+        self.lets.setdefault(name, at)
         if self.hidden:
             self.hidden.pop(name, None)
 

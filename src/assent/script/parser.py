@@ -224,9 +224,7 @@ class _Parser:
             self.expect("DO", "DO after the list of FOR")
         self.depth += 1
         if self.depth > self.deepest:
-            self.deepest = self.depth
-            if self.depth > self.max_nesting:
-                raise self.too_deep(at)
+            self.deepest = self.go_deeper(self.depth, at)
         return _Block(keyword, at, head, self.suspends, outer, name, name_at)
 
     def expect(self, token: str, wanted: str) -> None:
@@ -234,10 +232,13 @@ class _Parser:
             raise self.unexpected(self.i, wanted)
         self.i += 1
 
-    def too_deep(self, at: int) -> LimitExceeded:
-        return LimitExceeded(
-            f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
-        )
+    def go_deeper(self, depth: int, at: int) -> int:
+        """Give back a depth that was not reached before, unless it is too deep."""
+        if depth > self.max_nesting:
+            raise LimitExceeded(
+                f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
+            )
+        return depth
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
         return unexpected(self.tokens, at, wanted)
@@ -251,7 +252,7 @@ class _Parser:
         """
         tokens = self.tokens
         i = start = self.i
-        depth, deepest, limit = self.depth, self.deepest, self.max_nesting
+        depth, deepest = self.depth, self.deepest
         self.suspends = 0
         # The innermost bracket that is open, and the operators inside it that wait for an operand.
         around: _Bracket | None = None
@@ -275,15 +276,21 @@ class _Parser:
             at = i
             i += 1
             first = token[0]
-            bracket: _Bracket | None = None
             if first in NAME_START and token not in KEYWORDS:
-                if tokens[i] != "(":
-                    operand = Name(at, token)
-                else:
+                if tokens[i] == "(":
                     if token == "NOW":
                         self.suspends += 1
                     i += 1
-                    bracket = _Bracket("function", ")", at, around, waiting, [])
+                    if depth >= deepest:
+                        deepest = self.go_deeper(depth + 1, at)
+                    if tokens[i] != ")":
+                        depth += 1
+                        around, waiting = _Bracket("function", ")", at, around, waiting, []), []
+                        continue
+                    operand = Function(at, token, ())
+                    i += 1
+                else:
+                    operand = Name(at, token)
             elif token in _CONSTANTS:
                 operand = Literal(at, _CONSTANTS[token])
             elif first == '"' and len(token) > 1:
@@ -293,9 +300,7 @@ class _Parser:
             elif token in _SIGNS:
                 depth += 1
                 if depth > deepest:
-                    deepest = depth
-                    if depth > limit:
-                        raise self.too_deep(at)
+                    deepest = self.go_deeper(depth, at)
                 waiting.append(_Sign(at, token))
                 continue
             else:
@@ -303,11 +308,8 @@ class _Parser:
                 if bracket is None:
                     raise self.unexpected(at, wanted if at == start else f"a value after {tokens[at - 1]}")
                 i = self.i
-            if bracket is not None:
                 if depth >= deepest:
-                    deepest = depth + 1
-                    if depth >= limit:
-                        raise self.too_deep(bracket.at)
+                    deepest = self.go_deeper(depth + 1, bracket.at)
                 if tokens[i] != bracket.closing or bracket.items is None:
                     depth += 1
                     around, waiting, keys = bracket, [], bracket.keys
@@ -331,9 +333,7 @@ class _Parser:
                         if token == "[":
                             depth += 1
                             if depth > deepest:
-                                deepest = depth
-                                if depth > limit:
-                                    raise self.too_deep(i)
+                                deepest = self.go_deeper(depth, i)
                             around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
                             waiting, steps = [], None
                             break

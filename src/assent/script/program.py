@@ -45,7 +45,7 @@ from assent.script.nodes import (
     children,
 )
 from assent.script.operators import negate, sign
-from assent.script.scopes import Scope, Scopes
+from assent.script.scopes import Scopes
 from assent.script.sites import CallSite, Places
 from assent.script.steps import Step
 from assent.script.work import Block, Work, carry_out, walk
@@ -148,7 +148,7 @@ class _Writer:
         self.expressions.cost += len(node.then) + len(node.otherwise or ())
         branch = self.leave_room()
         self.height = 0
-        scope = self.scopes.stack[-1]
+        scope = self.scopes.innermost
         since = len(scope.sure)
         yield node.then
         sure_then = scope.take_back(since)
@@ -177,14 +177,13 @@ class _Writer:
         expressions = self.expressions
         outside = expressions.cost, expressions.words, expressions.elastic
         expressions.cost, expressions.words, expressions.elastic = 1 + len(node.body), 0, False
-        scope = Scope()
-        self.scopes.stack.append(scope)
+        scope = self.scopes.enter()
         slot = self.scopes.define(node.name)
         enter = self.leave_room()
         following = self.leave_room()
         jumps = self.jumps
         yield node.body
-        self.scopes.stack.pop()
+        self.scopes.leave()
         cost, words, elastic = expressions.cost, expressions.words, expressions.elastic
         expressions.cost, expressions.words, expressions.elastic = outside
 

@@ -22,6 +22,7 @@ FIRST_SLOT = 2
 
 # Steps between two breaths, at which other runs get their turn: about two milliseconds of computing.
 SLICE = 20_000
+_CONTAINERS = frozenset([list, dict])
 
 
 class _Unset:
@@ -175,7 +176,7 @@ class Run:
         if self.calls < 0:
             raise LimitExceeded(f"more than {self.limits.calls} CALLs", at)
         for value in arguments.values():
-            if type(value) is list or type(value) is dict:
+            if type(value) in _CONTAINERS:
                 self.bounded(value, at)
         self.at = at
         before = perf_counter()

@@ -37,13 +37,25 @@ class Scopes:
 
     def __init__(self, given: Iterable[str]) -> None:
         self.size = FIRST_SLOT
-        self.stack: list[Scope] = [Scope()]
+        self.innermost = Scope()
+        self.stack = [self.innermost]
         for name in given:
             self.define(name)
 
+    def enter(self) -> Scope:
+        """Go into a FOR."""
+        self.innermost = Scope()
+        self.stack.append(self.innermost)
+        return self.innermost
+
+    def leave(self) -> None:
+        """Come out of a FOR."""
+        self.stack.pop()
+        self.innermost = self.stack[-1]
+
     def define(self, name: str) -> int:
         """A LET: the name has a value in the innermost scope from here on."""
-        scope = self.stack[-1]
+        scope = self.innermost
         slot = scope.slots.get(name)
         if slot is None:
             slot = scope.slots[name] = self.size
@@ -53,7 +65,7 @@ class Scopes:
 
     def sure_slot(self, name: str) -> int | None:
         """The place of a variable that certainly has a value in the only scope it can be of."""
-        slot = self.stack[-1].sure.get(name)
+        slot = self.innermost.sure.get(name)
         if slot is not None:
             return slot
         places, sure = self.find(name)
