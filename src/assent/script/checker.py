@@ -80,7 +80,7 @@ def check(
         except PlacedError as error:
             return [error]
     checker = _Checker(script, signatures, variables)
-    walk(script.body, checker.take, checker.enter)
+    walk(script.body, checker.take)
     if not checker.found:
         return []
     # Errors first when there are too many, so that no number of warnings hides one.
@@ -109,7 +109,7 @@ class _Checker:
 
     # Statements.
 
-    def take(self, statements: Iterator[Statement], block: Block) -> Statement | None:
+    def take(self, statements: Iterator[Statement], block: Block) -> Iterator[Block] | None:
         """Look at the statements up to the next IF or FOR."""
         for statement in statements:
             if type(statement) is Let:
@@ -124,15 +124,11 @@ class _Checker:
                 self.kind(statement.value, statement.suspends)
             elif type(statement) is Set:
                 self.assign(statement, self.kind(statement.value, statement.suspends))
-            else:
-                return statement
+            elif type(statement) is If:
+                return self.choice(statement)
+            elif type(statement) is For:
+                return self.loop(statement)
         return None
-
-    def enter(self, statement: Statement) -> Iterator[Block]:
-        if type(statement) is If:
-            return self.choice(statement)
-        assert type(statement) is For
-        return self.loop(statement)
 
     def is_text(self, word: Name, beside: Block) -> bool:
         """Whether a bare word is part of a sentence: two in a row are one, and get one finding together."""

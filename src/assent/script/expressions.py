@@ -295,17 +295,18 @@ class Expressions:
 
     def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
         """FORMAT with both halves written out: cut before the script runs, and constants filled in."""
-        self.cost += 2 + len(node.keys)
-        self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+        count = len(node.keys)
+        self.cost += 2 + count
+        self.words += OBJECT_WORDS + ENTRY_WORDS * count
         # Reading a variable that certainly has a value changes nothing, so only the rest is evaluated, in its order.
         evaluated: list[Closure] = []
         operands: dict[str, Operand] = {}
-        for number, value in enumerate(node.values):
-            kind, operand = self._operand(value)
-            if kind == "closure":
-                evaluated.append(operand)
-                operand = len(evaluated) - 1
-            operands[node.keys[number]] = kind, operand
+        for key, value in zip(node.keys, node.values, strict=True):
+            operand = self._operand(value)
+            if operand[0] == "closure":
+                evaluated.append(operand[1])
+                operand = "evaluated", len(evaluated) - 1
+            operands[key] = operand
 
         pieces = PLACEHOLDER.split(template)
         read: list[tuple[int, int]] = []
@@ -316,18 +317,17 @@ class Expressions:
             if hole in DOUBLED:
                 pieces[gap] = hole[0]
                 continue
-            pieces[gap] = ""
             name = hole[1:-1]
             if name not in operands:
                 missing = missing or missing_key(name, node.keys, at)
                 continue
-            kind, operand = operands[name]
+            kind, value = operands[name]
             if kind == "slot":
-                read.append((gap, operand))
-            elif kind == "closure":
-                shown.append((gap, operand))
+                read.append((gap, value))
+            elif kind == "evaluated":
+                shown.append((gap, value))
             else:
-                pieces[gap] = scalar_text(operand)
+                pieces[gap] = scalar_text(value)
         # A few long strings may be joined before they are weighed; many may not.
         few = len(read) + len(shown) <= MAX_NESTED_CHAIN
 

@@ -379,8 +379,12 @@ class _Parser:
                             break
                     elif token != around.closing:
                         raise self.unexpected(i, f"an operator, a comma or {around.closing}")
-                    operand = self.close(around, i)
-                    i = self.i
+                    if around.kind == "function":
+                        operand = Function(around.at, tokens[around.at], tuple(around.items))
+                        i += 1
+                    else:
+                        operand = self.close(around, i)
+                        i = self.i
                 else:
                     if token != around.closing:
                         raise self.unexpected(i, f"an operator or {around.closing}")
@@ -419,7 +423,7 @@ class _Parser:
         self.i = end + 1
         kind, at, items, keys = bracket.kind, bracket.at, tuple(bracket.items or ()), bracket.keys
         if keys is None:
-            return Function(at, self.tokens[at], items) if kind == "function" else ListOf(at, items)
+            return ListOf(at, items)
         if kind == "call":
             return Call(at, self.tokens[at], bracket.site, tuple(keys), tuple(keys.values()), items)
         variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)

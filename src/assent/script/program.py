@@ -71,19 +71,19 @@ class Program(msgspec.Struct, frozen=True):
 def write_program(script: Script, given: Iterable[str] = ()) -> Program:
     """The program of a script, for runs that are given variables of these names."""
     writer = _Writer(script, given)
-    walk(script.body, writer.take, writer.enter)
-    scopes, expressions = writer.scopes, writer.expressions
-    cost = expressions.cost + len(script.body)
-    return Program(writer.steps, cost, expressions.words, scopes.stack[0].slots, writer.changed, scopes.size)
+    walk(script.body, writer.take)
+    scopes, cost = writer.scopes, writer.cost + len(script.body)
+    return Program(writer.steps, cost, writer.words, scopes.innermost.slots, writer.changed, scopes.size)
 
 
-class _Writer:
+class _Writer(Expressions):
+    """Writes statements, with the closures of the expressions inside them."""
+
     def __init__(self, script: Script, given: Iterable[str]) -> None:
+        super().__init__(Scopes(given))
         self.steps: list[Step] = []
         self.changed: dict[int, int] = {}
-        self.scopes = Scopes(given)
         self.places = Places(script.source)
-        self.expressions = Expressions(self.scopes)
         self.deep = script.depth > MAX_CLOSURE_DEPTH
         self.jumps = 0
         """How often the steps so far may jump or wait: a block that adds nothing to it can be one closure."""
@@ -94,7 +94,7 @@ class _Writer:
 
     # Statements.
 
-    def take(self, statements: Iterator[Statement], block: Block) -> Statement | None:
+    def take(self, statements: Iterator[Statement], block: Block) -> Iterator[Block] | None:
         """Write the statements up to the next IF or FOR."""
         for statement in statements:
             if type(statement) is Let:
@@ -106,30 +106,26 @@ class _Writer:
                 self.steps.append(steps.evaluate(self.value(statement.value, statement.suspends)))
             elif type(statement) is Set:
                 self.steps.append(self.assign(statement, self.value(statement.value, statement.suspends)))
-            else:
-                return statement
+            elif type(statement) is If:
+                return self.choice(statement)
+            elif type(statement) is For:
+                return self.loop(statement)
         return None
-
-    def enter(self, statement: Statement) -> Iterator[Block]:
-        if type(statement) is If:
-            return self.choice(statement)
-        assert type(statement) is For
-        return self.loop(statement)
 
     def value(self, node: Expression, suspends: int) -> Closure:
         """A closure for an expression. Where it must be spread over steps, these are written, and leave its value."""
         if not self.deep:
             if not suspends:
-                return self.expressions.closure(node)
+                return self.closure(node)
             if suspends == 1 and type(node) is Call:
                 # The common one: nothing inside it waits.
-                self.expressions.cost += 1
+                self.cost += 1
                 self.jumps += 1
                 self.call(node)
                 return steps.pop
         self.hard = _hard_parts(node)
         if id(node) not in self.hard:
-            return self.expressions.closure(node)
+            return self.closure(node)
         self.jumps += 1
         carry_out(self.spread(node))
         return steps.pop
@@ -145,7 +141,7 @@ class _Writer:
     def choice(self, node: If) -> Iterator[Block]:
         jumps, height = self.jumps, self.height
         condition = self.value(node.condition, node.suspends)
-        self.expressions.cost += len(node.then) + len(node.otherwise or ())
+        self.cost += len(node.then) + len(node.otherwise or ())
         branch = self.leave_room()
         self.height = 0
         scope = self.scopes.innermost
@@ -174,9 +170,8 @@ class _Writer:
 
     def loop(self, node: For) -> Iterator[Block]:
         items = self.value(node.items, node.suspends)
-        expressions = self.expressions
-        outside = expressions.cost, expressions.words, expressions.elastic
-        expressions.cost, expressions.words, expressions.elastic = 1 + len(node.body), 0, False
+        outside = self.cost, self.words, self.elastic
+        self.cost, self.words, self.elastic = 1 + len(node.body), 0, False
         scope = self.scopes.enter()
         slot = self.scopes.define(node.name)
         enter = self.leave_room()
@@ -184,8 +179,8 @@ class _Writer:
         jumps = self.jumps
         yield node.body
         self.scopes.leave()
-        cost, words, elastic = expressions.cost, expressions.words, expressions.elastic
-        expressions.cost, expressions.words, expressions.elastic = outside
+        cost, words, elastic = self.cost, self.words, self.elastic
+        self.cost, self.words, self.elastic = outside
 
         self.steps[enter] = steps.enter(items, cost, words, node.items.at)
         emptied = sorted(scope.asked)
@@ -210,10 +205,10 @@ class _Writer:
         if id(node) in self.hard:
             yield self.spread(node)
         else:
-            self.steps.append(steps.push(self.expressions.closure(node)))
+            self.steps.append(steps.push(self.closure(node)))
 
     def spread(self, node: Expression) -> Work:
-        self.expressions.cost += 1
+        self.cost += 1
         match node:
             case Call() if any(id(value) in self.hard for value in node.values):
                 self.steps.append(steps.look_up(node))
@@ -239,13 +234,12 @@ class _Writer:
                 self.steps.append(self.gather(node))
 
     def gather(self, node: Expression) -> Step:
-        expressions = self.expressions
         match node:
             case ListOf():
-                expressions.words += LIST_WORDS + len(node.items)
+                self.words += LIST_WORDS + len(node.items)
                 return steps.collect(len(node.items), lambda f, values: values)
             case ObjectOf():
-                expressions.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+                self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
                 keys = node.keys
                 return steps.collect(len(keys), lambda f, values: dict(zip(keys, values, strict=True)))
             case Unary():
@@ -254,7 +248,7 @@ class _Writer:
                     return steps.collect(1, lambda f, values: negate(values[0], at))
                 return steps.collect(1, lambda f, values: sign(operator, values[0], at))
             case Calc():
-                expressions.cost += len(node.text)
+                self.cost += len(node.text)
                 evaluate = calc(node)
                 return steps.collect(1, lambda f, values: evaluate(f, list(values[0].values())))
         raise AssertionError(node)
@@ -279,7 +273,7 @@ class _Writer:
                 yield self.part(step.index)
                 self.steps.append(steps.take_element(step.at))
             else:
-                self.expressions.cost += 1
+                self.cost += 1
                 self.steps.append(steps.take_member(step))
 
     def function(self, node: Function) -> Work:
@@ -289,12 +283,12 @@ class _Writer:
             return
         for argument in node.arguments:
             yield self.part(argument)
-        self.expressions.elastic = True
+        self.elastic = True
         self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
 
     def call(self, node: Call) -> None:
         """A CALL whose arguments need no waiting."""
-        constants, entries = self.expressions.entries(node)
+        constants, entries = self.entries(node)
         self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node.at, node.tool, node.site)))
 
 

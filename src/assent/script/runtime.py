@@ -124,15 +124,17 @@ class Run:
 
     def show(self, value: Any, at: int) -> str:
         """A value as it prints, within the limits for strings and values."""
-        if type(value) is str:
-            return value
-        if type(value) is float:
+        kind = type(value)
+        if kind is str:
+            shown: str = value
+            return shown
+        if kind is float:
             return number_text(value)
-        if type(value) is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+        if kind is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             return str(value)
         limits = self.limits
         try:
-            if type(value) is not list and type(value) is not dict:
+            if kind is not list and kind is not dict:
                 return scalar_text(value)
             shown = text(value, max_depth=limits.value_depth, max_size=min(limits.value_size, limits.string_length))
         except NotJSON as problem:
@@ -185,7 +187,7 @@ class Run:
         return answer
 
     def print(self, value: Any, at: int) -> None:
-        line = self.show(value, at)
+        line = value if type(value) is str else self.show(value, at)
         self.output_left -= len(line.encode("utf-8", "surrogatepass")) + 1
         if self.output_left < 0:
             raise LimitExceeded(f"more than {self.limits.output_bytes} bytes of output", at)

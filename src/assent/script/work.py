@@ -14,8 +14,7 @@ from assent.script.nodes import Statement
 
 Work = Generator["Work", None, None]
 Block = tuple[Statement, ...]
-Take = Callable[[Iterator[Statement], Block], Statement | None]
-Enter = Callable[[Statement], Iterator[Block]]
+Take = Callable[[Iterator[Statement], Block], Iterator[Block] | None]
 
 
 def carry_out(work: Work) -> None:
@@ -29,22 +28,20 @@ def carry_out(work: Work) -> None:
             waiting.append(inner)
 
 
-def walk(body: Block, take: Take, enter: Enter) -> None:
+def walk(body: Block, take: Take) -> None:
     """Go through the statements of a script in the order of the text.
 
-    `take` deals with the statements of a block up to an IF or FOR, which it gives back, or to the end. `enter` deals
-    with that one, and yields the blocks inside it where it wants them gone through.
+    `take` deals with the statements of a block up to the end, or to an IF or FOR. What it gives back there deals with
+    that one, and yields the blocks inside it where it wants them gone through.
     """
     block, statements = body, iter(body)
     around: list[tuple[Block, Iterator[Statement], Iterator[Block]]] = []
     while True:
-        statement = take(statements, block)
-        if statement is not None:
-            blocks = enter(statement)
-        elif around:
+        blocks = take(statements, block)
+        if blocks is None:
+            if not around:
+                return
             block, statements, blocks = around.pop()
-        else:
-            return
         inner = next(blocks, None)
         if inner is not None:
             around.append((block, statements, blocks))
