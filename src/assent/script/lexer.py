@@ -23,17 +23,18 @@ DIGITS = frozenset("0123456789")
 SYMBOLS = frozenset("+-*/%()[]{}:,.=<>") | {"==", "!=", "<=", ">="}
 
 # Possessive (++, *+): what was taken is never given back, so no text makes the pattern try twice.
-_SKIPPED = r"[ \t\r\n]*+(?://[^\n]*+[ \t\r\n]*+)*+"
+_COMMENT = r"//[^\n]*+"
 _TOKEN = (
     r"[A-Za-z_][A-Za-z0-9_]*+"
-    r"|[-+*%()\[\]{}:,.]|/(?!/)"
-    r"|[0-9]++(?:\.[0-9]++)?"
+    r"|[-+*/%()\[\]{}:,.]"
     r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+    r"|[0-9]++(?:\.[0-9]++)?"
     r"|[=<>!]=|[=<>]"
 )
-# The last alternative but one is any other character; the last is the end of the text, an empty token.
-_CUT = re.compile(rf"{_SKIPPED}({_TOKEN}|[\s\S]|\Z)")
-_COMMENT_OR_TOKEN = re.compile(rf"(//[^\n]*)|({_TOKEN})")
+# The last alternative but one is any other character; the last is the end of the text, an empty token. Comments are cut
+# out like tokens and left out afterwards: most scripts have none, and to look for them before each token is dear.
+_CUT = re.compile(rf"[ \t\r\n]*+({_COMMENT}|{_TOKEN}|[\s\S]|\Z)")
+_COMMENT_OR_TOKEN = re.compile(rf"({_COMMENT})|({_TOKEN})")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -45,8 +46,10 @@ END = " "
 def cut(source: str) -> list[str]:
     """The tokens of a text and END."""
     tokens: list[str] = _CUT.findall(source)
-    # A text that ends in blanks or a comment matches the end twice.
-    if tokens[-2:] == ["", ""]:
+    if "//" in source:
+        tokens = [token for token in tokens if not token.startswith("//")]
+    # A text that ends in blanks matches the end twice.
+    if len(tokens) > 1 and not tokens[-2]:
         tokens.pop()
     tokens[-1] = END
     return tokens
@@ -54,22 +57,25 @@ def cut(source: str) -> list[str]:
 
 def find_token(source: str, index: int) -> tuple[int, int]:
     """The offset and the length of a token, from its index."""
-    for number, match in enumerate(_CUT.finditer(source)):
+    for number, place in enumerate(_places(source)):
         if number == index:
-            return _place(source, match)
+            return place
     return len(source), 0
 
 
 def token_places(source: str) -> list[tuple[int, int]]:
     """The offset and the length of every token, for those who need many."""
-    return [_place(source, match) for match in _CUT.finditer(source)]
+    return list(_places(source))
 
 
-def _place(source: str, match: re.Match[str]) -> tuple[int, int]:
-    if match[1] == "":
-        # The end is shown behind the last thing that was written, and not on an empty line below it.
-        return len(source.rstrip()), 0
-    return match.start(1), len(match[1])
+def _places(source: str) -> Iterator[tuple[int, int]]:
+    for match in _CUT.finditer(source):
+        token = match[1]
+        if token == "":
+            # The end is shown behind the last thing that was written, and not on an empty line below it.
+            yield len(source.rstrip()), 0
+        elif not token.startswith("//"):
+            yield match.start(1), len(token)
 
 
 def tokens_and_comments(source: str) -> Iterator[tuple[int, str, bool]]:
