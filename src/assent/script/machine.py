@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from asyncio import sleep
 from collections.abc import Mapping
+from math import isfinite
 from time import perf_counter
 from typing import Any, Literal
 
@@ -120,11 +121,11 @@ class Machine:
             into.update(given)
         for name, slot in self._program.slots.items():
             value = frame[slot]
-            if value is UNSET or (name in given and value is given[name]):
-                continue
             kind = type(value)
-            if kind in _SIMPLE:
+            if kind in _SIMPLE or (kind is float and isfinite(value) and not value.is_integer()):
                 into[name] = value
+                continue
+            if value is UNSET or (name in given and value is given[name]):
                 continue
             if given:
                 into.pop(name, None)
@@ -143,6 +144,7 @@ class Machine:
                 raise LimitExceeded(f"the variables left at the end: {name} is {problem.fact}", at) from None
 
 
+# What is its own plain form. Of numbers with a point that is said one by one: whole ones leave as integers.
 _SIMPLE = frozenset([str, int, bool, type(None)])
 _SIMPLE_KEYS = frozenset([str])
 
