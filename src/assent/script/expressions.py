@@ -79,23 +79,13 @@ class Expressions:
 
     def _name(self, node: Name) -> Closure:
         slot = self.scopes.sure_slot(node.name)
-        if slot is not None:
+        if slot is None:
+            return _first_of(self.scopes.find(node.name)[0], node.name, self.scopes, node.at)
 
-            def look(f: Frame, slot: int = slot) -> Any:
-                return f[slot]
+        def look(f: Frame, slot: int = slot) -> Any:
+            return f[slot]
 
-            return look
-        places, _ = self.scopes.find(node.name)
-        name, at, scopes = node.name, node.at, self.scopes
-
-        def read(f: Frame) -> Any:
-            for place in places:
-                value = f[place]
-                if value is not UNSET:
-                    return value
-            raise undefined(name, scopes, at)
-
-        return read
+        return look
 
     def _list(self, node: ListOf) -> Closure:
         self.words += LIST_WORDS + len(node.items)
@@ -154,7 +144,13 @@ class Expressions:
         if links > MAX_NESTED_CHAIN:
             return self._long_chain(node)
         self.cost += links + 1
-        chain = binary(operator, self._operand(operands[0]), self._operand(operands[1]), ats[0])
+        left, right = operands[0], operands[1]
+        chain = binary(
+            operator,
+            self._operand(left),
+            ("constant", right.value) if type(right) is Literal else self._operand(right),
+            ats[0],
+        )
         if links > 1:
             for number in range(1, links):
                 chain = binary(operators[number], ("closure", chain), self._operand(operands[number + 1]), ats[number])
@@ -290,8 +286,7 @@ class Expressions:
                 return body(f[RUN], [only(f)], at)
 
             return apply
-        arguments = self.closures(node.arguments)
-        return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
+        return _applied(body, self.closures(node.arguments), at)
 
     def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
         """FORMAT with both halves written out: cut before the script runs, and constants filled in."""
@@ -337,6 +332,8 @@ class Expressions:
             evaluated: list[Closure] = evaluated,
             read: list[tuple[int, int]] = read,
             shown: list[tuple[int, int]] = shown,
+            missing: PlacedError | None = missing,
+            few: bool = few,
             at: int = at,
         ) -> str:
             found = []
@@ -434,6 +431,23 @@ def _raise(problem: PlacedError) -> Closure:
         raise problem
 
     return refuse
+
+
+def _first_of(places: tuple[int, ...], name: str, scopes: Scopes, at: int) -> Closure:
+    """A variable of which only the run knows in which of several scopes it is, if it is in any."""
+
+    def read(f: Frame) -> Any:
+        for place in places:
+            value = f[place]
+            if value is not UNSET:
+                return value
+        raise undefined(name, scopes, at)
+
+    return read
+
+
+def _applied(body: Body, arguments: list[Closure], at: int) -> Closure:
+    return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
 
 
 def _member_of_slot(slot: int, name: str, at: int) -> Closure:

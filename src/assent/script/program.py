@@ -80,7 +80,7 @@ class _Writer(Expressions):
     """Writes statements, with the closures of the expressions inside them."""
 
     def __init__(self, script: Script, given: Iterable[str]) -> None:
-        super().__init__(Scopes(given))
+        Expressions.__init__(self, Scopes(given))
         self.steps: list[Step] = []
         self.changed: dict[int, int] = {}
         self.places = Places(script.source)
