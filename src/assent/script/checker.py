@@ -64,6 +64,10 @@ from assent.script.work import Block, walk
 
 # A text that is no script at all has a finding on every line. Nobody reads more than this.
 MAX_FINDINGS = 100
+# Python binds a method of an imported name anew at each call, so these are bound here.
+_builtin = BUILTINS.get
+_holes = PLACEHOLDER.findall
+_kind = KINDS.get
 _DIVISIONS = {"/": "division", "%": "modulo"}
 
 
@@ -398,7 +402,7 @@ class _Checker:
 
     def _function(self, node: Function) -> Kind:
         looks, arguments = self.looks, node.arguments
-        builtin = BUILTINS.get(node.name)
+        builtin = _builtin(node.name)
         if builtin is None or not builtin.least <= len(arguments) <= builtin.most:
             for argument in arguments:
                 looks[type(argument)](self, argument)
@@ -422,7 +426,7 @@ class _Checker:
 
     def _template(self, template: Expression, values: Kind) -> None:
         if type(template) is Literal and type(template.value) is str and isinstance(values, Shape):
-            for hole in PLACEHOLDER.findall(template.value):
+            for hole in _holes(template.value):
                 if hole not in DOUBLED and hole[1:-1] not in values.fields:
                     self.report(missing_key(hole[1:-1], values.fields, template.at))
                     return
@@ -468,13 +472,13 @@ class _Checker:
                 continue
             left_out -= 1
             if kind != ANY:
-                wanted = KINDS.get(parameter.type, ANY)
+                wanted = _kind(parameter.type, ANY)
                 if kind != wanted and wanted != ANY and plain_kind(kind) != wanted:
                     if parameter.required or kind != "null":
                         self._wrong_argument(node, number, wanted, kind)
         if left_out:
             self._missing_arguments(node, signature)
-        return KINDS.get(signature.returns, ANY)
+        return _kind(signature.returns, ANY)
 
     def _known_tools(self) -> str:
         if not self.signatures:

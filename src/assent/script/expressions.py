@@ -42,6 +42,9 @@ Closure = Callable[[Frame], Any]
 
 # Longer chains run in a loop, so that no chain is deep.
 MAX_NESTED_CHAIN = 6
+# Python binds a method of an imported name anew at each call, so these are bound here.
+_builtin = BUILTINS.get
+_pieces = PLACEHOLDER.split
 _LOGIC = frozenset(["AND", "OR"])
 _EQUALITY = frozenset(["==", "!="])
 # What a list and an object take, in words, before their elements.
@@ -271,7 +274,7 @@ class Expressions:
 
     def _function(self, node: Function) -> Closure:
         self.elastic = True
-        builtin = BUILTINS.get(node.name)
+        builtin = _builtin(node.name)
         if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
             return _raise(wrong_function(node, builtin))
         if node.name == "FORMAT":
@@ -303,7 +306,7 @@ class Expressions:
                 operand = "evaluated", len(evaluated) - 1
             operands[key] = operand
 
-        pieces = PLACEHOLDER.split(template)
+        pieces = _pieces(template)
         read: list[tuple[int, int]] = []
         shown: list[tuple[int, int]] = []
         missing: PlacedError | None = None
