@@ -94,6 +94,8 @@ class _Sign(msgspec.Struct, gc=False):
 
     at: int
     operator: str
+    outer: _Sign | _Joined | None
+    """What waits for this one."""
     level: int = UNARY_LEVEL
 
     def fold(self, operand: Expression) -> Expression:
@@ -106,6 +108,8 @@ class _Joined(msgspec.Struct, gc=False):
     links: list[Any]
     """By threes: an operand, the operator behind it, and the operator's token."""
     level: int
+    outer: _Sign | _Joined | None
+    """What waits for this one."""
 
     def fold(self, operand: Expression) -> Expression:
         links = self.links
@@ -124,8 +128,8 @@ class _Bracket(msgspec.Struct, gc=False):
     at: int
     around: _Bracket | None
     """The bracket around it."""
-    waiting: list[_Sign | _Joined]
-    """The operators around it that wait for it."""
+    waiting: _Sign | _Joined | None
+    """The operator before it, which waits for it."""
     items: list[Expression] | None
     """None where there is one item, and no comma after it."""
     keys: dict[str, int] | None = None
@@ -254,9 +258,9 @@ class _Parser:
         i = start = self.i
         depth, deepest = self.depth, self.deepest
         self.suspends = 0
-        # The innermost bracket that is open, and the operators inside it that wait for an operand.
+        # The innermost bracket that is open, and the last operator inside it, which waits for an operand.
         around: _Bracket | None = None
-        waiting: list[_Sign | _Joined] = []
+        waiting: _Sign | _Joined | None = None
         # The keys of that bracket, where another is due before the operand.
         keys: dict[str, int] | None = None
         # The way into the operand so far, while it goes on.
@@ -285,7 +289,7 @@ class _Parser:
                         deepest = self.go_deeper(depth + 1, at)
                     if tokens[i] != ")":
                         depth += 1
-                        around, waiting = _Bracket("function", ")", at, around, waiting, []), []
+                        around, waiting = _Bracket("function", ")", at, around, waiting, []), None
                         continue
                     operand = Function(at, token, ())
                     i += 1
@@ -301,7 +305,7 @@ class _Parser:
                 depth += 1
                 if depth > deepest:
                     deepest = self.go_deeper(depth, at)
-                waiting.append(_Sign(at, token))
+                waiting = _Sign(at, token, waiting)
                 continue
             else:
                 bracket = self.open(at, around, waiting)
@@ -312,7 +316,7 @@ class _Parser:
                     deepest = self.go_deeper(depth + 1, bracket.at)
                 if tokens[i] != bracket.closing or bracket.items is None:
                     depth += 1
-                    around, waiting, keys = bracket, [], bracket.keys
+                    around, waiting, keys = bracket, None, bracket.keys
                     continue
                 operand = self.close(bracket, i)
                 i = self.i
@@ -335,7 +339,7 @@ class _Parser:
                             if depth > deepest:
                                 deepest = self.go_deeper(depth, i)
                             around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
-                            waiting, steps = [], None
+                            waiting, steps = None, None
                             break
                         token = tokens[i]
                         if token[0] not in NAME_START:
@@ -347,26 +351,25 @@ class _Parser:
                             steps = None
                         continue
 
-                    while waiting and waiting[-1].level > level:
-                        done = waiting.pop()
-                        operand = done.fold(operand)
-                        if done.level == UNARY_LEVEL:
+                    while waiting is not None and waiting.level > level:
+                        operand = waiting.fold(operand)
+                        if waiting.level == UNARY_LEVEL:
                             depth -= 1
-                    if waiting and waiting[-1].level == level:
-                        joined = waiting[-1]
-                        assert type(joined) is _Joined
-                        joined.links += (operand, token, i)
+                        waiting = waiting.outer
+                    if waiting is not None and waiting.level == level:
+                        assert type(waiting) is _Joined
+                        waiting.links.extend((operand, token, i))
                     else:
-                        waiting.append(_Joined([operand, token, i], level))
+                        waiting = _Joined([operand, token, i], level, waiting)
                     i += 1
                     break
 
                 # No operator follows: the innermost bracket goes on or closes, or the expression is over.
-                while waiting:
-                    done = waiting.pop()
-                    operand = done.fold(operand)
-                    if done.level == UNARY_LEVEL:
+                while waiting is not None:
+                    operand = waiting.fold(operand)
+                    if waiting.level == UNARY_LEVEL:
                         depth -= 1
+                    waiting = waiting.outer
                 if around is None:
                     self.i, self.deepest = i, deepest
                     return operand
@@ -400,7 +403,7 @@ class _Parser:
                 waiting = around.waiting
                 around = around.around
 
-    def open(self, at: int, around: _Bracket | None, waiting: list[_Sign | _Joined]) -> _Bracket | None:
+    def open(self, at: int, around: _Bracket | None, waiting: _Sign | _Joined | None) -> _Bracket | None:
         """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""
         token = self.tokens[at]
         self.i = at + 1

@@ -52,6 +52,7 @@ from assent.script.work import Block, Work, carry_out, walk
 
 # Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
 MAX_CLOSURE_DEPTH = 12
+_NOTHING: frozenset[int] = frozenset()
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -89,7 +90,7 @@ class _Writer(Expressions):
         """How often the steps so far may jump or wait: a block that adds nothing to it can be one closure."""
         self.height = 0
         """How many closures deep the highest step of the current block is."""
-        self.hard: set[int] = set()
+        self.hard: frozenset[int] | set[int] = _NOTHING
         """The expressions of the current statement, by identity, that no closure can be made for."""
 
     # Statements.
