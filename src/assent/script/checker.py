@@ -30,7 +30,7 @@ from assent.script.errors import (
     locate_all,
 )
 from assent.script.expressions import wrong_function
-from assent.script.kinds import ANY, LITERAL_KINDS, OPERATORS, Kind, Known, Shape, in_words, plain_kind
+from assent.script.kinds import ANY, OPERATORS, Kind, Known, Shape, in_words, plain_kind
 from assent.script.lexer import KEYWORDS
 from assent.script.nodes import (
     Access,
@@ -307,7 +307,7 @@ class _Checker:
                 waiting.extend((child, operator) for child in children(part))
 
     def _literal(self, node: Literal) -> Kind:
-        return LITERAL_KINDS[type(node.value)]
+        return node.kind
 
     def _name(self, node: Name) -> Kind:
         name, scope = node.name, self.scope
@@ -326,7 +326,7 @@ class _Checker:
         fields: dict[str, Kind] = {}
         for number, value in enumerate(node.values):
             if type(value) is Literal:
-                fields[keys[number]] = LITERAL_KINDS[type(value.value)]
+                fields[keys[number]] = value.kind
             else:
                 fields[keys[number]] = looks[type(value)](self, value)
         return Shape(fields)
@@ -344,7 +344,7 @@ class _Checker:
         for number, operator in enumerate(node.operators):
             operand = operands[number + 1]
             if type(operand) is Literal:
-                right: Kind = LITERAL_KINDS[type(operand.value)]
+                right: Kind = operand.kind
             else:
                 right = looks[type(operand)](self, operand)
             wanted, gives = OPERATORS[operator]
@@ -462,7 +462,7 @@ class _Checker:
         left_out = len(parameters)
         for number, value in enumerate(node.values):
             if type(value) is Literal:
-                kind: Kind = LITERAL_KINDS[type(value.value)]
+                kind: Kind = value.kind
             else:
                 kind = looks[type(value)](self, value)
             parameter = parameters.get(keys[number])

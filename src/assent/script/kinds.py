@@ -19,7 +19,6 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
 Kind = str | Shape
 """string, number, boolean, null, list, object, a Shape, or any."""
 
-LITERAL_KINDS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 OPERATORS = {
     **dict.fromkeys(["AND", "OR"], ("boolean", "boolean")),
     **dict.fromkeys(["==", "!="], (None, "boolean")),

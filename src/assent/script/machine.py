@@ -66,8 +66,9 @@ class Machine:
         program, run = self._program, self._run
         stack: list[Any] = []
         frame: Frame = [run, stack] + [UNSET] * (program.frame_size - FIRST_SLOT)
-        for name, value in self.given.items():
-            frame[program.slots[name]] = value
+        if self.given:
+            for name, value in self.given.items():
+                frame[program.slots[name]] = value
         error: PlacedError | None = None
         variables: dict[str, Any] = {}
         run.start()

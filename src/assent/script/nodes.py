@@ -17,6 +17,8 @@ class Literal(msgspec.Struct, frozen=True, gc=False):
 
     at: int
     value: str | int | float | bool | None
+    kind: str
+    """string, number, boolean or null."""
 
 
 class Name(msgspec.Struct, frozen=True, gc=False):

@@ -73,7 +73,8 @@ LEVELS = {
 }
 
 # What most literals but strings are.
-_CONSTANTS = {"true": True, "false": False, "null": None, **{str(number): number for number in range(101)}}
+_SMALL_NUMBERS = {str(number): number for number in range(101)}
+_WORDS = {"true": True, "false": False, "null": None}
 _SIGNS = frozenset(["-", "+", "NOT"])
 
 
@@ -228,7 +229,9 @@ class _Parser:
             self.expect("DO", "DO after the list of FOR")
         self.depth += 1
         if self.depth > self.deepest:
-            self.deepest = self.go_deeper(self.depth, at)
+            self.deepest = self.depth
+            if self.depth > self.max_nesting:
+                raise self.too_deep(at)
         return _Block(keyword, at, head, self.suspends, outer, name, name_at)
 
     def expect(self, token: str, wanted: str) -> None:
@@ -236,13 +239,10 @@ class _Parser:
             raise self.unexpected(self.i, wanted)
         self.i += 1
 
-    def go_deeper(self, depth: int, at: int) -> int:
-        """Give back a depth that was not reached before, unless it is too deep."""
-        if depth > self.max_nesting:
-            raise LimitExceeded(
-                f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
-            )
-        return depth
+    def too_deep(self, at: int) -> LimitExceeded:
+        return LimitExceeded(
+            f"nested deeper than {self.max_nesting} levels", at, hint="give the inner parts names with LET"
+        )
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
         return unexpected(self.tokens, at, wanted)
@@ -256,7 +256,7 @@ class _Parser:
         """
         tokens = self.tokens
         i = start = self.i
-        depth, deepest = self.depth, self.deepest
+        depth, deepest, limit = self.depth, self.deepest, self.max_nesting
         self.suspends = 0
         # The innermost bracket that is open, and the last operator inside it, which waits for an operand.
         around: _Bracket | None = None
@@ -285,26 +285,34 @@ class _Parser:
                     if token == "NOW":
                         self.suspends += 1
                     i += 1
-                    if depth >= deepest:
-                        deepest = self.go_deeper(depth + 1, at)
+                    depth += 1
+                    if depth > deepest:
+                        deepest = depth
+                        if depth > limit:
+                            raise self.too_deep(at)
                     if tokens[i] != ")":
-                        depth += 1
                         around, waiting = _Bracket("function", ")", at, around, waiting, []), None
                         continue
+                    depth -= 1
                     operand = Function(at, token, ())
                     i += 1
                 else:
                     operand = Name(at, token)
-            elif token in _CONSTANTS:
-                operand = Literal(at, _CONSTANTS[token])
+            elif token in _SMALL_NUMBERS:
+                operand = Literal(at, _SMALL_NUMBERS[token], "number")
             elif first == '"' and len(token) > 1:
-                operand = Literal(at, token[1:-1] if "\\" not in token and token.isprintable() else self.string(at))
+                value = token[1:-1] if "\\" not in token and token.isprintable() else self.string(at)
+                operand = Literal(at, value, "string")
             elif first in DIGITS:
-                operand = Literal(at, self.number(at))
+                operand = Literal(at, self.number(at), "number")
+            elif token in _WORDS:
+                operand = Literal(at, _WORDS[token], "null" if token == "null" else "boolean")
             elif token in _SIGNS:
                 depth += 1
                 if depth > deepest:
-                    deepest = self.go_deeper(depth, at)
+                    deepest = depth
+                    if depth > limit:
+                        raise self.too_deep(at)
                 waiting = _Sign(at, token, waiting)
                 continue
             else:
@@ -312,12 +320,15 @@ class _Parser:
                 if bracket is None:
                     raise self.unexpected(at, wanted if at == start else f"a value after {tokens[at - 1]}")
                 i = self.i
-                if depth >= deepest:
-                    deepest = self.go_deeper(depth + 1, bracket.at)
+                depth += 1
+                if depth > deepest:
+                    deepest = depth
+                    if depth > limit:
+                        raise self.too_deep(bracket.at)
                 if tokens[i] != bracket.closing or bracket.items is None:
-                    depth += 1
                     around, waiting, keys = bracket, None, bracket.keys
                     continue
+                depth -= 1
                 operand = self.close(bracket, i)
                 i = self.i
 
@@ -337,7 +348,9 @@ class _Parser:
                         if token == "[":
                             depth += 1
                             if depth > deepest:
-                                deepest = self.go_deeper(depth, i)
+                                deepest = depth
+                                if depth > limit:
+                                    raise self.too_deep(i)
                             around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
                             waiting, steps = None, None
                             break
