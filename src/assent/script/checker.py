@@ -364,7 +364,8 @@ class _Checker:
         return left
 
     def _access(self, node: Access) -> Kind:
-        kind = self.look(node.target)
+        target = node.target
+        kind = self.looks[type(target)](self, target)
         for step in node.steps:
             kind = self._member(kind, step) if isinstance(step, Member) else self._element(kind, step)
         return kind
@@ -417,7 +418,10 @@ class _Checker:
         for argument in arguments:
             kind = looks[type(argument)](self, argument)
             takes = next(following, takes)
-            if takes != "*" and takes != kind and kind != ANY and plain_kind(kind) not in takes.split("|"):
+            if takes == "*" or kind == ANY:
+                continue
+            plain = kind if type(kind) is str else "object"
+            if plain != takes and plain not in takes.split("|"):
                 wanted = " or ".join(in_words(one) for one in takes.split("|"))
                 self.report(TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
         if node.name == "FORMAT":

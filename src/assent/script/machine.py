@@ -24,7 +24,7 @@ from assent.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedErr
 from assent.script.limits import Limits
 from assent.script.nodes import Script
 from assent.script.program import write_program
-from assent.script.runtime import FIRST_SLOT, UNSET, Frame, Host, Run
+from assent.script.runtime import RUN, STACK, UNSET, Frame, Host, Run
 from assent.values import measure, plain
 
 _DEFAULT_LIMITS = Limits()
@@ -65,7 +65,8 @@ class Machine:
         """Run to the end, or to the first error."""
         program, run = self._program, self._run
         stack: list[Any] = []
-        frame: Frame = [run, stack] + [UNSET] * (program.frame_size - FIRST_SLOT)
+        frame: Frame = [UNSET] * program.frame_size
+        frame[RUN], frame[STACK] = run, stack
         if self.given:
             for name, value in self.given.items():
                 frame[program.slots[name]] = value

@@ -9,11 +9,10 @@ import msgspec
 from assent.script.lexer import token_places
 
 
-class Places:
+class Places(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The lines and columns of a script's tokens, worked out when somebody asks for the first."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    source: str
 
     @cached_property
     def offsets(self) -> list[int]:
