@@ -95,6 +95,8 @@ def check(
 
 
 class _Checker:
+    __slots__ = ("deep", "found", "in_text", "kinds", "looks", "scope", "scopes", "signatures")
+
     def __init__(self, script: Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
         self.signatures = signatures
         self.deep = script.depth > MAX_CLOSURE_DEPTH

@@ -56,6 +56,8 @@ ENTRY_WORDS = 8
 class Expressions:
     """Makes closures for one script, and counts what they cost."""
 
+    __slots__ = ("cost", "elastic", "scopes", "words")
+
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
         self.cost = 0
@@ -385,7 +387,7 @@ _MAKERS: dict[type, Callable[[Expressions, Any], Closure]] = {
 def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:
     """A CALC as a function of its variables' values."""
     keys = node.variables.keys
-    formula = Expressions(Scopes(keys)).closure(node.formula)
+    formula = Expressions(Scopes.of(keys)).closure(node.formula)
     value_ats, at = [value.at for value in node.variables.values], node.formula_at
 
     def evaluate(f: Frame, values: list[Any]) -> Any:

@@ -156,6 +156,8 @@ class _Block(msgspec.Struct, gc=False):
 
 
 class _Parser:
+    __slots__ = ("deepest", "depth", "i", "max_nesting", "name", "sites", "source", "suspends", "tokens")
+
     def __init__(self, source: str, name: str | None, max_nesting: int) -> None:
         self.source = source
         self.name = name

@@ -80,8 +80,10 @@ def write_program(script: Script, given: Iterable[str] = ()) -> Program:
 class _Writer(Expressions):
     """Writes statements, with the closures of the expressions inside them."""
 
+    __slots__ = ("changed", "deep", "hard", "height", "jumps", "places", "steps")
+
     def __init__(self, script: Script, given: Iterable[str]) -> None:
-        Expressions.__init__(self, Scopes(given))
+        Expressions.__init__(self, Scopes.of(given))
         self.steps: list[Step] = []
         self.changed: dict[int, int] = {}
         self.places = Places(script.source)

@@ -32,15 +32,21 @@ class Scope(msgspec.Struct, eq=False):
         return names
 
 
-class Scopes:
+class Scopes(msgspec.Struct, eq=False):
     """The scopes around the place being compiled, the innermost last."""
 
-    def __init__(self, given: Iterable[str]) -> None:
-        self.size = FIRST_SLOT
-        self.innermost = Scope()
-        self.stack = [self.innermost]
+    innermost: Scope
+    stack: list[Scope]
+    size: int = FIRST_SLOT
+
+    @classmethod
+    def of(cls, given: Iterable[str]) -> Scopes:
+        """The top of a script that is given these variables."""
+        top = Scope()
+        scopes = cls(top, [top])
         for name in given:
-            self.define(name)
+            scopes.define(name)
+        return scopes
 
     def enter(self) -> Scope:
         """Go into a FOR."""
