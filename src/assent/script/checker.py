@@ -124,7 +124,8 @@ class _Checker:
                 if type(statement.value) is Name and not self.is_known(statement.value.name):
                     # Not numbered all along, since few statements are bare words.
                     number = len(block) - length_hint(statements) - 1
-                    if self.is_text(statement.value, block[max(0, number - 1) : number] + block[number + 1 : number + 2]):
+                    beside = block[max(0, number - 1) : number] + block[number + 1 : number + 2]
+                    if self.is_text(statement.value, beside):
                         continue
                 self.in_text = False
                 self.kind(statement.value, statement.suspends)
@@ -479,9 +480,9 @@ class _Checker:
             left_out -= 1
             if kind != ANY:
                 wanted = _kind(parameter.type, ANY)
-                if kind != wanted and wanted != ANY and plain_kind(kind) != wanted:
-                    if parameter.required or kind != "null":
-                        self._wrong_argument(node, number, wanted, kind)
+                fits = kind == wanted or wanted == ANY or plain_kind(kind) == wanted
+                if not fits and (parameter.required or kind != "null"):
+                    self._wrong_argument(node, number, wanted, kind)
         if left_out:
             self._missing_arguments(node, signature)
         return _kind(signature.returns, ANY)

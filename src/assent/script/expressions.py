@@ -67,12 +67,12 @@ class Expressions:
 
     def closure(self, node: Expression) -> Closure:
         self.cost += 1
-        return _MAKERS[type(node)](self, node)
+        return MAKERS[type(node)](self, node)
 
     def closures(self, nodes: Sequence[Expression]) -> list[Closure]:
         closures = []
         for node in nodes:
-            closures.append(_MAKERS[type(node)](self, node))
+            closures.append(MAKERS[type(node)](self, node))
         self.cost += len(closures)
         return closures
 
@@ -128,7 +128,7 @@ class Expressions:
                 constants[keys[number]] = value.value
             else:
                 constants[keys[number]] = None
-                entries.append((keys[number], _MAKERS[type(value)](self, value)))
+                entries.append((keys[number], MAKERS[type(value)](self, value)))
         self.cost += len(keys)
         return constants, entries
 
@@ -169,7 +169,7 @@ class Expressions:
             slot = self.scopes.sure_slot(node.name)
             if slot is not None:
                 return "slot", slot
-        return "closure", _MAKERS[type(node)](self, node)
+        return "closure", MAKERS[type(node)](self, node)
 
     def _long_chain(self, node: Chain) -> Closure:
         first, *rest = self.closures(node.operands)
@@ -371,7 +371,7 @@ class Expressions:
 
 
 # On the class and not on its objects: a table of bound methods would make every one of them a cycle to collect.
-_MAKERS: dict[type, Callable[[Expressions, Any], Closure]] = {
+MAKERS: dict[type, Callable[[Expressions, Any], Closure]] = {
     Literal: Expressions._literal,
     Name: Expressions._name,
     ListOf: Expressions._list,

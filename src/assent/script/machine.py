@@ -72,7 +72,7 @@ class Machine:
                 frame[program.slots[name]] = value
         error: PlacedError | None = None
         variables: dict[str, Any] = {}
-        run.start()
+        run.deadline = perf_counter() + run.limits.seconds
         try:
             run.charge(program.cost, program.words, 0)
             # The steps are taken here and not in a coroutine of their own, which every wait would pass through.

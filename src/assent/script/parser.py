@@ -425,8 +425,7 @@ class _Parser:
         if token == "{":
             return _Bracket("{", "}", at, around, waiting, [], {})
         if token == "CALL":
-            self.begin_call(at + 1)
-            return _Bracket("call", "}", at + 1, around, waiting, [], {}, self.sites - 1)
+            return self.open_call(at + 1, around, waiting)
         if token == "[":
             return _Bracket("[", "]", at, around, waiting, [])
         if token == "(":
@@ -462,8 +461,8 @@ class _Parser:
         if self.tokens[at + 1] != ":":
             raise self.unexpected(at + 1, f": after {key}")
 
-    def begin_call(self, at: int) -> None:
-        """Read the beginning of a CALL whose tool's name stands here."""
+    def open_call(self, at: int, around: _Bracket | None, waiting: _Sign | _Joined | None) -> _Bracket:
+        """Open the bracket of a CALL whose tool's name stands here."""
         name = self.tokens[at]
         if name in KEYWORDS or name[0] not in NAME_START:
             raise self.unexpected(at, "a tool's name after CALL")
@@ -471,7 +470,9 @@ class _Parser:
             raise self.unexpected(at + 1, f"{{ after CALL {name}")
         self.i = at + 2
         self.suspends += 1
-        self.sites += 1
+        site = self.sites
+        self.sites = site + 1
+        return _Bracket("call", "}", at, around, waiting, [], {}, site)
 
     def begin_calc(self) -> None:
         """Read a CALC from behind its keyword up to the bracket of its variables."""

@@ -96,10 +96,6 @@ class Run:
         self.at = 0
         """The CALL or NOW being answered, or the loop that last took a breath."""
 
-    def start(self) -> None:
-        """Begin to count the computing time."""
-        self.deadline = perf_counter() + self.limits.seconds
-
     def charge(self, steps: int, words: int, at: int) -> None:
         """Pay for work before it is done."""
         self.steps -= steps
