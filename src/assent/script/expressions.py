@@ -140,25 +140,29 @@ class Expressions:
         return lambda f: sign(operator, operand(f), at)
 
     def _chain(self, node: Chain) -> Closure:
-        operators, operands, ats = node.operators, node.operands, node.operator_ats
-        operator, links = operators[0], len(operators)
+        operator = node.operators[0]
         if operator in _LOGIC:
             return self._logic(node)
         if operator in _EQUALITY:
             self.elastic = True
-        if links > MAX_NESTED_CHAIN:
+        if len(node.operators) > 1:
+            return self._links(node)
+        self.cost += 2
+        left, right = node.operands
+        if type(right) is Literal:
+            return binary(operator, self._operand(left), ("constant", right.value), node.operator_ats[0])
+        return binary(operator, self._operand(left), self._operand(right), node.operator_ats[0])
+
+    def _links(self, node: Chain) -> Closure:
+        """A chain of several operators."""
+        if len(node.operators) > MAX_NESTED_CHAIN:
             return self._long_chain(node)
-        self.cost += links + 1
-        left, right = operands[0], operands[1]
-        chain = binary(
-            operator,
-            self._operand(left),
-            ("constant", right.value) if type(right) is Literal else self._operand(right),
-            ats[0],
-        )
-        if links > 1:
-            for number in range(1, links):
-                chain = binary(operators[number], ("closure", chain), self._operand(operands[number + 1]), ats[number])
+        self.cost += len(node.operands)
+        first, *rest = node.operands
+        left = self._operand(first)
+        for operator, operand, at in zip(node.operators, rest, node.operator_ats, strict=True):
+            chain = binary(operator, left, self._operand(operand), at)
+            left = "closure", chain
         return chain
 
     def _operand(self, node: Expression) -> Operand:
@@ -249,8 +253,7 @@ class Expressions:
         if type(step.index) is Literal and type(step.index.value) is int:
             self.cost += 1
             return _element_at(reach, step.index.value, at)
-        index = self.closure(step.index)
-        return lambda f: element(reach(f), index(f), at)
+        return _element_of(reach, self.closure(step.index), at)
 
     def _long_access(self, node: Access) -> Closure:
         target = self.closure(node.target)
@@ -479,6 +482,10 @@ def _member_of(target_of: Closure, name: str, at: int) -> Closure:
         return member(target, name, at)
 
     return reach
+
+
+def _element_of(target_of: Closure, index_of: Closure, at: int) -> Closure:
+    return lambda f: element(target_of(f), index_of(f), at)
 
 
 def _element_at(target_of: Closure, index: int, at: int) -> Closure:
