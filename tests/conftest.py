@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from assent import ToolRegistry
 from assent.journal import Journal, data_of
@@ -13,6 +14,10 @@ from assent.manifest import parse_manifest
 from assent.tools import Tool
 from assent.values import canonical
 from sending import MANIFEST
+
+# No test is timed, and the drawing of examples is none either: a machine may stop for a second at any moment.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture

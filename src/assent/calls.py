@@ -390,8 +390,8 @@ class Door:
                 log.error("call %s: %s tried to %s although it was denied", call.id, tool.name, overstepped)
                 own_words = outcome.overstepped(tool.name, overstepped)
             else:
-                judged = verdict(tool, call.id, ended)
-                own_words = judged.message if judged.kind in ("succeeded", "failed") else None
+                said = verdict(tool, call.id, consent.approval, ended)
+                own_words = said.message if said.kind in ("succeeded", "failed") else None
         closed = not action.secondary_confirmed
         words = outcome.denied(tool.name, action.reason, own_words, closed=closed)
         return Outcome(
@@ -497,29 +497,18 @@ class Door:
         consent: Consent | None,
     ) -> Outcome:
         """What the end of an execution means for whoever asked."""
-        tool = execution.tool
-        judged = verdict(tool, call.id, ended)
-        kind, message, arguments = judged.kind, judged.message, None
-        changed: tuple[str, ...] = ()
+        result = verdict(execution.tool, call.id, approval, ended)
         if editor is not None:
             changed = tuple(dict.fromkeys(change.path for change in editor.changes))
+            result = msgspec.structs.replace(result, changed=changed)
             if editor.violations:
-                tried = f"{tool.name} tried to write something else than was shown: {editor.violations[0]}"
-                kind, message = "failed", displayable(tried)
+                tried = f"{call.tool} tried to write something else than was shown: {editor.violations[0]}"
+                result = msgspec.structs.replace(result, kind="failed", message=displayable(tried))
         if consent is not None and consent.request.author == "person":
-            arguments = consent.request.shown_arguments
-            message = f"{outcome.edited(tool.name, values.canonical(arguments).decode())}\n{message}"
-        return Outcome(
-            kind=kind,
-            message=message,
-            call_id=call.id,
-            tool=call.tool,
-            value=judged.value,
-            gave_value=judged.gave_value,
-            approval=approval,
-            arguments=arguments,
-            changed=changed,
-        )
+            ran = consent.request.shown_arguments
+            words = f"{outcome.edited(call.tool, values.canonical(ran).decode())}\n{result.message}"
+            result = msgspec.structs.replace(result, arguments=ran, message=words)
+        return result
 
     def _open_reports(self, call_id: str) -> Reports | None:
         """Where a call's progress goes; None for a thread that goes on although its call is over."""

@@ -21,7 +21,7 @@ from assent.display import displayable
 from assent.eager import start
 from assent.errors import ArgumentsError, NotAllowedNow, NotJSON, ToolError
 from assent.guard import Guard
-from assent.outcome import Kind
+from assent.outcome import Approval, Kind, Outcome
 from assent.signature import to_json
 from assent.threads import THREADS
 from assent.tools import Tool
@@ -247,57 +247,66 @@ def _invoke(
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """What an end means: the kind of outcome, the words for the model, and the value if there is one."""
-
-    kind: Kind
-    message: str
-    value: Any = None
-    gave_value: bool = False
-
-
-def verdict(tool: Tool, call_id: str, ended: Ended) -> Verdict:
-    """Judge how an execution ended."""
+def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended) -> Outcome:
+    """What the end of an execution means: a kind, words for the model, and the value if the tool gave one."""
     if isinstance(ended, Returned):
-        return _returned(tool, ended.value)
-    name = tool.name
+        return _returned(tool, call_id, approval, ended.value)
+    kind, words = _stopped(tool.name, call_id, ended)
+    return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
+
+
+def _stopped(name: str, call_id: str, ended: Raised | Cancelled | TimedOut) -> tuple[Kind, str]:
     if isinstance(ended, Cancelled):
-        return Verdict("cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial))))
+        return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial)))
     if isinstance(ended, TimedOut):
-        return Verdict("timed_out", outcome.timed_out(name, ended.seconds))
+        return "timed_out", outcome.timed_out(name, ended.seconds)
     problem = ended.problem
     if isinstance(problem, ArgumentsError):
-        return Verdict("invalid_arguments", displayable(str(problem)))
+        return "invalid_arguments", displayable(str(problem))
     if isinstance(problem, (ToolError, NotAllowedNow)):
-        return Verdict("failed", outcome.cut(displayable(str(problem))))
+        return "failed", outcome.cut(displayable(str(problem)))
     log.error("call %s: %s raised", call_id, name, exc_info=problem)
-    return Verdict("raised", outcome.raised(name, problem, call_id))
+    return "raised", outcome.raised(name, problem, call_id)
 
 
-def _returned(tool: Tool, value: Any) -> Verdict:
+def _returned(tool: Tool, call_id: str, approval: Approval, value: Any) -> Outcome:
     if tool.style != "registry" and type(value) is dict and len(value) == 2:
         success, message = value.get("success"), value.get("message")
         if type(success) is bool and type(message) is str:
-            return Verdict("succeeded" if success else "failed", outcome.cut(displayable(message)))
+            kind: Kind = "succeeded" if success else "failed"
+            words = outcome.cut(displayable(message))
+            return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
+    try:
+        value, words = _as_value(tool, value)
+    except ToolError as problem:
+        return Outcome(kind="failed", message=problem.fact, call_id=call_id, tool=tool.name, approval=approval)
+    return Outcome(
+        kind="succeeded",
+        message=words if len(words) <= outcome.MAX_MESSAGE else outcome.cut(words),
+        call_id=call_id,
+        tool=tool.name,
+        value=value,
+        gave_value=True,
+        approval=approval,
+    )
+
+
+def _as_value(tool: Tool, value: Any) -> tuple[Any, str]:
+    """What a tool returned as the JSON value that it promised, and as text."""
     if tool.style == "assistant":
-        return Verdict(
-            "failed", f"{tool.name} returned something other than {{success, message}}; its author must mend it."
-        )
+        raise ToolError(f"{tool.name} returned something other than {{success, message}}; its author must mend it.")
     try:
         try:
             value, data = values.reduce(value)
         except NotJSON:
             value = to_json(value)
             data = values.encode(value)
-        shown = value if type(value) is str else data.decode()
     except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
         fact = problem.fact if isinstance(problem, NotJSON) else f"{type(problem).__name__}: {problem}"
-        return Verdict("failed", displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}"))
+        raise ToolError(displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}")) from None
     wanted = tool.manifest.returns
     if wanted != "any" and wanted != (found := values.type_name[type(value)]):
-        return Verdict("failed", f"{tool.name} promised to return a {wanted} and returned a {found}.")
+        raise ToolError(f"{tool.name} promised to return a {wanted} and returned a {found}.")
     if value is None and tool.style == "function":
-        shown = "Done."
-    if len(shown) > outcome.MAX_MESSAGE:
-        shown = outcome.cut(shown)
-    return Verdict("succeeded", shown, value, True)
+        return None, "Done."
+    return value, value if type(value) is str else data.decode()

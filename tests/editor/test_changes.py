@@ -401,7 +401,9 @@ def put(folder: Path, picture: Tree) -> None:
 
 
 @requirement("EDIT-7")
-@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     st.data(),
     st.dictionaries(st.sampled_from(["a.txt", "b.txt", "deep/c.txt"]), st.tuples(contents, modes), min_size=1),

@@ -38,7 +38,9 @@ patterns = st.lists(st.sampled_from([*NAMES, *FOLDERS, *BACK, *SETS, *DEEP]), ma
 
 
 @requirement("EDIT-1")
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(patterns, patterns)
 def test_the_listing_is_what_git_would_add(tmp_path_factory: pytest.TempPathFactory, root: list[str], inner: list[str]):
     """The outer and the inner .gitignore in every combination; git itself says what is right."""

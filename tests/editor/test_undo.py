@@ -36,7 +36,9 @@ edits = st.one_of(
 steps = st.lists(edits, max_size=5)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.dictionaries(st.sampled_from(["a.txt", "b.txt", "deep/c.txt"]), st.tuples(contents, modes)), steps)
 async def test_undoing_what_was_done_is_doing_nothing(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, tuple[bytes, int]], steps: list[tuple[Any, ...]]
