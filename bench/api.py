@@ -149,6 +149,10 @@ class Client(asyncio.Protocol):
             done, self.done = self.done, None
             done.set_result(self.received)
 
+    def connection_lost(self, problem: Exception | None) -> None:
+        if self.done is not None:
+            self.done.set_exception(problem or ConnectionError("the server went away in the middle of an answer"))
+
     async def ask(self, request: bytes) -> bytes:
         self.received = b""
         self.done = asyncio.get_running_loop().create_future()
