@@ -9,6 +9,8 @@ import pytest
 
 import assent
 from assent.approval import CLOSED
+from assent.errors import NotJSON, SessionError
+from assent.journal import Journal
 from assent.store import Entry
 from assent.store.memory import MemoryStore
 from requirements import requirement
@@ -376,3 +378,51 @@ def test_a_script_runs_without_an_event_loop():
         assert session.run_script_sync("PRINT(1 + 1)").output == ["2"]
     finally:
         session.close_sync()
+
+
+class Slow(MemoryStore):
+    """Lets others run wherever a store on a disk would."""
+
+    async def read(self, **facts):
+        found = await super().read(**facts)
+        await asyncio.sleep(0)
+        return found
+
+
+async def test_two_who_begin_one_run_at_once_begin_it_once():
+    """Both find nothing of it in the journal. Only one may write that it began, or the other's text would be resumed."""
+    registry = assent.ToolRegistry()
+    amounts = []
+    parameters = [{"name": "amount", "type": "number", "description": "How much."}]
+
+    async def pay(args, context):
+        amounts.append(args["amount"])
+        await asyncio.sleep(0)
+
+    registry.register("pay", {"description": "Pays.", "parameters": parameters}, pay)
+    journal = Journal(Slow())
+    both = [assent.Session(registry, id="s", journal=journal) for _ in range(2)]
+    texts = [f"CALL pay {{ amount: {amount} }}\nPRINT({amount})" for amount in (1, 2)]
+    first, second = await asyncio.gather(
+        *(session.run_script(text, run_id="night") for session, text in zip(both, texts, strict=True)),
+        return_exceptions=True,
+    )
+    assert first.output == ["1"]
+    assert isinstance(second, SessionError)
+    assert amounts == [1]
+    assert (await both[1].run_script(texts[1], run_id="night")).output == ["1"]
+    assert (await both[1].resume("night")).output == ["1"]
+    assert amounts == [1]
+
+
+@pytest.mark.parametrize("where", ["text", "name", "variables"])
+async def test_a_script_that_no_journal_can_hold_is_refused_in_words(where):
+    """Half a character comes from a careless client, and a traceback of the encoder helps nobody."""
+    half = "\ud800"
+    text = f'PRINT("{half}")' if where == "text" else "PRINT(1)"
+    session = assent.Session(assent.ToolRegistry(), id="s")
+    with pytest.raises(NotJSON, match=r"lone surrogate U\+D800"):
+        await session.run_script(
+            text, {"a": half} if where == "variables" else None, name=half if where == "name" else None, check=False
+        )
+    assert not await session.journal.history("s")

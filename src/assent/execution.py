@@ -110,14 +110,18 @@ class Execution:
         current.set(self.context)
         function, self.context._on_cancel = self.context._on_cancel, None
         partial: str | None = None
-        if function is not None:
-            try:
+        try:
+            if function is not None:
                 async with asyncio.timeout(self._grace_seconds):
                     partial = await self._ask_for_partial(function)
-            except Exception as problem:
-                log.warning("call %s: on_cancel of %s failed", self.context.call_id, self.tool.name, exc_info=problem)
-        self._settle(Cancelled(partial))
-        self._let_go()
+        except BaseException as problem:
+            # Whatever it raises, even the cancellation of a task of its own that it stopped and waits for.
+            log.warning("call %s: on_cancel of %s failed", self.context.call_id, self.tool.name, exc_info=problem)
+            if isinstance(problem, KeyboardInterrupt):
+                raise
+        finally:
+            self._settle(Cancelled(partial))
+            self._let_go()
 
     async def _ask_for_partial(self, function: Callable[[], Any]) -> str | None:
         if self.tool.is_async or self.tool.inline or inspect.iscoroutinefunction(function):

@@ -254,18 +254,23 @@ async def start(
     limits: Limits | None,
     run_id: str | None = None,
 ) -> Run:
-    """Run a script from its beginning."""
-    run_id = run_id or fresh.ordered()
+    """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
     given = dict(variables or {})
-    facts = {
-        "text": text,
-        "name": name,
-        "variables": values.plain(given),
-        "checked": checked,
-        "version": LANGUAGE_VERSION,
-    }
-    door.journal.note(door.session_id, "run_started", run_id, facts)
+    facts, _ = values.reduce(
+        {
+            "text": text,
+            "name": name,
+            "variables": given,
+            "checked": checked,
+            "version": LANGUAGE_VERSION,
+        }
+    )
+    known_as, run_id = run_id, run_id or fresh.ordered()
     with door.journal.holding("run", run_id):
+        # Asked while nobody else can begin it: of two who came at once, the second finds what the first has done.
+        if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
+            return await _resume(door, run_id, limits)
+        door.journal.note(door.session_id, "run_started", run_id, facts)
         return await _run(door, run_id, facts, Past(), given, limits)
 
 

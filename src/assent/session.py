@@ -127,7 +127,8 @@ class Session(StateOwner):
             try:
                 return await recovery.recover(self._door, life, tool, arguments, origin)
             except asyncio.CancelledError:
-                if not life.in_doubt:  # What was in doubt stays so until somebody looks.
+                # What was in doubt stays so until somebody looks, and what has an end keeps it.
+                if not life.in_doubt and life.finished is None:
                     self._door.abandon(call_id, tool)
                 raise
 
@@ -151,8 +152,6 @@ class Session(StateOwner):
         """
         if not self._opened:
             await self.open()
-        if run_id is not None and await self._journal.store.read(subject=run_id, kind="run_started", limit=1):
-            return await runs.resume(self._door, run_id, limits)
         return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
 
     def run_script_sync(

@@ -171,7 +171,7 @@ SCHEMA = {"description": "Works.", "parameters": [], "returns": "any"}
 
 @requirement("TOOL-52")
 @pytest.mark.parametrize("how", ["sync", "async"])
-@pytest.mark.parametrize("trouble", ["raises", "hangs", "hangs async", "returns nonsense", "exits"])
+@pytest.mark.parametrize("trouble", ["raises", "hangs", "hangs async", "returns nonsense", "exits", "cancels"])
 async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
     registry: ToolRegistry, caplog, how: str, trouble: str
 ):
@@ -183,6 +183,16 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
         await asyncio.Event().wait()
         return "never"
 
+    async def stop_own_task() -> None:
+        # What many write: stop what runs in the background, and wait until it has stopped.
+        task = asyncio.create_task(hang())
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    def stop_from_thread() -> None:
+        raise asyncio.CancelledError
+
     def on_cancel() -> Any:
         if trouble == "raises":
             raise RuntimeError("no")
@@ -190,8 +200,10 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
             return stop.wait(30)
         if trouble in ("hangs", "hangs async"):
             return hang()
-        if trouble == "exits" and how == "sync":
+        if trouble == "exits":
             sys.exit(1)
+        if trouble == "cancels":
+            return stop_own_task() if how == "async" else stop_from_thread()
         return object.__new__(Unprintable)
 
     def work(args, context):
@@ -305,6 +317,29 @@ async def test_a_listener_that_raises_breaks_no_call(registry: ToolRegistry, sen
     stop()
     assert effects == [CALL]
     assert [type(event).__name__ for event in heard] == ["Asked", "Answered", "Started", "Finished"]
+
+
+@requirement("TOOL-52")
+async def test_a_host_that_stops_waiting_to_be_told_again_changes_no_end(registry: ToolRegistry, send, effects):
+    """A call that has ended is asked for by its id once more: whoever loses patience must not end it a second time."""
+
+    class Slow(MemoryStore):
+        async def read(self, **facts: Any) -> Any:
+            found = await super().read(**facts)
+            await asyncio.sleep(0)
+            return found
+
+    session = Session(registry, approver=FixedApprover(), journal=Journal(Slow()))
+    first = await session.call("send", CALL, call_id="x")
+    for turns in range(8):
+        asking = asyncio.create_task(session.call("send", CALL, call_id="x"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait({asking})
+    assert await session.call("send", CALL, call_id="x") == first
+    assert len(await session.journal.store.read(subject="x", kind="finished")) == 1
+    assert effects == [CALL]
 
 
 async def test_a_listener_that_does_not_read_breaks_no_call(registry: ToolRegistry, monkeypatch, caplog):
