@@ -193,6 +193,34 @@ async def test_one_that_cancels_itself_in_its_first_step_is_cancelled():
     assert task.cancelled()
 
 
+@pytest.mark.parametrize("how", ["a plain yield", "a future", "a future that is about to end"])
+async def test_one_that_asks_for_its_own_cancellation_hears_of_it_where_it_waits(how):
+    """It may tidy up, and tidying up may take time. A coroutine that is thrown away instead would leave all undone."""
+    heard, tidied = [], []
+
+    async def work():
+        asyncio.current_task().cancel()
+        try:
+            if how == "a plain yield":
+                await asyncio.sleep(0)
+            else:
+                future = asyncio.get_running_loop().create_future()
+                if how == "a future that is about to end":
+                    asyncio.get_running_loop().call_soon(future.set_result, None)
+                await future
+        except asyncio.CancelledError:
+            heard.append(True)
+            raise
+        finally:
+            await asyncio.sleep(0)
+            tidied.append(True)
+
+    task = begin(work())
+    await asyncio.wait({task}, timeout=30)
+    assert task.cancelled()
+    assert heard and tidied
+
+
 async def test_the_context_is_a_copy():
     """What the task sets is its own, in every step; what the starter had, it sees."""
     mark.set("the starter's")

@@ -64,7 +64,11 @@ else:
                 # It waits, or it failed: from here on it is a task like any other.
                 del _current[loop]
                 _register(self)
+                # One that cancelled itself is not told before it waits: told now, its coroutine would never hear of it.
+                cancels, self._must_cancel = self._must_cancel, False
                 context.run(_step, self)
+                if cancels and not self.done() and not (self._fut_waiter and self._fut_waiter.cancel()):
+                    self._must_cancel = True
             finally:
                 if starter is not None:
                     _current[loop] = starter
