@@ -96,8 +96,11 @@ class Audience:
         for listener in tuple(self.listeners):
             try:
                 listener(event)
-            except Exception as problem:
-                # Whoever watches a call must not be able to break it. One that failed would fail again.
+            except BaseException as problem:
+                if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+                    raise
+                # Whoever watches a call must not be able to break it, also not by a cancelled future that it looked at:
+                # the call would take that for its own cancellation. One that failed would fail again.
                 log.error("a listener failed and hears nothing more", exc_info=problem)
                 self._forget(listener)
 

@@ -302,14 +302,19 @@ async def test_a_tool_that_cancels_itself_or_exits_has_failed(registry: ToolRegi
     assert problem.__name__ in outcome.message
 
 
-async def test_a_listener_that_raises_breaks_no_call(registry: ToolRegistry, send, effects, caplog):
+@pytest.mark.parametrize("problem", [RuntimeError, asyncio.CancelledError, GeneratorExit])
+@pytest.mark.parametrize("at", ["Asked", "Answered", "Started", "Finished"])
+async def test_a_listener_that_raises_breaks_no_call(
+    registry: ToolRegistry, send, effects, history, caplog, at: str, problem
+):
     """Whoever watches must not be able to stop, repeat or leave in doubt what is watched."""
     caplog.set_level(logging.CRITICAL, "assent")
     session = Session(registry, approver=FixedApprover())
     heard: list[Any] = []
 
     def broken(event: Any) -> None:
-        raise RuntimeError("a window was closed")
+        if type(event).__name__ == at:
+            raise problem("a window was closed")
 
     stop = session.listen(broken)
     session.listen(heard.append)
@@ -317,6 +322,8 @@ async def test_a_listener_that_raises_breaks_no_call(registry: ToolRegistry, sen
     stop()
     assert effects == [CALL]
     assert [type(event).__name__ for event in heard] == ["Asked", "Answered", "Started", "Finished"]
+    kinds = [kind for kind, _ in await history(session.journal, session.id)]
+    assert kinds == ["asked", "answered", "burned", "started", "finished"]
 
 
 @requirement("TOOL-52")
