@@ -8,7 +8,9 @@ import time
 import pytest
 
 from assent import AssistantTool, Limits, Outcome, Session, ToolRegistry, wait_for_answer
+from assent.signature import manifest_of
 from assent.testing import FixedApprover
+from assent.tools import Tool
 from requirements import requirement
 from sending import CALL, until
 
@@ -289,6 +291,50 @@ async def test_a_value_with_a_broken_way_to_json_fails_the_call_and_nothing_else
     outcome = await session.call("work")
     assert outcome.kind == "failed"
     assert "JSON cannot hold" in outcome.message
+    assert [record.kind for record in await session.journal.history(session.id)] == ["started", "finished"]
+
+
+@requirement("TOOL-33")
+@pytest.mark.parametrize("inline", [False, True], ids=["thread", "inline"])
+async def test_a_result_that_cannot_say_what_it_is_ends_the_call(registry: ToolRegistry, caplog, inline: bool):
+    """A proxy whose object cannot be made raises at the first look. Its call must not wait for ever."""
+    caplog.set_level(logging.CRITICAL, "assent")
+
+    class Lazy:
+        @property
+        def __class__(self):
+            raise RuntimeError("not yet")
+
+    registry.register("work", SCHEMA, lambda args, context: Lazy(), inline=inline)
+    session = Session(registry)
+    outcome = await asyncio.wait_for(session.call("work"), 30)
+    assert outcome.kind == "raised"
+    assert [record.kind for record in await session.journal.history(session.id)] == ["started", "finished"]
+
+
+class Exiting:
+    """An argument whose type does not only refuse a value."""
+
+    def __init__(self, problem: type[BaseException]) -> None:
+        self.problem = problem
+
+    def __call__(self, value):
+        raise self.problem
+
+
+@requirement("TOOL-33")
+@pytest.mark.parametrize("problem", [SystemExit, asyncio.CancelledError, GeneratorExit])
+async def test_a_type_that_ends_the_program_has_failed(registry: ToolRegistry, caplog, problem):
+    """What an argument's type raises is as much the tool's code as what its function raises."""
+    caplog.set_level(logging.CRITICAL, "assent")
+
+    def work(x: int) -> int:
+        return x
+
+    manifest, _ = manifest_of(work, require_approval=False)
+    registry.add(Tool(manifest, "function", work, converters={"x": Exiting(problem)}))
+    session = Session(registry)
+    assert (await session.call("work", {"x": 1})).kind == "raised"
     assert [record.kind for record in await session.journal.history(session.id)] == ["started", "finished"]
 
 

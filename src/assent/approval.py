@@ -320,7 +320,7 @@ class Seal(msgspec.Struct, frozen=True):
 
 def seal(request: ApprovalRequest, action: UserAction, approver: str, answered_at: float) -> Seal:
     """Bind an action to the request it answers; an action for another request stays bound to that one."""
-    return Seal(action.answers or request.digest, request.nonce, approver, answered_at)
+    return Seal(action.answers or request.digest, request.nonce, displayable(approver), answered_at)
 
 
 def flaw(

@@ -132,8 +132,13 @@ async def _watched(
                 current.set(context)
                 with guard.watching():
                     result = await result
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+            raise
         except SystemExit as problem:  # Ending the program is no way to draw a card.
             raise AssentError("it tried to end the program") from problem
+        except BaseException as problem:  # Nor is any other way to get past those who catch exceptions.
+            log.error("call %s: the request function raised", context.call_id, exc_info=problem)
+            raise AssentError(f"it raised {type(problem).__name__}; the log has the details") from problem
         return result
 
     async def in_thread() -> Any:

@@ -65,11 +65,11 @@ class Desk:
         self.pending[request.call_id] = waiting
         if self._audience.listeners:
             self._audience.tell(Asked(shown))
-        asking = start(loop, self._ask_approver(self.approver, waiting))
-        watching = None
-        if self._watch is not None and not waiting.answer.done():
-            watching = loop.call_later(self._watch_after_seconds, self._watch)
+        asking = watching = None
         try:
+            asking = start(loop, self._ask_approver(self.approver, waiting))
+            if self._watch is not None and not waiting.answer.done():
+                watching = loop.call_later(self._watch_after_seconds, self._watch)
             if self._timeout_seconds is None:
                 return await waiting.answer
             async with asyncio.timeout(self._timeout_seconds):
@@ -84,7 +84,8 @@ class Desk:
             return _nobody(request, problem.fact)
         finally:
             del self.pending[request.call_id]
-            asking.cancel()
+            if asking:
+                asking.cancel()
             if watching:
                 watching.cancel()
 
@@ -94,6 +95,7 @@ class Desk:
             action = await approver(waiting.request)
             if not isinstance(action, UserAction):
                 raise AssentError(f"it answered with a {type(action).__name__} instead of a UserAction")
+            name = approver_name(approver)
         except BaseException as problem:
             # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
             if not answer.done():
@@ -104,7 +106,7 @@ class Desk:
                 raise
         else:
             if not answer.done():
-                answer.set_result((action, approver_name(approver)))
+                answer.set_result((action, name))
 
     def answer(self, call_id: str, action: UserAction, by: str | Seal) -> bool:
         """Answer a card that waits here. False when it is not waiting any more."""

@@ -71,7 +71,9 @@ class Execution:
         tool = self.tool
         try:
             args, kwargs = tool.bind(arguments, given)
-        except Exception as problem:  # A type's own validation is the tool's code, and may raise anything.
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # A type's own validation is the tool's code, and may raise anything.
             return Raised(problem)
         if tool.is_async:
             self._task = start(self.loop, self._on_loop(args, kwargs, guard))
@@ -191,7 +193,12 @@ class Execution:
                 raise
 
     def _returned(self, result: Any, guard: Guard | None) -> None:
-        if type(result) in _PLAIN or not _is_awaitable(result):
+        try:
+            is_result = type(result) in _PLAIN or not _is_awaitable(result)
+        except Exception as problem:  # An object that stands for another may have to be asked what it is, and fail.
+            self._raised(problem)
+            return
+        if is_result:
             self._settle(Returned(result))
         else:
             self._task = self.loop.create_task(self._afterwards(result, guard))

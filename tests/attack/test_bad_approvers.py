@@ -8,6 +8,7 @@ import pytest
 
 from assent import ApprovalRequest, AssentError, Limits, Session, ToolRegistry, UserAction, wait_for_answer
 from assent.approval import ALLOWED
+from assent.events import Asked
 from assent.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL
@@ -67,10 +68,24 @@ async def not_a_reason(request: ApprovalRequest) -> UserAction:
     return UserAction(False, True, reason=5)  # type: ignore[arg-type]
 
 
+class Nameless:
+    """One who says yes, and raises when asked for their name."""
+
+    async def __call__(self, request: ApprovalRequest) -> UserAction:
+        return request.allow()
+
+    @property
+    def name(self) -> str:
+        raise LookupError("nobody is signed in")
+
+
+BAD = [raising, raising_more, Cancelled(), not_async, nodding, a_dict, both, not_quite_true, not_json, not_a_reason, 5]
+
+
 @requirement("TOOL-40", "TOOL-49")
 @pytest.mark.parametrize(
     "approver",
-    [raising, raising_more, Cancelled(), not_async, nodding, a_dict, both, not_quite_true, not_json, not_a_reason, 5],
+    [*BAD, Nameless()],
     ids=lambda approver: getattr(approver, "__name__", type(approver).__name__),
 )
 async def test_an_approver_that_fails_is_nobody(registry: ToolRegistry, send, effects, caplog, approver):
@@ -203,3 +218,25 @@ async def test_a_fixed_approver_that_runs_out_of_answers_is_nobody(registry: Too
     caplog.set_level(logging.CRITICAL, "assent")
     session = Session(registry, approver=FixedApprover([ALLOWED]))
     assert [(await session.call("send", CALL)).kind for _ in range(2)] == ["succeeded", "no_approver"]
+
+
+async def test_an_approver_that_ends_the_program_leaves_no_card_behind(registry: ToolRegistry, send, effects, caplog):
+    """Whoever catches the end, a test or a notebook, finds no card on the desk that nobody will take away."""
+    caplog.set_level(logging.CRITICAL, "assent")
+
+    async def leave(request: ApprovalRequest) -> UserAction:
+        raise SystemExit(3)
+
+    session = Session(registry, approver=leave)
+    with pytest.raises(SystemExit):
+        await session.call("send", CALL)
+    assert session.pending() == []
+    assert effects == []
+
+
+async def test_half_a_character_in_a_name_does_not_lose_the_answer(registry: ToolRegistry, send, effects):
+    """Names come from other systems. The journal writes one as a person may see it."""
+    session = Session(registry, approver=wait_for_answer)
+    session.listen(lambda event: isinstance(event, Asked) and session.answer(event.request.call_id, ALLOWED, "\ud800"))
+    assert (await session.call("send", CALL)).kind == "succeeded"
+    assert effects == [CALL]

@@ -324,6 +324,14 @@ async def _exits_async(params: Any) -> Any:
     sys.exit(1)
 
 
+def _goes_past(params: Any) -> Any:
+    raise GeneratorExit
+
+
+async def _goes_past_async(params: Any) -> Any:
+    raise BaseExceptionGroup("both", [GeneratorExit(), ValueError("the password is hunter2")])
+
+
 class Changeable(dict):
     """Shows a message to whoever checks and none to whoever draws."""
 
@@ -337,6 +345,8 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "cancels itself": (_cancels_itself, "it was cancelled from within"),
     "exits": (_exits, "it tried to end the program"),
     "exits on the loop": (_exits_async, "it tried to end the program"),
+    "goes past what catches exceptions": (_goes_past, "it raised GeneratorExit"),
+    "goes past it on the loop": (_goes_past_async, "it raised BaseExceptionGroup"),
     "nothing": (lambda params: None, "it returned a NoneType"),
     "text": (lambda params: "Send it?", "it returned a str"),
     "no message": (lambda params: {}, "it returned no message"),
