@@ -164,6 +164,26 @@ async def test_a_preset_can_be_changed_while_a_session_lives(registry: ToolRegis
     assert len(effects) == 1
 
 
+@requirement("TOOL-41")
+async def test_a_preset_taken_back_while_the_card_is_drawn_approves_nothing(registry: ToolRegistry, assistant, effects):
+    """The key must be there when it is turned, and not a moment before. The card says which half is missing now."""
+
+    async def careful(params):
+        session.preset = Preset(auto_approve=False, name="careful")
+        return {"message": "Send it?"}
+
+    assistant(careful, autoApprove=True)
+    asked = FixedApprover()
+    session = Session(registry, approver=asked, preset=Preset(auto_approve=True))
+    outcome = await session.call("send", CALL)
+    assert (outcome.kind, outcome.approval) == ("succeeded", "person")
+    assert [request.missing for request in asked.requests] == [("preset",)]
+    session.preset = Preset(auto_approve=True)
+    session._door.desk.approver = None
+    assert (await session.call("send", CALL)).kind == "no_approver"
+    assert effects == [CALL]
+
+
 async def test_a_session_has_an_id_of_its_own_unless_it_is_given_one(registry: ToolRegistry):
     """Random, so that no two share one."""
     assert len({Session(registry).id for _ in range(100)}) == 100

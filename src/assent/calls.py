@@ -244,6 +244,12 @@ class Door:
             kind: Kind = "failed" if request.for_model else "refused"
             words = outcome.cut(request.why) if request.for_model else outcome.refused(tool.name, request.why)
             return Outcome(kind=kind, message=words, call_id=call.id, tool=tool.name)
+        if isinstance(decider, Auto):
+            # Drawing took its time, and the user may have taken their key back meanwhile.
+            decides_now = who_decides(tool.manifest, self.preset)
+            if isinstance(decides_now, Person):
+                decider = decides_now
+                request = msgspec.structs.replace(request, missing=decider.missing)
         if earlier is not None and earlier.asked is not None:
             same = msgspec.structs.replace(request, nonce=earlier.asked.get("nonce", request.nonce))
             if same.digest == earlier.asked.get("digest"):
