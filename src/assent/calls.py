@@ -129,6 +129,8 @@ class Door:
         """Approved calls that may have started and have no end in the journal yet."""
         self._ending: set[str] = set()
         """Calls whose end is on its way to the disk."""
+        self._asking: dict[str, bool] = {}
+        """Calls that need a yes and have not come to their end, and whether somebody has cancelled them."""
 
     def carry_out(
         self, call_id: str, name: str, arguments: Any, origin: str = "", earlier: Life | None = None
@@ -145,12 +147,21 @@ class Door:
         decider = who_decides(tool.manifest, self.preset)
         if isinstance(decider, Nobody):
             return self._run_freely(tool, call)
-        return self._run_with_consent(tool, call, decider, origin, earlier)
+        return self._ask_and_run(tool, call, decider, origin, earlier)
 
     def _run_freely(self, tool: Tool, call: Call) -> Outcome | Awaitable[Outcome]:
         self.journal.started_freely(self.session_id, call, tool)
         result = self._execute(tool, call, "not_needed")
         return self._end(result) if isinstance(result, Outcome) else self._end_later(result)
+
+    async def _ask_and_run(
+        self, tool: Tool, call: Call, decider: Auto | Person, origin: str, earlier: Life | None
+    ) -> Outcome:
+        self._asking[call.id] = False
+        try:
+            return await self._run_with_consent(tool, call, decider, origin, earlier)
+        finally:
+            self._asking.pop(call.id, None)
 
     async def _run_with_consent(
         self, tool: Tool, call: Call, decider: Auto | Person, origin: str, earlier: Life | None
@@ -184,10 +195,16 @@ class Door:
                 call, consent = edited
 
             # Another request's answer, a late one, a changed tool, a changed file, a second spending.
-            problem = await self._flaw(tool, consent) or await self._burn_and_start(tool, call, consent)
+            problem = await self._flaw(tool, consent)
             if problem is None:
-                # A crash from here on leaves "started" alone: recovery asks, and never reruns.
-                return await self._run_started(tool, call, consent.approval, consent.request.preview, consent)
+                problem = await self._burn_and_start(tool, call, consent)
+                if problem is None:
+                    # A crash from here on leaves "started" alone: recovery asks, and never reruns.
+                    return await self._run_started(tool, call, consent.approval, consent.request.preview, consent)
+                self.begun.discard(call.id)
+                life = await self.journal.life(call.id)
+                if life.started is not None:  # By whoever was faster with the same call. It is theirs to end.
+                    return life.outcome() if life.finished is not None else still_running(call.tool, call.id)
             if not consent.is_written:
                 earlier = await self._write_late(consent)
             # What is asked again is what was shown, whatever the caller has done to its own copy since.
@@ -205,11 +222,20 @@ class Door:
         self._end(Outcome(kind="cancelled", message=outcome.abandoned(name), call_id=call_id, tool=name))
 
     def cancel(self, call_id: str) -> bool:
-        """Stop a running call, or close the question that waits for it."""
+        """Stop a running call, or close the question that waits for it. Between the two, its next step finds out."""
         if execution := self.running.get(call_id):
             execution.cancel()
             return True
-        return self.desk.close(call_id)
+        if self.desk.close(call_id):
+            return True
+        if call_id not in self._asking:
+            return False
+        self._asking[call_id] = True
+        return True
+
+    def is_busy_with(self, call_id: str) -> bool:
+        """Whether this call is asked about or carried out here right now."""
+        return call_id in self.running or call_id in self._asking
 
     def admit(self, call_id: str, name: str, arguments: Any, origin: str) -> tuple[Tool, Call]:
         """Find the tool and reduce the arguments to the bytes that will be shown, sealed and run."""
@@ -268,7 +294,9 @@ class Door:
         approval: Approval = "auto"
         action = ALLOWED
         by: str | Seal
-        if isinstance(decider, Auto):
+        if self._asking.get(call.id):
+            approval, action, by = "person", request.close(), "cancel"
+        elif isinstance(decider, Auto):
             by = f"{PRESET}{self.preset.name}"
         else:
             answer = await self.desk.ask(request)
@@ -456,8 +484,6 @@ class Door:
         consent: Consent | None = None,
     ) -> Outcome | Awaitable[Outcome]:
         """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
-        if self.audience.listeners:
-            self.audience.tell(Started(call.id, call.tool, _masked(call.arguments, tool), call.origin))
         context = ToolContext(self.state, call.id, tool.manifest, self.session_id, None, self._open_reports)
         editor = None
         if self.editor is not None:
@@ -466,6 +492,10 @@ class Door:
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = self.running[call.id] = Execution(tool, context, self.limits.cancel_grace_seconds)
         try:
+            if self._asking.get(call.id):
+                execution.cancel()
+            if self.audience.listeners:
+                self.audience.tell(Started(call.id, call.tool, _masked(call.arguments, tool), call.origin))
             ended = execution.begin(call.arguments, given)
         except BaseException:
             self._stopped(execution, call, approval, editor)
@@ -553,6 +583,11 @@ class Door:
 
 async def _awaited(result: Outcome | Awaitable[Outcome]) -> Outcome:
     return result if isinstance(result, Outcome) else await result
+
+
+def still_running(name: str, call_id: str) -> Outcome:
+    """Somebody else carries the call out, and will say how it ended."""
+    return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=call_id, tool=name)
 
 
 def decided_already(call_id: str) -> SessionError:

@@ -42,6 +42,7 @@ class Raised(msgspec.Struct, frozen=True):
 
 class Cancelled(msgspec.Struct, frozen=True):
     partial: str | None
+    began: bool = True
 
 
 class TimedOut(msgspec.Struct, frozen=True):
@@ -55,6 +56,7 @@ class Execution:
     """One running implementation. Whatever ends it first decides; what comes later is ignored."""
 
     cancelling = False
+    _began = True
     _task: asyncio.Task[None] | None = None
     _stopping: asyncio.Task[None] | None = None
     _settled: Ended | None = None
@@ -68,6 +70,9 @@ class Execution:
 
     def begin(self, arguments: bytes, given: Mapping[str, Any], guard: Guard | None = None) -> Ended | None:
         """Start the implementation; how it ended, when it is over already."""
+        if self.cancelling:  # In the last moment. It comes to its end like any other, and nothing has to stop.
+            self._began = False
+            return None
         tool = self.tool
         try:
             args, kwargs = tool.bind(arguments, given)
@@ -122,8 +127,9 @@ class Execution:
             if isinstance(problem, KeyboardInterrupt):
                 raise
         finally:
-            self._settle(Cancelled(partial))
-            self._let_go()
+            self._settle(Cancelled(partial, self._began))
+            if self._began:
+                self._let_go()
 
     async def _ask_for_partial(self, function: Callable[[], Any]) -> str | None:
         if self.tool.is_async or self.tool.inline or inspect.iscoroutinefunction(function):
@@ -267,6 +273,8 @@ def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended) -> Outco
 
 
 def _stopped(name: str, call_id: str, ended: Raised | Cancelled | TimedOut) -> tuple[Kind, str]:
+    if isinstance(ended, Cancelled) and not ended.began:
+        return "cancelled", outcome.called_off(name)
     if isinstance(ended, Cancelled):
         return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial)))
     if isinstance(ended, TimedOut):

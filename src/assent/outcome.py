@@ -130,6 +130,11 @@ def cancelled(tool: str, partial: str | None) -> str:
     return f"{tool} was cancelled by the person while it ran. What it had done by then stays done."
 
 
+def called_off(tool: str) -> str:
+    """Cancelled after the yes, and before the tool's code began."""
+    return f"{tool} was cancelled by the person before it ran. Nothing was done."
+
+
 def abandoned(tool: str) -> str:
     return f"{tool} was cancelled: the program that asked for it stopped waiting. What it had done by then stays done."
 

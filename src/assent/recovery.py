@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from assent import outcome, values
 from assent.approval import hide
-from assent.calls import Door, decided_already
+from assent.calls import Door, decided_already, still_running
 from assent.errors import SessionError
 from assent.journal import Life
 from assent.outcome import Kind, Outcome
@@ -27,12 +27,16 @@ async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str
     if life.finished is not None:
         return life.outcome()
     if not life.in_doubt:
+        if door.is_busy_with(life.call_id):
+            raise SessionError(
+                "this call is being carried out already", place=life.call_id, hint="assent show says how it stands"
+            )
         result = door.carry_out(life.call_id, name, arguments, origin, earlier=life)
         return result if isinstance(result, Outcome) else await result
     assert life.started is not None
     tool = door.registry.find(name)
     if door.journal.is_running(life):
-        return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=life.call_id, tool=name)
+        return still_running(name, life.call_id)
     if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
         # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
         agreed = life.started["arguments"]

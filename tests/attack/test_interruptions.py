@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from assent import Limits, Session, ToolRegistry, wait_for_answer
+from assent import Limits, Preset, Session, ToolRegistry, wait_for_answer
 from assent.approval import ALLOWED
+from assent.errors import SessionError
 from assent.journal import Journal
 from assent.store.memory import MemoryStore
 from assent.testing import FixedApprover, memory_journal
@@ -347,6 +348,121 @@ async def test_a_host_that_stops_waiting_to_be_told_again_changes_no_end(registr
     assert await session.call("send", CALL, call_id="x") == first
     assert len(await session.journal.store.read(subject="x", kind="finished")) == 1
     assert effects == [CALL]
+
+
+class Unhurried(MemoryStore):
+    """Whoever commits lets the others go on for a moment, before and after."""
+
+    async def commit(self, *entries: Any) -> bool:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        written = await super().commit(*entries)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return written
+
+
+@requirement("TOOL-52")
+@pytest.mark.parametrize("at", ["Asked", "Answered", "Started"])
+@pytest.mark.parametrize("approval", ["person", "auto", "not needed"])
+async def test_a_call_cancelled_between_two_steps_does_not_run(
+    registry: ToolRegistry, assistant, effects, at: str, approval: str
+):
+    """The card is answered, the tool does not run yet, and the person wants it to stop: nothing has to be done."""
+
+    def execute() -> Any:
+        effects.append("ran")
+        return {"success": True, "message": "Sent."}
+
+    assistant(None, execute, requireApproval=approval != "not needed", autoApprove=approval == "auto")
+    preset = Preset(auto_approve=approval == "auto")
+    session = Session(registry, approver=FixedApprover(), preset=preset, journal=Journal(Unhurried()))
+    heard: list[str] = []
+
+    def stop(event: Any) -> None:
+        heard.append(type(event).__name__)
+        if heard[-1] == at:
+            session.cancel(event.request.call_id if at == "Asked" else event.call_id)
+
+    session.listen(stop)
+    outcome = await asyncio.wait_for(session.call("send", CALL), 30)
+    if at not in heard:  # A preset shows no card, and what needs no approval gets no answer.
+        assert approval != "person"
+        assert effects == ["ran"]
+        return
+    assert outcome.kind == ("denied" if at == "Asked" else "cancelled")
+    assert effects == []
+    if at != "Asked":
+        assert outcome.message == "send was cancelled by the person before it ran. Nothing was done."
+    assert len(await session.journal.store.read(subject=outcome.call_id, kind="finished")) == 1
+
+
+@requirement("TOOL-52")
+@pytest.mark.parametrize("auto", [False, True])
+async def test_a_call_cancelled_while_its_card_is_drawn_is_not_asked_about(
+    registry: ToolRegistry, assistant, effects, auto: bool
+):
+    """Whoever gave the call its id can cancel it before there is a card, and nobody should see one afterwards."""
+
+    async def draw(params: Any) -> Any:
+        session.cancel("x")
+        return {"message": "Send it?"}
+
+    assistant(draw, autoApprove=auto)
+    approver = FixedApprover()
+    session = Session(registry, approver=approver, preset=Preset(auto_approve=auto))
+    outcome = await session.call("send", CALL, call_id="x")
+    assert outcome.kind == "denied"
+    assert approver.requests == []
+    assert effects == []
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("windows", [1, 2])
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_call_that_is_asked_for_by_its_id_while_it_lives_runs_once(
+    registry: ToolRegistry, assistant, windows: int, turns: int
+):
+    """With both keys there nobody is asked, so nobody would notice a second time. In one window, or in another one."""
+    ran: list[str] = []
+
+    async def execute(context: Any) -> Any:
+        ran.append(context.call_id)
+        await asyncio.sleep(0)
+        return {"success": True, "message": "Sent."}
+
+    assistant(None, execute, autoApprove=True)
+    journal = Journal(Unhurried())
+    sessions = [Session(registry, id="s", preset=Preset(auto_approve=True), journal=journal) for _ in range(windows)]
+    await asyncio.gather(*(session.open() for session in sessions))
+    first = asyncio.create_task(sessions[0].call("send", CALL))
+    for _ in range(4):  # It is asked for in the journal by then, and so its id can be known.
+        await asyncio.sleep(0)
+    [asked] = await journal.store.read(kind="asked")
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    second = asyncio.create_task(sessions[-1].call("send", CALL, call_id=asked.subject))
+    await asyncio.wait({first, second})
+    told = [call.exception() or call.result().kind for call in (first, second)]
+    assert "succeeded" in told
+    assert all(isinstance(one, SessionError) or one in ("succeeded", "outcome_unknown") for one in told)
+    assert ran == [asked.subject]
+    assert len(await journal.store.read(subject=asked.subject, kind="finished")) == 1
+
+
+async def test_a_tool_that_lends_its_id_to_another_call_does_not_lose_its_own_end(registry: ToolRegistry, history):
+    """An id names one call. It is a key for whoever the tool talks to, and not for the session that gave it."""
+
+    async def outer(args: Any, context: Any) -> str:
+        with pytest.raises(SessionError, match="is being carried out already"):
+            await session.call("inner", call_id=context.call_id)
+        return "refused"
+
+    registry.register("outer", SCHEMA, outer)
+    registry.register("inner", SCHEMA, lambda args, context: None, inline=True)
+    session = Session(registry)
+    assert (await session.call("outer")).message == "refused"
+    assert [kind for kind, _ in await history(session.journal, session.id)] == ["started", "finished"]
 
 
 async def test_a_listener_that_does_not_read_breaks_no_call(registry: ToolRegistry, monkeypatch, caplog):
