@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import threading
 
 import pytest
@@ -69,6 +70,62 @@ async def test_a_session_on_a_loop_is_not_used_from_another(registry: ToolRegist
 
 
 @requirement("TOOL-22")
+@pytest.mark.parametrize("what", ["call", "script", "close"])
+def test_what_runs_on_the_loop_of_a_session_does_not_wait_for_it(registry: ToolRegistry, caplog, what: str):
+    """An inline tool that calls like sync code would stop its session for ever."""
+    caplog.set_level(logging.CRITICAL, "assent")
+
+    def wait(args, context):
+        with pytest.raises(SessionError, match="cannot wait for itself"):
+            if what == "call":
+                session.call_sync("nothing")
+            elif what == "script":
+                session.run_script_sync("PRINT(1)")
+            else:
+                session.close_sync()
+        return "refused"
+
+    registry.register("wait", SCHEMA, wait, inline=True)
+    registry.register("nothing", SCHEMA, lambda args, context: None, inline=True)
+    session = Session(registry)
+    told = []
+    caller = threading.Thread(target=lambda: told.append(session.call_sync("wait").message), daemon=True)
+    caller.start()
+    caller.join(30)
+    assert told == ["refused"]
+    assert session.call_sync("nothing").kind == "succeeded"
+    session.close_sync()
+
+
+@pytest.mark.parametrize("where", ["on the loop", "in a thread"])
+def test_a_session_outlives_the_loop_it_was_opened_on(registry: ToolRegistry, send, effects, where: str):
+    """A program may call `asyncio.run` more than once. Its cards can be answered and cancelled in each of them."""
+    session = Session(registry, approver=wait_for_answer)
+
+    async def ask(decide) -> str:
+        call = asyncio.create_task(session.call("send", CALL))
+        await until(session.pending)
+        [card] = session.pending()
+        await (asyncio.to_thread(decide, card) if where == "in a thread" else _at_once(decide, card))
+        return (await asyncio.wait_for(call, 30)).kind
+
+    def allow(card):
+        return session.answer(card.call_id, card.allow())
+
+    def cancel(card):
+        session.cancel(card.call_id)
+
+    for decide, kind in ((allow, "succeeded"), (allow, "succeeded"), (cancel, "denied")):
+        assert asyncio.run(ask(decide)) == kind
+        assert session.answer("gone", ALLOWED) == []  # Between two loops there is nothing to answer.
+        session.cancel("gone")
+    assert effects == [CALL, CALL]
+
+
+async def _at_once(function, *args):
+    return function(*args)
+
+
 async def test_two_first_calls_at_once_bring_the_past_back_once(registry: ToolRegistry):
     """Otherwise the slower one would put old state over the faster one's changes."""
     journal = Journal(Slow())

@@ -198,12 +198,13 @@ class Session(StateOwner):
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
-        if self._loop is None:
+        loop = self._home()
+        if loop is None:
             return
-        if _running_loop() is self._loop:
+        if _running_loop() is loop:
             self._door.cancel(call_id)
         else:
-            self._loop.call_soon_threadsafe(self._door.cancel, call_id)
+            loop.call_soon_threadsafe(self._door.cancel, call_id)
 
     def pending(self) -> list[ApprovalRequest]:
         """The cards that wait for an answer here, oldest first. From any thread."""
@@ -249,6 +250,8 @@ class Session(StateOwner):
 
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
+        if self._background is not None:
+            self._background.refuse_own_thread(self.id)
         self._closed, self._opened = True, False
         if self._background is not None:
             self._background.stop()
@@ -305,15 +308,27 @@ class Session(StateOwner):
 
     def _on_loop(self, function: Callable[[], T]) -> T | None:
         """Call a function on the session's event loop, from whichever thread; None when there is none yet."""
-        if self._loop is None:
+        loop = self._home()
+        if loop is None:
             return None
-        if _running_loop() is self._loop:
+        if _running_loop() is loop:
             return function()
 
         async def there() -> T:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(there(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(there(), loop).result()
+
+    def _home(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that the session lives on. After `asyncio.run` has closed one, another may have taken over."""
+        if self._loop is not None and self._loop.is_closed():
+            waiting = [card.answer.get_loop() for card in list(self._door.desk.pending.values())]
+            running = [execution.loop for execution in list(self._door.running.values())]
+            alive = [loop for loop in (*waiting, *running) if not loop.is_closed()]
+            if not alive:
+                return None  # Nothing waits or runs that could be reached.
+            self._loop = alive[0]
+        return self._loop
 
     def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._background is None:
@@ -326,6 +341,11 @@ class Session(StateOwner):
                     "this session already lives on an event loop", place=self.id, hint="await session.call(…) there"
                 )
             self._background = _Background()
+        try:
+            self._background.refuse_own_thread(self.id)
+        except SessionError:
+            coroutine.close()
+            raise
         return self._background.run(coroutine)
 
 
@@ -336,6 +356,15 @@ class _Background:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="assent-session", daemon=True)
         self._thread.start()
+
+    def refuse_own_thread(self, session_id: str) -> None:
+        """Whatever runs on this loop, an inline tool or a listener, must not wait for it: it would wait for ever."""
+        if _running_loop() is self.loop:
+            raise SessionError(
+                "this is the session's own event loop, which cannot wait for itself",
+                place=session_id,
+                hint="make the tool async and await session.call(…), or let it run in a thread",
+            )
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
