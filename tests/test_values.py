@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import threading
 
 import pytest
 from hypothesis import example, given, settings
@@ -299,3 +300,37 @@ def test_equal_values_and_only_they_have_equal_bytes(left, right):
 def test_a_digest_is_of_the_bytes():
     """SHA-256, in hexadecimal."""
     assert values.digest(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@requirement("VAL-1")
+def test_a_value_that_changes_while_it_is_read_is_read_or_refused():
+    """A caller's other thread works on what it passed. Either the value is one that was, or the error says so."""
+    value = {"a": 1, "inner": {"b": 2}}
+    ended = threading.Event()
+    refused: set[str] = set()
+
+    def change():
+        number = 0
+        while not ended.is_set():
+            number += 1
+            for place in (value, value["inner"]):
+                place[f"k{number % 50}"] = number
+                place.pop(f"k{(number + 25) % 50}", None)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    changing = threading.Thread(target=change, daemon=True)
+    changing.start()
+    try:
+        for _ in range(3000):
+            try:
+                found, data = values.reduce(value)
+            except NotJSON as problem:
+                refused.add(problem.fact)
+            else:
+                assert values.decode(data) == found
+    finally:
+        ended.set()
+        changing.join()
+        sys.setswitchinterval(interval)
+    assert refused <= {"the value was changed while it was read"}

@@ -70,7 +70,11 @@ def reduce(value: object) -> tuple[Any, bytes]:
         else:
             if size <= MAX_SIZE:
                 return copy, encode(copy)
-    fresh = plain(value)
+        value = copy
+    try:
+        fresh = plain(value)
+    except RuntimeError:  # A dict inside of it that grew, and Python noticed.
+        raise NotJSON("the value was changed while it was read", hint="pass a copy that nobody changes") from None
     return fresh, encode(fresh)
 
 
