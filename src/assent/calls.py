@@ -202,9 +202,11 @@ class Door:
                     # A crash from here on leaves "started" alone: recovery asks, and never reruns.
                     return await self._run_started(tool, call, consent.approval, consent.request.preview, consent)
                 self.begun.discard(call.id)
-                life = await self.journal.life(call.id)
-                if life.started is not None:  # By whoever was faster with the same call. It is theirs to end.
-                    return life.outcome() if life.finished is not None else still_running(call.tool, call.id)
+                if consent.approval == "auto":
+                    # A preset would say yes again, and nobody would see that somebody faster has started this call.
+                    life = await self.journal.life(call.id)
+                    if life.started is not None:
+                        return life.outcome() if life.finished is not None else still_running(call.tool, call.id)
             if not consent.is_written:
                 earlier = await self._write_late(consent)
             # What is asked again is what was shown, whatever the caller has done to its own copy since.
