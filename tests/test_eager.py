@@ -218,7 +218,8 @@ async def test_one_that_asks_for_its_own_cancellation_hears_of_it_where_it_waits
     task = begin(work())
     await asyncio.wait({task}, timeout=30)
     assert task.cancelled()
-    assert heard and tidied
+    assert heard
+    assert tidied
 
 
 async def test_the_context_is_a_copy():

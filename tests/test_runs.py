@@ -390,7 +390,7 @@ class Slow(MemoryStore):
 
 
 async def test_two_who_begin_one_run_at_once_begin_it_once():
-    """Both find nothing of it in the journal. Only one may write that it began, or the other's text would be resumed."""
+    """Both find nothing of it in the journal. If both wrote that it began, the text of the second would be resumed."""
     registry = assent.ToolRegistry()
     amounts = []
     parameters = [{"name": "amount", "type": "number", "description": "How much."}]

@@ -69,20 +69,21 @@ async def test_a_session_on_a_loop_is_not_used_from_another(registry: ToolRegist
             session.call_sync("send", CALL)
 
 
-@requirement("TOOL-22")
-@pytest.mark.parametrize("what", ["call", "script", "close"])
+WAITING = {
+    "call": lambda session: session.call_sync("nothing"),
+    "script": lambda session: session.run_script_sync("PRINT(1)"),
+    "close": lambda session: session.close_sync(),
+}
+
+
+@pytest.mark.parametrize("what", WAITING)
 def test_what_runs_on_the_loop_of_a_session_does_not_wait_for_it(registry: ToolRegistry, caplog, what: str):
     """An inline tool that calls like sync code would stop its session for ever."""
     caplog.set_level(logging.CRITICAL, "assent")
 
     def wait(args, context):
         with pytest.raises(SessionError, match="cannot wait for itself"):
-            if what == "call":
-                session.call_sync("nothing")
-            elif what == "script":
-                session.run_script_sync("PRINT(1)")
-            else:
-                session.close_sync()
+            WAITING[what](session)
         return "refused"
 
     registry.register("wait", SCHEMA, wait, inline=True)
@@ -126,6 +127,7 @@ async def _at_once(function, *args):
     return function(*args)
 
 
+@requirement("TOOL-22")
 async def test_two_first_calls_at_once_bring_the_past_back_once(registry: ToolRegistry):
     """Otherwise the slower one would put old state over the faster one's changes."""
     journal = Journal(Slow())

@@ -38,7 +38,7 @@ else:
         _name = "assent"
         _num_cancels_requested = 0
         _must_cancel = False
-        _fut_waiter = None
+        _fut_waiter: Any = None
 
         def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> None:
             self._loop = loop
