@@ -202,11 +202,12 @@ class Door:
                     # A crash from here on leaves "started" alone: recovery asks, and never reruns.
                     return await self._run_started(tool, call, consent.approval, consent.request.preview, consent)
                 self.begun.discard(call.id)
-                if consent.approval == "auto":
-                    # A preset would say yes again, and nobody would see that somebody faster has started this call.
-                    life = await self.journal.life(call.id)
-                    if life.started is not None:
-                        return life.outcome() if life.finished is not None else still_running(call.tool, call.id)
+                life = await self.journal.life(call.id)
+                if life.finished is not None:  # Somebody was faster with this very call.
+                    return life.outcome()
+                if life.started is not None:  # And it is theirs to end.
+                    words = outcome.still_running(call.tool)
+                    return Outcome(kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool)
             if not consent.is_written:
                 earlier = await self._write_late(consent)
             # What is asked again is what was shown, whatever the caller has done to its own copy since.
@@ -585,11 +586,6 @@ class Door:
 
 async def _awaited(result: Outcome | Awaitable[Outcome]) -> Outcome:
     return result if isinstance(result, Outcome) else await result
-
-
-def still_running(name: str, call_id: str) -> Outcome:
-    """Somebody else carries the call out, and will say how it ended."""
-    return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=call_id, tool=name)
 
 
 def decided_already(call_id: str) -> SessionError:

@@ -5,8 +5,9 @@ step may happen, and nothing else: where the bytes go is the store's business (s
 decided in calls.py.
 
 The order that makes a crash harmless: *asked* is durable before anybody is asked; *answered*, *burned* and *started*
-before the tool's code runs, the last two, and mostly all three, together or not at all. A call that was started
-and not finished, and whose process is gone, is in doubt; nothing here ever starts it again.
+before the tool's code runs, the last two, and mostly all three, together or not at all. *Started* takes a key of the
+call's own, so that not even a second yes starts it a second time. A call that was started and not finished, and whose
+process is gone, is in doubt; nothing here ever starts it again.
 """
 
 from __future__ import annotations
@@ -178,8 +179,10 @@ class Journal:
 
     async def burn_and_start(self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str) -> bool:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
-        burned, started = self._burned(session_id, call, sealed), self._started(session_id, call, tool, approval)
-        return await self._start(call.id, burned, started)
+        burned = self._burned(session_id, call, sealed)
+        return await self._start(
+            call.id, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
+        )
 
     async def answer_and_start(
         self, request: ApprovalRequest, action: UserAction, call: Call, tool: Tool, sealed: Seal, approval: str
@@ -190,12 +193,12 @@ class Journal:
             call.id,
             self._answered(request, action, sealed),
             self._burned(session_id, call, sealed),
-            self._started(session_id, call, tool, approval),
+            self._started(session_id, call, tool, approval, start_key(call.id, 0)),
         )
 
     async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
-        noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=f"start:{call.id}:{life.starts}")
+        noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=start_key(call.id, life.starts))
         assert life.started is not None
         return await self._start(call.id, noted, self._started(session_id, call, tool, life.started["approval"]))
 
@@ -379,12 +382,12 @@ class Journal:
         data = {"seal": sealed.digest, "nonce": sealed.nonce}
         return self._entry(session_id, "burned", call.id, data, once=f"burn:{sealed.nonce}")
 
-    def _started(self, session_id: str, call: Call, tool: Tool, approval: str) -> Entry:
+    def _started(self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None) -> Entry:
         secrets = tool.secrets
         shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
         data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
-        return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data))
+        return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data), once)
 
     def _name(self) -> str:
         """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
@@ -395,7 +398,7 @@ class Journal:
         return self._process
 
     def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
-        return self._entry(session_id, "settled", call_id, {"why": why}, once=f"start:{call_id}:{life.starts}")
+        return self._entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
 
     def _finished(self, session_id: str, outcome: Outcome) -> Entry:
         data = _Finished(
@@ -438,6 +441,11 @@ def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
 def answer_key(nonce: str) -> str:
     """The key that makes an answer the only one."""
     return f"answer:{nonce}"
+
+
+def start_key(call_id: str, starts: int) -> str:
+    """The key that an approved call takes to start, having started so often: whoever comes second does not run it."""
+    return f"start:{call_id}:{starts}"
 
 
 def _answer_data(

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from assent import outcome, values
 from assent.approval import hide
-from assent.calls import Door, decided_already, still_running
+from assent.calls import Door, decided_already
 from assent.errors import SessionError
 from assent.journal import Life
 from assent.outcome import Kind, Outcome
@@ -36,7 +36,7 @@ async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str
     assert life.started is not None
     tool = door.registry.find(name)
     if door.journal.is_running(life):
-        return still_running(name, life.call_id)
+        return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=life.call_id, tool=name)
     if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
         # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
         agreed = life.started["arguments"]

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent import ApprovalRequest, Limits, Session, ToolRegistry, UserAction, wait_for_answer
+from assent import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
 from assent.approval import ALLOWED, DENIED, flaw, seal
 from assent.editor import Preview
 from assent.events import Asked
-from assent.journal import Journal, data_of
+from assent.journal import Call, Journal, data_of, start_key
 from assent.store.memory import MemoryStore
 from assent.testing import FixedApprover, memory_journal
+from assent.values import canonical
 from requirements import requirement
 from sending import CALL, until
 
@@ -169,15 +170,18 @@ async def test_an_answer_through_the_journal_for_another_card_is_void(registry: 
 
 
 @requirement("TOOL-45")
-async def test_an_approval_that_was_spent_does_not_start_a_second_call(registry: ToolRegistry, send, effects):
+async def test_an_approval_that_was_spent_is_asked_for_again(registry: ToolRegistry, send, effects):
     """Another process that holds the same journal burns the nonce first. Then it is burned."""
 
     class Racing(Journal):
-        async def answer_and_start(self, *args: Any) -> bool:
+        async def answer_and_start(
+            self, request: Any, action: Any, call: Any, tool: Any, sealed: Any, how: str
+        ) -> bool:
             if not self.raced:
                 self.raced = True
-                assert await super().answer_and_start(*args)
-            return await super().answer_and_start(*args)
+                answered = self._answered(request, action, sealed)
+                assert await self.store.commit(answered, self._burned(request.session_id, call, sealed))
+            return await super().answer_and_start(request, action, call, tool, sealed, how)
 
         raced = False
 
@@ -187,6 +191,48 @@ async def test_an_approval_that_was_spent_does_not_start_a_second_call(registry:
     assert outcome.kind == "succeeded"
     assert [request.problem for request in approver.requests] == [None, "the approval was already spent"]
     assert effects == [CALL]
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_call_that_another_process_started_is_not_started_again(registry: ToolRegistry, send, effects, ended):
+    """Not with the same yes and not with another: whoever was faster carries it out, and says how it ended."""
+
+    class Racing(Journal):
+        async def answer_and_start(self, request: Any, action: Any, call: Any, *args: Any) -> bool:
+            assert await super().answer_and_start(request, action, call, *args)
+            if ended:
+                words = Outcome(kind="succeeded", message="Sent over there.", call_id=call.id, tool=call.tool)
+                assert await self.finished(request.session_id, words)
+            return await super().answer_and_start(request, action, call, *args)
+
+    approver = FixedApprover()
+    session = Session(registry, approver=approver, journal=Racing())
+    outcome = await session.call("send", CALL)
+    if ended:
+        assert (outcome.kind, outcome.message) == ("succeeded", "Sent over there.")
+    else:
+        assert outcome.kind == "outcome_unknown"
+        assert "still being carried out" in outcome.message
+    assert len(approver.requests) == 1
+    assert effects == []
+
+
+@requirement("TOOL-45")
+async def test_another_yes_to_a_call_that_was_started_starts_nothing(registry: ToolRegistry, send, effects):
+    """Two cards for one call, drawn apart, each with a nonce and a yes of its own: the call itself starts once."""
+    journal = memory_journal()
+    approver = FixedApprover()
+    session = Session(registry, approver=approver, journal=journal)
+    await session.call("send", CALL)
+    request = approver.requests[0]
+    [started] = await journal.store.read(kind="started")
+    assert started.once == start_key(request.call_id, 0)
+    again = msgspec.structs.replace(request, nonce="another")
+    sealed = seal(again, again.allow(), "a second person", journal.clock())
+    call = Call(request.call_id, "send", canonical(CALL))
+    assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person")
+    assert len(await journal.store.read(kind="started")) == 1
 
 
 @requirement("TOOL-45")

@@ -8,7 +8,7 @@ Three ideas carry the whole product:
 * **Order.** Records become durable in the order in which they were accepted, so a durable record implies all before it.
 * **Groups.** `commit` makes its records durable together or not at all.
 * **Once.** A record may claim a key that no other record of the store ever had. Who comes second gets False, in this
-  process or in another one. An answer, the burning of a seal and the claim on a run are such records.
+  process or in another one. An answer, the burning of a seal and the start of a call are such records.
 
 The chain: a record's digest covers the digest before it, its own head and the digest of its data. Data can therefore be
 forgotten (pruned) without breaking the chain or freeing a key, and nothing else can change unseen.
