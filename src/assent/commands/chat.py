@@ -127,7 +127,7 @@ def edit(
 
 
 @click.command(short_help="Start the API, the page and a chat, on this machine only.")
-@click.option("--port", type=click.IntRange(0, 65535), help="0 takes any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
 @tools_option
 @preset_option
 @session_option

@@ -38,7 +38,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 @click.command(short_help="Serve the assistant API. It never runs a tool.")
 @click.option("--host", metavar="ADDRESS", help="Where to listen. Without it: 127.0.0.1, for this machine only.")
-@click.option("--port", type=click.IntRange(0, 65535), help="0 takes any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
 @click.option("--upstream", metavar="URL", help="The model's server, like http://127.0.0.1:11434/v1")
 @click.option("--model", metavar="NAME", help="The model to ask when a request names none.")
 @click.option("--persona", metavar="FILE", help="The system prompt that every conversation begins with.")
