@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 from assent.cli import COMMANDS, run
@@ -67,6 +68,7 @@ TOOLS = ("--tools", "mine")
 CASES: dict[str, tuple[tuple[str, ...], Callable[[], object] | None]] = {
     "unknown-command": (("clal", "greet"), None),
     "unknown-command-without-a-guess": (("xyzzy",), None),
+    "group-alone": (("new",), None),
     "unknown-option": (("call", "greet", "--jsno"), None),
     "missing-tool-name": (("call",), None),
     "missing-subcommand-argument": (("new", "tool"), None),
@@ -159,6 +161,8 @@ def test_every_command_is_there_and_helps(capsys: pytest.CaptureFixture[str]) ->
     listed = capsys.readouterr().out
     for name in COMMANDS:
         assert f"  {name} " in listed
+    assert "..." not in listed.partition("Commands:")[2], "a summary is cut off"
+    for name in COMMANDS:
         assert run([name, "--help"]) == 0
         assert "Usage: assent" in capsys.readouterr().out
 
@@ -188,15 +192,22 @@ def test_a_fault_of_our_own_has_no_traceback_unless_asked_for(
         run(["tools"])
 
 
-def test_ctrl_c_outside_of_a_call_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The convention of every shell."""
+@pytest.mark.parametrize("is_asking", [False, True])
+def test_ctrl_c_outside_of_a_call_is_130(
+    is_asking: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The convention of every shell; and the word stands on a line of its own, also after a question."""
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("assent.commands.tools.find_tools", interrupt)
+    def ask(*_: object) -> None:
+        click.confirm("Is it so")
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
+    monkeypatch.setattr("assent.commands.tools.find_tools", ask if is_asking else interrupt)
     assert run(["tools"]) == 130
-    assert capsys.readouterr().err.strip() == "Interrupted."
+    assert capsys.readouterr().err == "\nInterrupted.\n"
 
 
 @requirement("TOOL-16")

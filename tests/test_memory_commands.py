@@ -492,3 +492,13 @@ def test_trouble_with_the_disk_reaches_the_command_in_words(home: Path, golden, 
     assert "Traceback" not in said
     assert (done.returncode, Path("paid").exists()) == (code, kind == "finished"), said
     golden(GOLDEN / f"disk-{kind}-{problem}.txt", said)
+
+
+@pytest.mark.parametrize(
+    "words", ["answer it --allow --deny", "resolve it --done --abandon", "resolve it --again --done"]
+)
+def test_two_answers_in_one_line_are_refused(words: str, capsys: pytest.CaptureFixture[str]):
+    """Which of the two would count must not be a matter of their order."""
+    assert run([*words.split(), "--store", "memory:"]) == 2
+    *_, first, second = words.split()
+    assert f"{first} and {second} contradict each other" in capsys.readouterr().err

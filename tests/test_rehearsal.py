@@ -154,7 +154,7 @@ async def test_the_tour_waits_for_each_of_its_steps(tmp_path: Path):
     """Denying what should be allowed, or allowing what should be denied, does not end it."""
     seat = Seat(tmp_path, [DENIED, ALLOWED, ALLOWED, DENIED], "script")
     async with alive(seat.app), seat.session:
-        assert "Type tour" in await seat.say("next")
+        assert "Type `tour`" in await seat.say("next")
         await seat.say("tour")
         assert "you did not allow it" in await seat.say("next")
         assert "2 of 3" in await seat.say("next")

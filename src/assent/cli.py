@@ -99,9 +99,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as done:
         return done.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        complain("Interrupted.")
+    except (KeyboardInterrupt, click.Abort) as ended:
+        # The line with ^C on it has been ended by click, except where click itself was asking.
+        was_asking = isinstance(ended, click.Abort) and ended.__cause__ is None
+        complain("\nInterrupted." if was_asking else "Interrupted.")
         return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as problem:
+        complain(problem.format_message())  # a group alone: its help, as it stands
+        return WRONG_USAGE
     except click.ClickException as problem:
         complain(str(_in_our_words(problem)))
         return WRONG_USAGE

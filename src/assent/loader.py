@@ -66,7 +66,8 @@ def tool_folders(folder: Path) -> list[Path]:
     if (folder / MANIFEST_FILE).is_file():
         return [folder]
     if not folder.is_dir():
-        raise ToolLoadError("there is no such folder", place=str(folder), hint="assent new tool NAME makes one")
+        hint = "name a tool folder, or a folder of them; assent new tool NAME makes tools/NAME"
+        raise ToolLoadError("there is no such folder", place=str(folder), hint=hint)
     return sorted(path.parent for path in folder.glob(f"*/{MANIFEST_FILE}"))
 
 

@@ -150,7 +150,7 @@ class _Stage:
         if len(names) > MAX_LISTED:
             examples += f"\n  and {len(names) - MAX_LISTED} more: /tools lists them"
         listed = f"These tools can be tried:\n{examples}" if names else "There are no tools here."
-        more = ["Type tour for a walk of a minute."] if NOTE in names else []
+        more = ["Type `tour` for a walk of a minute."] if NOTE in names else []
         if self._scripts:
             more.append("A pasted script is run as one.")
         lines = [
@@ -170,21 +170,22 @@ class _Stage:
             return _text(
                 f"{SIGNED} The tour has three steps: you will allow something, deny something, and take something "
                 "back. It works on a folder that is thrown away afterwards.\n"
-                "1 of 3. When you type next, I ask to write a note. A card shows the exact change: read it, then allow "
-                "it."
+                "1 of 3. I ask to write a note. Type `next`, unless its card is here already. The card shows the exact "
+                "change: read it, then allow it."
             )
         if not self._touring():
-            return _text(f"{SIGNED} Next comes after tour. Type tour.")
+            return _text(f"{SIGNED} `next` comes after `tour`. Type `tour`.")
         if not self._has(NOTE, success=True):
             return self.request(NOTE, NOTE_ARGUMENTS)
         if not self._has(POSTCARD, success=False):
             return self.request(POSTCARD, POSTCARD_ARGUMENTS)
         if not self._took_back():
-            return _text(f"{SIGNED} 3 of 3. Type /undo first: it takes the note back. Then type next.")
+            return _text(f"{SIGNED} 3 of 3. Type /undo first: it takes the note back. Then type `next`.")
         return _text(
             f"{SIGNED} That was the tour. You allowed a change that you had seen, denied what you did not want, and "
-            "took back what was done. All of it is remembered: /runs shows it.\n"
-            "Now a tool of your own: leave with /quit, then `assent new tool NAME`."
+            "took back what was done. All of it is remembered: the page has a timeline of it, the "
+            "terminal /runs.\n"
+            "Now a tool of your own: stop this with Ctrl+D in its terminal, then `assent new tool NAME`."
         )
 
     def _after(self, name: str, content: str) -> str:
@@ -192,15 +193,15 @@ class _Stage:
         if name == NOTE and success:
             return (
                 f"{SIGNED} You allowed it, and the note is written: exactly what the card showed.\n"
-                "2 of 3. Type next: I will ask for something that cannot be undone. Deny it, and say why if you like."
+                "2 of 3. Type `next`: I will ask for something that cannot be undone. Deny it, and say why if you like."
             )
         if name == NOTE:
-            return f"{SIGNED} Nothing was written, because you did not allow it. Type next to be asked again."
+            return f"{SIGNED} Nothing was written, because you did not allow it. Type `next` to be asked again."
         if success:
-            return f"{SIGNED} You allowed it. (Nothing was sent: it is a tour.) Type next, and deny it this time."
+            return f"{SIGNED} You allowed it. (Nothing was sent: it is a tour.) Type `next`, and deny it this time."
         return (
             f"{SIGNED} It was not sent. What I was told:\n{_quoted(str(_read(content).get('message', '')))}\n"
-            "3 of 3. Type /undo: it takes the note back. Then type next."
+            "3 of 3. Type /undo: it takes the note back. Then type `next`."
         )
 
     def _touring(self) -> bool:

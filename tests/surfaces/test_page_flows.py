@@ -328,6 +328,20 @@ def test_what_cannot_be_undone_has_no_shortcut(house, windows):
     assert call.result(10).success
 
 
+def test_on_a_phone_undo_and_details_stand_side_by_side(house, windows):
+    """Torn apart over two lines they look like parts of two things."""
+    page = windows(house.key(), viewport=PHONE, has_touch=True, is_mobile=True)
+    call = house.call("write_file", path="new.py", text="one = 1\n")
+    page.locator(ARMED).locator(".actions button").first.tap()
+    assert call.result(10).success
+    undo, details = (page.get_by_role("button", name=name, exact=True) for name in ("Undo", "Details"))
+    expect(undo).to_be_visible()
+    expect(details).to_be_visible()
+    for width in range(300, 400, 10):  # one of them is where only one of the two fits beside the name
+        page.set_viewport_size({**PHONE, "width": width})
+        assert undo.bounding_box()["y"] == details.bounding_box()["y"], width
+
+
 @requirement("TOOL-44")
 def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, windows):
     """Reversed, invisible and lookalike characters are seen; a fake button is text; nothing of it is markup."""

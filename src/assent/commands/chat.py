@@ -99,7 +99,7 @@ def chat(
     return DONE
 
 
-@click.command()
+@click.command(short_help="Talk about a project; every change waits for your yes.")
 @click.argument("project", metavar="DIR")
 @click.option("--server", metavar="URL", help="An assent server. Without it: one in this process.")
 @tools_option
@@ -126,8 +126,8 @@ def edit(
     return DONE
 
 
-@click.command()
-@click.option("--port", type=click.IntRange(0, 65535), help="0 takes any free one.")
+@click.command(short_help="Start the API, the page and a chat, on this machine only.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
 @tools_option
 @preset_option
 @session_option
@@ -299,7 +299,7 @@ async def _up(setup: Setup) -> None:
         )
         serving = Beside(front, stopping, config.limits, sock)
         is_chat = setup.seat.is_taken and sys.stdout.isatty()
-        stops = "Ctrl+D stops." if is_chat else "Ctrl-C stops."
+        stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
         say(f"Listening on {address}/v1, for this machine only.")
         if not is_loopback(config.host):
             say(f"(host = {config.host} is for `assent serve`.)")

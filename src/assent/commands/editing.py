@@ -16,7 +16,7 @@ from assent.errors import EditError, SessionError
 from assent.journal import Journal
 
 
-@click.command()
+@click.command(short_help="Take back what a call changed in files.")
 @click.argument("call_id")
 @click.option("--project", metavar="DIR", help="The project folder, if it is not where it was when the call ran.")
 @store_option

@@ -44,7 +44,7 @@ from assent.timeline import cut, timeline
 from assent.toolbox import HERE, find_tools
 
 
-@click.command()
+@click.command(short_help="List the scripts that were carried out, newest first.")
 @store_option
 @json_option
 def runs(store: str | None, as_json: bool) -> int:
@@ -191,7 +191,7 @@ async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run 
         stop()
 
 
-@click.command()
+@click.command(short_help="List the questions that wait for an answer.")
 @store_option
 @json_option
 def approvals(store: str | None, as_json: bool) -> int:
@@ -210,18 +210,25 @@ def approvals(store: str | None, as_json: bool) -> int:
     return DONE
 
 
-@click.command()
+@click.command(short_help="Answer a waiting question, from any terminal.")
 @click.argument("call_id")
-@click.option("--allow", "said", flag_value="allow", help="Allow it, having seen it in `assent approvals --json`.")
-@click.option("--deny", "said", flag_value="deny", help="Deny it.")
+@click.option("--allow", is_flag=True, help="Allow it, having seen it in `assent approvals --json`.")
+@click.option("--deny", is_flag=True, help="Deny it.")
 @click.option("--reason", metavar="TEXT", help="Why you deny it; the assistant reads it.")
 @click.option("--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Allow it with an argument changed.")
 @store_option
 @plain_option
 def answer(
-    call_id: str, said: str | None, reason: str | None, edits: tuple[str, ...], store: str | None, plain: bool
+    call_id: str,
+    allow: bool,
+    deny: bool,
+    reason: str | None,
+    edits: tuple[str, ...],
+    store: str | None,
+    plain: bool,
 ) -> int:
     """Answer a waiting question from anywhere: with its card here, or with --allow or --deny."""
+    said = _one_of("assent answer", allow=allow, deny=deny)
     if reason and said != "deny":
         raise AssentError("a reason goes with --deny", place="assent answer")
 
@@ -256,16 +263,23 @@ async def _what_comes_next(journal: Journal, call_id: str) -> str:
 
 @click.command()
 @click.argument("call_id")
-@click.option("--again", "decision", flag_value="again", help="Run it once more, with the same call id.")
-@click.option("--done", "decision", flag_value="done", help="Take it as done.")
-@click.option("--abandon", "decision", flag_value="abandon", help="Give it up; what it did is not known.")
+@click.option("--again", is_flag=True, help="Run it once more, with the same call id.")
+@click.option("--done", is_flag=True, help="Take it as done.")
+@click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
 @tools_option
 @project_option
 @store_option
 def resolve(
-    call_id: str, decision: Decision | None, folders: tuple[str, ...], project: str | None, store: str | None
+    call_id: str,
+    again: bool,
+    done: bool,
+    abandon: bool,
+    folders: tuple[str, ...],
+    project: str | None,
+    store: str | None,
 ) -> int:
     """Decide about a call that was running when its program died. Without a decision: show what is known."""
+    decision: Decision | None = _one_of("assent resolve", again=again, done=done, abandon=abandon)
     if decision is None:
 
         async def look(journal: Journal) -> list[str]:
@@ -292,6 +306,15 @@ def resolve(
     outcome = with_journal(store, decide)
     print_outcome(outcome)
     return DONE if decision != "again" else EXIT_CODES[outcome.kind]
+
+
+def _one_of(place: str, **flags: bool) -> Any:
+    """The one word that was said, if any. Two contradict each other, and neither may win by chance."""
+    said = [name for name, is_said in flags.items() if is_said]
+    if len(said) > 1:
+        both = " and ".join(f"--{name}" for name in said)
+        raise AssentError(f"{both} contradict each other", place=place, hint="say one of them; nothing was changed")
+    return said[0] if said else None
 
 
 def _registry(folders: Sequence[str], project: str | None, *, asking: bool) -> ToolRegistry:

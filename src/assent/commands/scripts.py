@@ -86,7 +86,7 @@ def run(
     return finish_run(asyncio.run(converse()), as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Say every call that a script may make, and who is asked.")
 @files_argument
 @tools_option
 @editor_option
@@ -161,7 +161,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
     return FAILED if only_check and untidy else DONE
 
 
-@click.command()
+@click.command(short_help="Print what a model needs to write scripts for these tools.")
 @click.option("--guidance", metavar="TEXT", help="Words of your own for the model, put at the end.")
 @tools_option
 @editor_option

@@ -36,9 +36,9 @@ store_option = click.option("--store", metavar="URL", help="Where everything is 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 
 
-@click.command()
+@click.command(short_help="Serve the assistant API. It never runs a tool.")
 @click.option("--host", metavar="ADDRESS", help="Where to listen. Without it: 127.0.0.1, for this machine only.")
-@click.option("--port", type=click.IntRange(0, 65535), help="0 takes any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
 @click.option("--upstream", metavar="URL", help="The model's server, like http://127.0.0.1:11434/v1")
 @click.option("--model", metavar="NAME", help="The model to ask when a request names none.")
 @click.option("--persona", metavar="FILE", help="The system prompt that every conversation begins with.")
@@ -72,7 +72,7 @@ async def _serve(config: Config) -> int:
         serving = Serving(app, stopping, server.limits, sock)
         host = f"[{server.host.strip('[]')}]" if ":" in server.host else server.host
         click.echo(f"Listening on http://{host}:{sock.getsockname()[1]}/v1")
-        click.echo(f"{choice.words} Ctrl-C stops.")
+        click.echo(f"{choice.words} Ctrl+C stops.")
         sys.stdout.flush()
         settle_memory()
         await serving.serve_here()

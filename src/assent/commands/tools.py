@@ -145,7 +145,7 @@ def new() -> None:
     """Make something new."""
 
 
-@new.command("tool")
+@new.command("tool", short_help="Write a tool in tools/NAME: manifest, code and test.")
 @click.argument("name")
 @click.option("--description", metavar="TEXT", help="What it does, for the model and the person.")
 @click.option("--approval/--no-approval", default=None, help="Whether a person is asked before it runs.")
@@ -194,7 +194,7 @@ def new_tool(
     return DONE
 
 
-@click.command()
+@click.command(short_help="Check tools: manifests, own tests, respect for a denial.")
 @click.argument("folder", required=False, metavar="[DIR]")
 @json_option
 def test(folder: str | None, as_json: bool) -> int:
@@ -297,7 +297,7 @@ def _ask_plan(name: str, description: str | None, approval: bool | None, effect:
         approval = True
     elif approval is None:
         click.echo(WHEN_APPROVAL)
-        approval = click.confirm("Does this one", default=True)
+        approval = click.confirm("Does this one need approval?", default=True, prompt_suffix=" ")
     if effect is None and approval:
         can = click.prompt(
             "Can what it does be undone",

@@ -60,16 +60,18 @@ function Row({ call }: { call: Call }) {
             {call.stopping ? "Stopping…" : "Stop, keep what is done"}
           </button>
         )}
-        {call.changed.length > 0 && !call.undone_by && call.status === "ended" && (
-          <button type="button" class="link" onClick={() => act("undo")}>
-            Undo
-          </button>
-        )}
-        {call.arguments.length > 0 && (
-          <button type="button" class="link" aria-expanded={open} onClick={() => setOpen(!open)}>
-            {open ? "Less" : "Details"}
-          </button>
-        )}
+        <span class="links">
+          {call.changed.length > 0 && !call.undone_by && call.status === "ended" && (
+            <button type="button" class="link" onClick={() => act("undo")}>
+              Undo
+            </button>
+          )}
+          {call.arguments.length > 0 && (
+            <button type="button" class="link" aria-expanded={open} onClick={() => setOpen(!open)}>
+              {open ? "Less" : "Details"}
+            </button>
+          )}
+        </span>
       </div>
       {running && <Reports call={call} />}
       {open && (
