@@ -158,6 +158,13 @@ def test_a_run_killed_while_its_tool_ran_is_in_doubt_until_a_person_decides(tran
     assert Path("paid").read_text() == "Ann\n"
 
 
+def test_what_comes_next_names_the_store_that_was_named(transcript: Transcript):
+    """Copied as it stands, the command finds the run."""
+    killed("bills", while_it_runs=False)
+    played = transcript(f"answer bills.0 --allow --store sqlite:///{JOURNAL}")
+    assert f"assent resume bills --store sqlite:///{JOURNAL}\n" in played
+
+
 @requirement("NUWA-62", "TOOL-45")
 def test_a_run_killed_while_its_card_waited_is_answered_and_goes_on(transcript: Transcript, golden):
     """The question is in the list, is answered once, and the run takes the answer."""

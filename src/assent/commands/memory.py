@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import shlex
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -238,7 +239,8 @@ def answer(
             raise SessionError("no such question waits", place=call_id, hint="assent approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
         action = await _action(request, said, reason, edits, plain)
-        return action, await journal.answer(facts, action, "assent answer"), await _what_comes_next(journal, call_id)
+        first = await journal.answer(facts, action, "assent answer")
+        return action, first, await _what_comes_next(journal, call_id, store)
 
     action, first, next_step = with_journal(store, reply)
     if not first:
@@ -249,7 +251,7 @@ def answer(
     return DONE
 
 
-async def _what_comes_next(journal: Journal, call_id: str) -> str:
+async def _what_comes_next(journal: Journal, call_id: str, store: str | None) -> str:
     """Who hears the answer: the program that asked, or the one that goes on with its run."""
     run_id = call_id.rpartition(".")[0]
     if not run_id or not await journal.store.read(subject=run_id, kind="run_started", limit=1):
@@ -258,7 +260,8 @@ async def _what_comes_next(journal: Journal, call_id: str) -> str:
     if release is None:
         return "The program that asked goes on by itself."
     release()
-    return f"The program that asked has ended. Within a minute, while the answer counts: assent resume {run_id}"
+    there = f" --store {shlex.quote(store)}" if store else ""
+    return f"The program that asked has ended. Within a minute, while the answer counts: assent resume {run_id}{there}"
 
 
 @click.command()

@@ -205,7 +205,8 @@ async def _examine_model(config: Config) -> list[Finding]:
     if url is None:
         found = await find_local()
         if found is None:
-            return [("model's server", False, "none is configured, and none answers at the usual local ports")]
+            missing = "none is configured, and none answers at the usual local ports, so only the rehearsal model does"
+            return [("model's server", False, f"{missing}; start one, or name it as upstream in assent.toml")]
         source, url = f"{found[0]}, found at its usual port", found[1]
     key = ", with a key" if config.upstream_key else ""
     try:
