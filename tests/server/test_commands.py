@@ -129,3 +129,12 @@ def test_serve_says_what_is_wrong_before_it_listens(arguments, words, capsys):
     captured = capsys.readouterr()
     assert words in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("words", ["create satellite", "list", "revoke 1"])
+def test_tokens_in_memory_are_refused(words, capsys):
+    """A secret that opens nothing would be printed, and the command that keeps no token would say that it did."""
+    assert run(["token", *words.split(), "--store", "memory:"]) == 2
+    captured = capsys.readouterr()
+    assert "tokens in memory are gone when this command ends" in captured.err
+    assert captured.out == ""

@@ -26,6 +26,7 @@ from assent.server.serving import Serving, bind, check_address, is_loopback, set
 from assent.server.upstream import HttpUpstream, find_local
 from assent.store import Store
 from assent.store.address import default_path, open_store
+from assent.store.memory import MemoryStore
 
 T = TypeVar("T")
 
@@ -261,10 +262,15 @@ async def _examine_store(config: Config) -> list[Finding]:
 
 
 def _with_tokens(work: Callable[[Tokens], Awaitable[T]], *, store: str | None, config: Path | None) -> T:
-    loaded = load(config, environ=os.environ, flags={"store": store})
+    opened: Store = open_store(_address(load(config, environ=os.environ, flags={"store": store})))
+    if isinstance(opened, MemoryStore):
+        raise AssentError(
+            "tokens in memory are gone when this command ends",
+            place="assent token",
+            hint="name the store that the server uses: --store sqlite:///FILE",
+        )
 
     async def carry() -> T:
-        opened: Store = open_store(_address(loaded))
         try:
             return await work(Tokens(opened))
         finally:
