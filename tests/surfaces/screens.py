@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -134,6 +135,15 @@ class Program(Emulator):
         while self.text.count(words) < times:
             if not self._read(deadline):
                 raise AssertionError(f"{words!r} did not appear. On the screen:\n{self.text}")
+
+    def until_changing(self, pattern: str, times: int = 3) -> None:
+        """Wait until so many different matches were on the screen, one after the other; which, nobody can know."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        seen: set[str] = set()
+        while len(seen) < times:
+            if not self._read(deadline):
+                raise AssertionError(f"{pattern!r} was only seen as {seen}. On the screen:\n{self.text}")
+            seen.update(re.findall(pattern, self.text))
 
     def finish(self) -> int:
         """Wait for the end and return the exit code."""
