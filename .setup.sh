@@ -30,8 +30,8 @@ make_env() {
 
 # Whether a source of the page is newer than a file. Installing builds it again.
 page_changed() {
-  ui=src/assent/web/ui
-  [ ! -e src/assent/web/static/index.html ] ||
+  ui=src/lastword/web/ui
+  [ ! -e src/lastword/web/static/index.html ] ||
     [ -n "$(find $ui/src $ui/index.html $ui/package-lock.json -newer "$1" -print -quit)" ]
 }
 

@@ -1,7 +1,7 @@
 """Builds the page when the package is built: `npm ci`, then Vite, with the node that comes as a wheel.
 
 A wheel without its page is not a wheel, so a build that fails stops it. An editable install goes on and says so:
-everything but the page works, and `assent up` repeats what is missing. What is built already, from the very same
+everything but the page works, and `lastword up` repeats what is missing. What is built already, from the very same
 sources, is not built again: the second install works offline.
 """
 
@@ -19,8 +19,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-UI = Path("src/assent/web/ui")
-STATIC = Path("src/assent/web/static")
+UI = Path("src/lastword/web/ui")
+STATIC = Path("src/lastword/web/static")
 STAMP = "built-from"
 # Packages come over the network once; a hiccup must not spoil the build.
 ATTEMPTS = 3

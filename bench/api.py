@@ -1,6 +1,6 @@
 """What the assistant API costs above the bare model's server, in one run on one machine: `python bench/api.py`.
 
-A model's server that answers at once is asked directly and through `assent serve`, by the same client: requests per
+A model's server that answers at once is asked directly and through `lastword serve`, by the same client: requests per
 second at 1 and 64 connections, the median above the bare one, and 64 streams that come at a steady pace. With
 `conversation`, every turn is in a conversation in an SQLite file and on disk before it is answered. `bare proxy` is the
 least that the same parts can do: Starlette and aiohttp, passing bytes on.
@@ -234,12 +234,12 @@ def processes() -> Iterator[dict[str, tuple[int, int]]]:
         proxy = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert proxy.stdout is not None
         bare = int(proxy.stdout.readline())
-        Path(folder, "assent.toml").write_text(
+        Path(folder, "lastword.toml").write_text(
             "[server.limits]\nrequests_per_minute = 1000000000\nstreams_per_token = 1000\n"
         )
         ours = subprocess.Popen(
             [
-                *[str(Path(sys.executable).parent / "assent"), "serve", "--port", "0", "--model", "bench"],
+                *[str(Path(sys.executable).parent / "lastword"), "serve", "--port", "0", "--model", "bench"],
                 *["--upstream", f"http://127.0.0.1:{port}/v1", "--store", f"sqlite:///{folder}/bench.db"],
             ],
             stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ from typing import Any
 
 import pydantic
 
-import assent
+import lastword
 
 ROUNDS = 20
 ARGUMENTS = {"token": "BTC", "amount": 3}
@@ -48,8 +48,8 @@ validated_sync = pydantic.validate_call(bare_sync)
 validated_async = pydantic.validate_call(bare_async)
 
 
-def session() -> assent.Session:
-    registry = assent.ToolRegistry()
+def session() -> lastword.Session:
+    registry = lastword.ToolRegistry()
 
     async def asynchronous(args: dict[str, Any], context: Any) -> dict[str, Any]:
         return {"token": args["token"], "price": args["amount"]}
@@ -57,14 +57,14 @@ def session() -> assent.Session:
     def synchronous(args: dict[str, Any], context: Any) -> dict[str, Any]:
         return {"token": args["token"], "price": args["amount"]}
 
-    async def yes(request: assent.ApprovalRequest) -> assent.UserAction:
-        return assent.UserAction(True, False)
+    async def yes(request: lastword.ApprovalRequest) -> lastword.UserAction:
+        return lastword.UserAction(True, False)
 
     registry.register("asynchronous", SCHEMA, asynchronous)
     registry.register("inline", SCHEMA, synchronous, inline=True)
     registry.register("thread", SCHEMA, synchronous)
     registry.register("approved", SCHEMA, asynchronous, require_approval=True)
-    return assent.Session(registry, approver=yes)
+    return lastword.Session(registry, approver=yes)
 
 
 def cases() -> dict[str, tuple[Case, int]]:
@@ -122,17 +122,17 @@ def cases() -> dict[str, tuple[Case, int]]:
         "pydantic validate_call, async": (await_validated, 10_000),
         "a task of its own, nothing else": (await_task, 5_000),
         "asyncio.to_thread, nothing else": (await_thread, 1_000),
-        "assent, inline sync tool": (through("inline"), 3_000),
-        "assent, async tool": (through("asynchronous"), 3_000),
-        "assent, sync tool in a thread": (through("thread"), 1_000),
-        "assent, approval round and run": (through("approved"), 1_000),
+        "lastword, inline sync tool": (through("inline"), 3_000),
+        "lastword, async tool": (through("asynchronous"), 3_000),
+        "lastword, sync tool in a thread": (through("thread"), 1_000),
+        "lastword, approval round and run": (through("approved"), 1_000),
     }
 
 
 TARGETS = {
-    "assent, async tool": 15.0,
-    "assent, sync tool in a thread": 130.0,
-    "assent, approval round and run": 60.0,
+    "lastword, async tool": 15.0,
+    "lastword, sync tool in a thread": 130.0,
+    "lastword, approval round and run": 60.0,
 }
 
 
@@ -146,7 +146,7 @@ async def measure() -> dict[str, float]:
 
 
 def import_time_ms() -> float:
-    """`import assent` and the names of the README's example, in a fresh interpreter, above an empty one."""
+    """`import lastword` and the names of the README's example, in a fresh interpreter, above an empty one."""
 
     with tempfile.TemporaryDirectory() as folder:
         # The byte code is on disk, as it is after an installation; the first run puts it there.
@@ -159,7 +159,7 @@ def import_time_ms() -> float:
             return time.perf_counter() - start
 
         empty = min(run("pass") for _ in range(8))
-        return (min(run("import assent; assent.Session; assent.ToolRegistry") for _ in range(8)) - empty) * 1000
+        return (min(run("import lastword; lastword.Session; lastword.ToolRegistry") for _ in range(8)) - empty) * 1000
 
 
 def main() -> None:
@@ -170,7 +170,7 @@ def main() -> None:
     for name, micros in best.items():
         target = f"{TARGETS[name]:>11.0f}" if name in TARGETS else ""
         print(f"{name:34}{micros:8.2f}{micros / bare:14.1f}{micros / validated:17.1f}{target}")
-    print(f"\nimport assent, with Session and ToolRegistry: {import_time_ms():.0f} ms (target 110)")
+    print(f"\nimport lastword, with Session and ToolRegistry: {import_time_ms():.0f} ms (target 110)")
 
 
 if __name__ == "__main__":

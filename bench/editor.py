@@ -19,12 +19,12 @@ from pathlib import Path
 
 from ruff import find_ruff_bin
 
-from assent.editor import Preview
-from assent.editor.diff import diff_of
-from assent.editor.project import ProjectEditor
-from assent.editor.recording import SealedEditor
-from assent.editor.search import search
-from assent.editor.undo import undo
+from lastword.editor import Preview
+from lastword.editor.diff import diff_of
+from lastword.editor.project import ProjectEditor
+from lastword.editor.recording import SealedEditor
+from lastword.editor.search import search
+from lastword.editor.undo import undo
 
 ROUNDS = 5
 LITERAL = "def "

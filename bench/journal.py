@@ -23,10 +23,10 @@ from time import monotonic, perf_counter, process_time, time_ns
 
 import apsw
 
-import assent
-from assent.approval import ALLOWED
-from assent.store import Entry
-from assent.store.sqlite import SqliteStore
+import lastword
+from lastword.consent.approval import ALLOWED
+from lastword.store import Entry
+from lastword.store.sqlite import SqliteStore
 
 ROUND = 200
 CALLERS = 64
@@ -88,13 +88,13 @@ async def reads(store: SqliteStore) -> float:
     return (perf_counter() - started) / len(found) * 1e6
 
 
-async def allow(request: assent.ApprovalRequest) -> assent.UserAction:
+async def allow(request: lastword.ApprovalRequest) -> lastword.UserAction:
     return request.allow()
 
 
-def registry() -> tuple[assent.ToolRegistry, list[float]]:
+def registry() -> tuple[lastword.ToolRegistry, list[float]]:
     """Two tools that do nothing, and when the one that needs a yes was called."""
-    tools, called = assent.ToolRegistry(), []
+    tools, called = lastword.ToolRegistry(), []
 
     @tools.tool
     async def pay(amount: float) -> float:
@@ -112,9 +112,9 @@ def registry() -> tuple[assent.ToolRegistry, list[float]]:
 
 async def approved_calls(folder: Path, rounds: int) -> tuple[float, float]:
     """Microseconds, and microseconds of computing, for an approved call when a hundred callers call at once."""
-    journal = assent.Journal(SqliteStore(folder / "approved.db"))
+    journal = lastword.Journal(SqliteStore(folder / "approved.db"))
     spent: list[tuple[float, float]] = []
-    async with assent.Session(registry()[0], approver=allow, journal=journal) as session:
+    async with lastword.Session(registry()[0], approver=allow, journal=journal) as session:
 
         async def call() -> None:
             for number in range(20):
@@ -131,9 +131,9 @@ async def approved_calls(folder: Path, rounds: int) -> tuple[float, float]:
 
 async def replay(folder: Path, tool: str) -> float:
     """Microseconds a CALL, from asking to go on with a run to its end, all of it from the journal."""
-    journal = assent.Journal(SqliteStore(folder / f"replay-{tool}.db"))
+    journal = lastword.Journal(SqliteStore(folder / f"replay-{tool}.db"))
     text = f"FOR i IN RANGE(0, {REPLAYED}) DO\n  CALL {tool} {{ amount: i }}\nEND"
-    session = assent.Session(registry()[0], id="s", approver=allow, journal=journal)
+    session = lastword.Session(registry()[0], id="s", approver=allow, journal=journal)
     run = await session.run_script(text)
     assert run.status == "done", run.error
     spent = []
@@ -148,13 +148,13 @@ async def replay(folder: Path, tool: str) -> float:
 async def answered_elsewhere(folder: Path) -> list[float]:
     """Milliseconds from the moment at which another process begins to answer until the tool runs here."""
     path = folder / "answers.db"
-    journal = assent.Journal(SqliteStore(path))
+    journal = lastword.Journal(SqliteStore(path))
     tools, called = registry()
     with other_process(path) as other:
         assert other.stdin is not None
         assert other.stdout is not None
         spent = []
-        async with assent.Session(tools, approver=assent.wait_for_answer, journal=journal) as session:
+        async with lastword.Session(tools, approver=lastword.wait_for_answer, journal=journal) as session:
             for _ in range(ANSWERS):
                 call = asyncio.create_task(session.call("pay", {"amount": 1}))
                 await asyncio.sleep(0.1)
@@ -174,7 +174,7 @@ def other_process(path: Path) -> subprocess.Popen[str]:
 
 async def answer(path: Path) -> None:
     """The other process: answers what waits, whenever it is told to."""
-    journal = assent.Journal(SqliteStore(path))
+    journal = lastword.Journal(SqliteStore(path))
     for _ in sys.stdin:
         [facts] = await journal.waiting()
         began = monotonic()

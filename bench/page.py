@@ -3,7 +3,7 @@
     python bench/page.py
 
 The sizes are of the built files, as gzip. The card is timed in Chromium, where that is installed, from the moment
-`assent up` printed its address. An answer is timed without a browser, from sending it in one window until the event
+`lastword up` printed its address. An answer is timed without a browser, from sending it in one window until the event
 arrives in another, over loopback.
 """
 
@@ -31,7 +31,7 @@ VISITS = 5
 
 def first_load() -> tuple[int, int]:
     """The bytes of the page until it can be used, and of the editor that comes with the first diff."""
-    static = files("assent.web") / "static"
+    static = files("lastword.web") / "static"
     index = (static / "index.html").read_bytes()
     named = re.findall(rb'(?:src|href)="/assets/([^"]+)"', index)
     sizes = {f.name: len(gzip.compress(f.read_bytes(), 9)) for f in (static / "assets").iterdir()}

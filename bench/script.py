@@ -5,7 +5,7 @@
 The figures are multiples of the time that CPython takes to compile and run the same thing as plain Python: what
 a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less;
 what is counted is the processor's time, so that a busy machine changes little.
-For CALLs the microseconds of one are given too. Peers come with `pip install 'assent[bench]'`; the last lines name
+For CALLs the microseconds of one are given too. Peers come with `pip install 'lastword[bench]'`; the last lines name
 those that are absent.
 """
 
@@ -24,8 +24,8 @@ from typing import Any
 from peers import PEERS
 from workloads import CALLS, MANY, WORKLOADS, Workload
 
-import assent
-from assent.script import Host, Machine, Parameter, Signature, Site, check, parse
+import lastword
+from lastword.script import Host, Machine, Parameter, Signature, Site, check, parse
 
 ROUNDS = 5
 TARGETS = {"a": 12.0, "b": 28.0, "c": 9.0, "e": 4.0, "f": 2.5, "g": 2.5, "h": 3.0}
@@ -135,16 +135,16 @@ async def measure(workload: Workload) -> tuple[float, float]:
     return min(ours), min(plain)
 
 
-def session(tool: Callable[..., Any], approver: assent.Approver | None = None) -> assent.Session:
+def session(tool: Callable[..., Any], approver: lastword.Approver | None = None) -> lastword.Session:
     """The real door before a tool that gives the same: validation, the consent rule, two chained records in memory."""
-    registry = assent.ToolRegistry()
+    registry = lastword.ToolRegistry()
     schema = {
         "description": "One row.",
         "parameters": [{"name": "id", "type": "number"}, {"name": "kind", "type": "string"}],
         "returns": "object",
     }
     registry.register("fetch", schema, tool, inline=True, require_approval=approver is not None)
-    return assent.Session(registry, approver=approver)
+    return lastword.Session(registry, approver=approver)
 
 
 async def micros_a_call(tool: Callable[..., Any]) -> float:
@@ -163,14 +163,14 @@ async def micros_a_call(tool: Callable[..., Any]) -> float:
 
 async def memory_of_waiting_scripts(count: int = 1_000) -> float:
     """Bytes for each script that waits at an approval, through the real door, with what the journal holds of it."""
-    asked: list[assent.ApprovalRequest] = []
+    asked: list[lastword.ApprovalRequest] = []
     all_wait = asyncio.Event()
 
-    async def never(request: assent.ApprovalRequest) -> assent.UserAction:
+    async def never(request: lastword.ApprovalRequest) -> lastword.UserAction:
         asked.append(request)
         if len(asked) == count:
             all_wait.set()
-        return await assent.wait_for_answer(request)
+        return await lastword.wait_for_answer(request)
 
     door = session(row, never)
     await door.run_script("PRINT(1)")
@@ -193,7 +193,7 @@ def main(wanted: list[str]) -> None:
     print(f"Python {sys.version.split()[0]}; multiples of plain CPython, best of {ROUNDS}")
     print()
     heads = "".join(f"{peer.name:>18}" for peer in present)
-    print(f"{'':3}{'workload':32}{'assent':>8}{'target':>8}{'ms':>10}{heads}")
+    print(f"{'':3}{'workload':32}{'lastword':>8}{'target':>8}{'ms':>10}{heads}")
     for name, workload in WORKLOADS.items():
         if wanted and name not in wanted:
             continue

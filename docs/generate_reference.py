@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import assent
-from assent import testing
+import lastword
+from lastword import testing
 
 PAGE = Path(__file__).parent / "reference.md"
 HEAD = """# Reference
@@ -24,10 +24,10 @@ Generated from the code by `docs/generate_reference.py`. What is not on this pag
 
 def generate() -> str:
     """The whole page."""
-    parts = [HEAD, "## `assent`\n"]
-    parts += [entry("assent", name, getattr(assent, name)) for name in assent.__all__]
-    parts += ["## `assent.testing`\n", f"{summary(testing)}\n"]
-    parts += [entry("assent.testing", name, getattr(testing, name)) for name in testing.__all__]
+    parts = [HEAD, "## `lastword`\n"]
+    parts += [entry("lastword", name, getattr(lastword, name)) for name in lastword.__all__]
+    parts += ["## `lastword.testing`\n", f"{summary(testing)}\n"]
+    parts += [entry("lastword.testing", name, getattr(testing, name)) for name in testing.__all__]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -36,7 +36,7 @@ def entry(module: str, name: str, value: Any) -> str:
     lines = [f"### `{module}.{name}`", ""]
     if inspect.isclass(value) or inspect.isroutine(value):
         lines += ["```python", f"{name}{signature(value)}", "```", ""]
-    elif type(value).__module__.startswith("assent"):
+    elif type(value).__module__.startswith("lastword"):
         value = type(value)  # an object that stands for itself, such as AssistantTool
     else:
         lines += ["```python", f"{name} = {shown(value)}", "```", ""]
@@ -98,7 +98,7 @@ def shown(value: Any) -> str:
         text = f"{len(value)} of them: " + ", ".join(f"`{item}`" for item in value)
     text = re.sub(r"(?:(?<=: )|(?<=> ))'([^']*)'", r"\1", text)  # annotations that are kept as text
     text = re.sub(r"<built-in function (\w+)>", r"\1", text)
-    return re.sub(r"\b(?:assent|collections|typing)(?:\.[a-z_]+)*\.(?=[A-Z])", "", text)
+    return re.sub(r"\b(?:lastword|collections|typing)(?:\.[a-z_]+)*\.(?=[A-Z])", "", text)
 
 
 if __name__ == "__main__":

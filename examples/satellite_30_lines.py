@@ -17,7 +17,7 @@ PROMPT = {"role": "system", "content": f"To look up the weather, answer with thi
 
 def turn(message):
     body = json.dumps({"conversation_id": f"weather-{os.getpid()}", "messages": [PROMPT, message]}).encode()
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ.get('ASSENT_TOKEN', '')}"}
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ.get('LASTWORD_TOKEN', '')}"}
     with urlopen(Request(f"{sys.argv[1]}/v1/chat/completions", body, headers)) as answer:
         return json.load(answer)
 

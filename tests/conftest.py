@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from assent import ToolRegistry
-from assent.journal import Journal, data_of
-from assent.manifest import parse_manifest
-from assent.tools import Tool
-from assent.values import canonical
+from lastword import ToolRegistry
+from lastword.journal import Journal, data_of
+from lastword.tools.manifest import parse_manifest
+from lastword.tools.tool import Tool
+from lastword.values import canonical
 from sending import MANIFEST
 
 # No test is timed, and the drawing of examples is none either: a machine may stop for a second at any moment.
@@ -72,10 +72,10 @@ def history() -> Callable[..., Any]:
 
 @pytest.fixture
 def golden() -> Callable[[Path, str], None]:
-    """Compare a text with the one that is kept. ASSENT_WRITE_GOLDEN=1 keeps the new one: look at the difference."""
+    """Compare a text with the one that is kept. LASTWORD_WRITE_GOLDEN=1 keeps the new one: look at the difference."""
 
     def compare(path: Path, text: str) -> None:
-        if os.environ.get("ASSENT_WRITE_GOLDEN"):
+        if os.environ.get("LASTWORD_WRITE_GOLDEN"):
             path.write_text(text)
         assert text == path.read_text()
 

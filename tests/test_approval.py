@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent import ApprovalRequest, AssentError, Session, ToolRegistry, UserAction
-from assent.approval import MASK, Seal, approver_name, flaw, hide, keep_secrets, mask
-from assent.testing import FixedApprover
+from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
+from lastword.consent.approval import MASK, Seal, approver_name, flaw, hide, keep_secrets, mask
+from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
 from test_values import json_values
@@ -106,7 +106,7 @@ def test_a_secret_cannot_pretend_to_be_hidden_already():
 @pytest.mark.parametrize("arguments", [[], "x", 5, {"a": object()}, {1: 2}, {"a": "\ud800"}])
 def test_edited_arguments_are_a_json_object(arguments):
     """Refused where they are given, to whoever gave them."""
-    with pytest.raises(AssentError):
+    with pytest.raises(LastWordError):
         UserAction(True, False, arguments=arguments)
 
 

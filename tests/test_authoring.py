@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from assent import AssistantTool, Session, ToolError, ToolRegistry, UserAction
-from assent.approval import CLOSED, DENIED
-from assent.editor.project import ProjectEditor
-from assent.errors import ManifestError, ToolLoadError
-from assent.loader import tool_folders
-from assent.testing import FixedApprover, load_tool
+from lastword import AssistantTool, Session, ToolError, ToolRegistry, UserAction
+from lastword.consent.approval import CLOSED, DENIED
+from lastword.editor.project import ProjectEditor
+from lastword.errors import ManifestError, ToolLoadError
+from lastword.testing import FixedApprover, load_tool
+from lastword.tools.loader import tool_folders
 from requirements import requirement
 from sending import MANIFEST
 
 APPROVED = """
-from assent import AssistantTool
+from lastword import AssistantTool
 
 @AssistantTool.register_approval_request
 def request(params):
@@ -31,7 +31,7 @@ async def execute(params, user_action):
     return {"success": True, "message": f"Sent to {params['to']}."}
 """
 FREE = """
-from assent import AssistantTool
+from lastword import AssistantTool
 
 @AssistantTool.register_execute_tool
 def execute(params):
@@ -199,7 +199,7 @@ def test_test_functions_keep_the_guard(tmp_path: Path):
 def test_an_editor_can_be_passed_to_test_functions(tmp_path: Path):
     """For tools that only work on a project."""
     code = """
-    from assent import AssistantTool
+    from lastword import AssistantTool
 
     @AssistantTool.register_approval_request
     async def request(params, editor):

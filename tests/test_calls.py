@@ -7,15 +7,15 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from assent import Preset, Session, ToolError, wait_for_answer
-from assent.approval import ALLOWED, CLOSED, DENIED, Auto, Nobody, Person, who_decides
-from assent.editor.project import ProjectEditor
-from assent.errors import AssentError
-from assent.events import Answered, Asked, Finished, Started
-from assent.outcome import MAX_MESSAGE
-from assent.store import verify
-from assent.testing import FixedApprover, memory_journal
-from assent.values import canonical
+from lastword import Preset, Session, ToolError, wait_for_answer
+from lastword.call.events import Answered, Asked, Finished, Started
+from lastword.consent.approval import ALLOWED, CLOSED, DENIED, Auto, Nobody, Person, who_decides
+from lastword.consent.outcome import MAX_MESSAGE
+from lastword.editor.project import ProjectEditor
+from lastword.errors import LastWordError
+from lastword.store import verify
+from lastword.testing import FixedApprover, memory_journal
+from lastword.values import canonical
 from requirements import requirement
 from sending import CALL, until
 
@@ -83,7 +83,7 @@ def test_who_decides_is_a_rule_of_two_keys_and_nothing_else(send):
     assert who_decides(allowed, Preset(True)) == Auto()
     free = msgspec.structs.replace(manifest, require_approval=False)
     assert who_decides(free, Preset()) == Nobody()
-    with pytest.raises(AssentError):
+    with pytest.raises(LastWordError):
         Preset(auto_approve="false")  # type: ignore[arg-type]
 
 
@@ -218,7 +218,7 @@ async def test_an_exception_becomes_a_failed_result_without_internals(registry, 
         raise problem
 
     registry.register("work", SCHEMA, work)
-    with caplog.at_level(logging.ERROR, "assent"):
+    with caplog.at_level(logging.ERROR, "lastword"):
         outcome = await Session(registry).call("work")
     assert (outcome.kind, outcome.success) == ("raised", False)
     assert type(problem).__name__ in outcome.message

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 import pytest
 
-from assent.cli import COMMANDS, run
+from lastword.cli import COMMANDS, run
 from requirements import requirement
 
 GOLDEN = Path(__file__).parent / "golden" / "commands"
 GREET = """
-from assent import AssistantTool
+from lastword import AssistantTool
 def execute(params):
     return {"success": True, "message": f"Hello, {params['name']}!"}
 AssistantTool.register_execute_tool(execute)
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("ASSENT_DEBUG", raising=False)
+    monkeypatch.delenv("LASTWORD_DEBUG", raising=False)
     monkeypatch.setattr("sys.pycache_prefix", None)
     return tmp_path
 
@@ -144,7 +144,7 @@ def test_the_words_are_as_agreed(
     code = run(arguments)
     said = capsys.readouterr()
     errors = f"--- stderr\n{said.err}" if said.err else ""
-    told = f"$ assent {' '.join(arguments)}\n{said.out}{errors}exit {code}\n"
+    told = f"$ lastword {' '.join(arguments)}\n{said.out}{errors}exit {code}\n"
     golden(GOLDEN / f"{name}.txt", told)
     assert "Traceback" not in told
     assert str(Path.cwd()) not in told
@@ -164,15 +164,15 @@ def test_every_command_is_there_and_helps(capsys: pytest.CaptureFixture[str]) ->
     assert "..." not in listed.partition("Commands:")[2], "a summary is cut off"
     for name in COMMANDS:
         assert run([name, "--help"]) == 0
-        assert "Usage: assent" in capsys.readouterr().out
+        assert "Usage: lastword" in capsys.readouterr().out
 
 
 def test_the_version_is_the_package_version(capsys: pytest.CaptureFixture[str]) -> None:
     """So that a report of a fault can name it."""
-    import assent
+    import lastword
 
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"assent {assent.__version__}\n"
+    assert capsys.readouterr().out == f"lastword {lastword.__version__}\n"
 
 
 def test_a_fault_of_our_own_has_no_traceback_unless_asked_for(
@@ -183,11 +183,11 @@ def test_a_fault_of_our_own_has_no_traceback_unless_asked_for(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("assent.commands.tools.find_tools", fail)
+    monkeypatch.setattr("lastword.commands.tools.find_tools", fail)
     assert run(["tools"]) == 1
     said = capsys.readouterr().err
-    assert said == "assent itself failed: ZeroDivisionError: oh\nhint: this is a bug; ASSENT_DEBUG=1 shows where\n"
-    monkeypatch.setenv("ASSENT_DEBUG", "1")
+    assert said == "lastword itself failed: ZeroDivisionError: oh\nhint: this is a bug; LASTWORD_DEBUG=1 shows where\n"
+    monkeypatch.setenv("LASTWORD_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         run(["tools"])
 
@@ -205,7 +205,7 @@ def test_ctrl_c_outside_of_a_call_is_130(
         click.confirm("Is it so")
 
     monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
-    monkeypatch.setattr("assent.commands.tools.find_tools", ask if is_asking else interrupt)
+    monkeypatch.setattr("lastword.commands.tools.find_tools", ask if is_asking else interrupt)
     assert run(["tools"]) == 130
     assert capsys.readouterr().err == "\nInterrupted.\n"
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from assent.config import DEFAULT_PORT, PresetConfig, PresetLimits, ServerConfig, load
-from assent.errors import ConfigError
-from assent.server.limits import Limits
+from lastword.config import DEFAULT_PORT, PresetConfig, PresetLimits, ServerConfig, load
+from lastword.errors import ConfigError
+from lastword.server.limits import Limits
 
 
 def written(folder: Path, text: str) -> Path:
-    path = folder / "assent.toml"
+    path = folder / "lastword.toml"
     path.write_text(text)
     return path
 
@@ -26,15 +26,15 @@ def test_with_nothing_configured_there_are_defaults(tmp_path):
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path):
     """In the order in which they are harder to forget."""
     written(tmp_path, '[server]\nmodel = "file"\nport = 1\nupstream = "http://file/v1"\n')
-    environ = {"ASSENT_MODEL": "environment", "ASSENT_PORT": "2", "ASSENT_HOSTS": "a.example, b.example"}
+    environ = {"LASTWORD_MODEL": "environment", "LASTWORD_PORT": "2", "LASTWORD_HOSTS": "a.example, b.example"}
     config = load(environ=environ, flags={"model": "flag", "store": None}, folder=tmp_path)
     assert config.server.model == "flag"
     assert config.server.port == 2
     assert config.server.upstream == "http://file/v1"
     assert config.server.hosts == ["a.example", "b.example"]
     assert config.sources["model"] == "--model"
-    assert config.sources["port"] == "ASSENT_PORT"
-    assert config.sources["upstream"].endswith("assent.toml")
+    assert config.sources["port"] == "LASTWORD_PORT"
+    assert config.sources["upstream"].endswith("lastword.toml")
     assert "store" not in config.sources
 
 
@@ -72,32 +72,32 @@ def test_paths_in_the_file_are_meant_from_its_folder(tmp_path, monkeypatch):
     config = load(path, environ={})
     assert config.persona_text() == "You are Ada."
     assert config.upstream_key == "sk-1"
-    assert load(environ={"ASSENT_CONFIG": str(path)}).upstream_key == "sk-1"
-    assert load(path, environ={"ASSENT_UPSTREAM_KEY": "sk-2"}).upstream_key == "sk-2"
+    assert load(environ={"LASTWORD_CONFIG": str(path)}).upstream_key == "sk-1"
+    assert load(path, environ={"LASTWORD_UPSTREAM_KEY": "sk-2"}).upstream_key == "sk-2"
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[server]\n\nupstraem = 1\n", "assent.toml:3: unknown field server.upstraem\nhint: did you mean upstream?"),
-        ('[server]\nport = "x"\n', "assent.toml:2: server.port: expected `int`, got `str`"),
-        ("[server]\nport = 70000\n", "assent.toml:2: 70000 is not a port"),
-        ("[servr]\n", "assent.toml:1: unknown field servr\nhint: did you mean server?"),
-        ("server = 3\n", "assent.toml:1: server is not a table\nhint: write [server] on a line of its own"),
+        ("[server]\n\nupstraem = 1\n", "lastword.toml:3: unknown field server.upstraem\nhint: did you mean upstream?"),
+        ('[server]\nport = "x"\n', "lastword.toml:2: server.port: expected `int`, got `str`"),
+        ("[server]\nport = 70000\n", "lastword.toml:2: 70000 is not a port"),
+        ("[servr]\n", "lastword.toml:1: unknown field servr\nhint: did you mean server?"),
+        ("server = 3\n", "lastword.toml:1: server is not a table\nhint: write [server] on a line of its own"),
         ("#\n[server.limits]\nretires = 3\n", "toml:3: unknown field server.limits.retires\nhint: did you mean ret"),
-        ("[server]\nlimits.retries = -1\n", "assent.toml:2: retries cannot be negative"),
-        ("[server.limits]\nbody_bytes = 0\n", "assent.toml:2: body_bytes has to be more than zero"),
-        ('[server.limits]\nbody_bytes = "1"\n', "assent.toml:2: server.limits.body_bytes: expected `int`, got `str`"),
-        ("[server]\nlimits = 3\n", "assent.toml:2: server.limits: expected `object`, got `int`"),
-        ('[server]\nkey = "sk-secret"\n', "assent.toml:2: key does not belong in a file that is shared"),
-        ("[preset]\ncareful = 1\n", "assent.toml:2: preset.careful is not a table\nhint: write [preset.careful]"),
+        ("[server]\nlimits.retries = -1\n", "lastword.toml:2: retries cannot be negative"),
+        ("[server.limits]\nbody_bytes = 0\n", "lastword.toml:2: body_bytes has to be more than zero"),
+        ('[server.limits]\nbody_bytes = "1"\n', "lastword.toml:2: server.limits.body_bytes: expected `int`, got `str`"),
+        ("[server]\nlimits = 3\n", "lastword.toml:2: server.limits: expected `object`, got `int`"),
+        ('[server]\nkey = "sk-secret"\n', "lastword.toml:2: key does not belong in a file that is shared"),
+        ("[preset]\ncareful = 1\n", "lastword.toml:2: preset.careful is not a table\nhint: write [preset.careful]"),
         ("[preset.a]\nautoapprove = 1\n", "toml:2: unknown field preset.a.autoapprove\nhint: did you mean auto_a"),
-        ('[preset.a]\nprotocol = "xml"\n', "assent.toml:2: preset.a.protocol: invalid enum value 'xml'"),
+        ('[preset.a]\nprotocol = "xml"\n', "lastword.toml:2: preset.a.protocol: invalid enum value 'xml'"),
         ("[preset.a.limits]\nstep = 1\n", "toml:2: unknown field preset.a.limits.step\nhint: did you mean steps?"),
-        ("[server]\nhosts = [1]\n", "assent.toml:2: server.hosts[0]: expected `str`, got `int`"),
-        ("[server\n", "assent.toml:1: not TOML: expected ']'"),
-        ("[server]\nport = 1\nport = 2\n", "assent.toml:3: not TOML: cannot overwrite a value"),
-        ('a = "', "assent.toml:1: not TOML:"),
+        ("[server]\nhosts = [1]\n", "lastword.toml:2: server.hosts[0]: expected `str`, got `int`"),
+        ("[server\n", "lastword.toml:1: not TOML: expected ']'"),
+        ("[server]\nport = 1\nport = 2\n", "lastword.toml:3: not TOML: cannot overwrite a value"),
+        ('a = "', "lastword.toml:1: not TOML:"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path, text, words):
@@ -111,12 +111,15 @@ def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path, text, words):
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({"ASSENT_UPSTRAEM": "x"}, "unknown variable ASSENT_UPSTRAEM\nhint: did you mean ASSENT_UPSTREAM?"),
-        ({"ASSENT_PORT": "eighty"}, "ASSENT_PORT: 'eighty' is not a port"),
-        ({"ASSENT_PORT": "70000"}, "ASSENT_PORT: 70000 is not a port"),
-        ({"ASSENT_CONFIG": "/nowhere/assent.toml"}, "/nowhere/assent.toml: cannot be read: No such file or directory"),
-        ({"ASSENT_KEY_FILE": "/nowhere/key"}, "/nowhere/key: the key cannot be read"),
-        ({"ASSENT_UPSTREAM_KEY": "sk-\nsecret"}, "characters that no key has"),
+        ({"LASTWORD_UPSTRAEM": "x"}, "unknown variable LASTWORD_UPSTRAEM\nhint: did you mean LASTWORD_UPSTREAM?"),
+        ({"LASTWORD_PORT": "eighty"}, "LASTWORD_PORT: 'eighty' is not a port"),
+        ({"LASTWORD_PORT": "70000"}, "LASTWORD_PORT: 70000 is not a port"),
+        (
+            {"LASTWORD_CONFIG": "/nowhere/lastword.toml"},
+            "/nowhere/lastword.toml: cannot be read: No such file or directory",
+        ),
+        ({"LASTWORD_KEY_FILE": "/nowhere/key"}, "/nowhere/key: the key cannot be read"),
+        ({"LASTWORD_UPSTREAM_KEY": "sk-\nsecret"}, "characters that no key has"),
     ],
 )
 def test_a_mistake_in_the_environment_is_named(tmp_path, environ, words):
@@ -129,12 +132,12 @@ def test_a_mistake_in_the_environment_is_named(tmp_path, environ, words):
 
 def test_variables_of_others_are_left_alone(tmp_path):
     """Our prefix is not only ours."""
-    load(environ={"ASSENT_DEBUG": "1", "ASSENT_TOKEN": "x", "ASSENT_ZEBRA": "1", "HOME": "/"}, folder=tmp_path)
+    load(environ={"LASTWORD_DEBUG": "1", "LASTWORD_TOKEN": "x", "LASTWORD_ZEBRA": "1", "HOME": "/"}, folder=tmp_path)
 
 
 def test_a_file_that_is_no_text_or_far_too_long_is_refused(tmp_path):
     """It was named by mistake."""
-    path = tmp_path / "assent.toml"
+    path = tmp_path / "lastword.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="is not UTF-8 at byte 0"):
         load(path, environ={})
@@ -143,4 +146,4 @@ def test_a_file_that_is_no_text_or_far_too_long_is_refused(tmp_path):
         load(path, environ={})
     path.unlink()
     with pytest.raises(ConfigError, match="the persona cannot be read"):
-        load(environ={"ASSENT_PERSONA": str(tmp_path / "none.md")}, folder=tmp_path).persona_text()
+        load(environ={"LASTWORD_PERSONA": str(tmp_path / "none.md")}, folder=tmp_path).persona_text()

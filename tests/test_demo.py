@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assent.demo import play
+from lastword.demo import play
 from requirements import requirement
 from surfaces.screens import Terminal, piped
 
@@ -34,7 +34,7 @@ async def test_the_demo_plays_what_it_promises() -> None:
     assert "│ Asked again: notes.md changed while the question waited." in told
     assert "notes.md still ends with '- feed the cat'." in told
     assert "later years were not searched." in told
-    assert told.rstrip().endswith("Your turn: assent new tool hello, then assent test, then assent call hello.")
+    assert told.rstrip().endswith("Your turn: lastword new tool hello, lastword test, lastword call hello.")
     assert "\x1b" not in told
 
 
@@ -47,7 +47,7 @@ def test_the_demo_needs_no_terminal_and_leaves_nothing_behind(tmp_path: Path) ->
 
 async def test_the_demo_on_a_terminal_draws_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """With colour, and twenty reports of the search on one line."""
-    monkeypatch.setattr("assent.demo.PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("lastword.demo.PAUSE_SECONDS", 0.01)
     with Terminal(lines=250).attached() as terminal:
         await play(terminal.screen_file)
         await terminal.until("Your turn:")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.display import displayable, fold, visible
+from lastword.display import displayable, fold, visible
 from requirements import requirement
 
 

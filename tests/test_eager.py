@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from assent.eager import start
+from lastword.call.eager import start
 
 mark: ContextVar[str] = ContextVar("mark", default="nobody's")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assent import Preset, Session, ToolRegistry, UserAction
-from assent.events import Event, Reported
-from assent.tooltests import run_tool_tests
+from lastword import Preset, Session, ToolRegistry, UserAction
+from lastword.author.tooltests import run_tool_tests
+from lastword.call.events import Event, Reported
 from requirements import requirement
-from surfaces.screens import assent_command, clean_environment, piped
+from surfaces.screens import clean_environment, lastword_command, piped
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -63,7 +63,7 @@ def test_every_command_of_the_examples_page_works(tmp_path: Path) -> None:
     for line in lines:
         # There is nobody to ask here, so the two that ask are given the other key.
         more = " --auto-approve" if " call " in line else ""
-        command = re.sub(r"\bassent (\w+)", " ".join(assent_command()) + r" \1", line, count=1) + more
+        command = re.sub(r"\blastword (\w+)", " ".join(lastword_command()) + r" \1", line, count=1) + more
         done = subprocess.run(
             command, shell=True, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True
         )

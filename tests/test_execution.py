@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from assent import AssistantTool, Limits, Outcome, Session, ToolRegistry, wait_for_answer
-from assent.signature import manifest_of
-from assent.testing import FixedApprover
-from assent.tools import Tool
+from lastword import AssistantTool, Limits, Outcome, Session, ToolRegistry, wait_for_answer
+from lastword.testing import FixedApprover
+from lastword.tools.signature import manifest_of
+from lastword.tools.tool import Tool
 from requirements import requirement
 from sending import CALL, until
 
@@ -43,7 +43,7 @@ async def test_sync_functions_run_beside_the_loop_and_async_ones_on_it(registry:
     assert (seen[0] is threading.main_thread()) == on_the_loop
     if not on_the_loop:
         assert seen[0].daemon
-        assert seen[0].name == "assent-tool"
+        assert seen[0].name == "lastword-tool"
 
 
 @requirement("TOOL-15")
@@ -55,7 +55,7 @@ async def test_many_sync_tools_run_at_once(registry: ToolRegistry):
     for _ in range(2):
         outcomes = await asyncio.gather(*(session.call("work") for _ in range(20)))
         assert {outcome.kind for outcome in outcomes} == {"succeeded"}
-    assert sum(thread.name == "assent-tool" for thread in threading.enumerate()) <= 60
+    assert sum(thread.name == "lastword-tool" for thread in threading.enumerate()) <= 60
 
 
 @requirement("TOOL-15")
@@ -250,7 +250,7 @@ def test_a_session_used_from_sync_code_can_be_cancelled_from_another_thread(regi
 )
 async def test_a_timeout_is_its_own_outcome(registry: ToolRegistry, caplog, how, tool, limit, seconds):
     """Per tool and per session, the shorter of the two; not a denial, and honest about what it may have done."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     release = threading.Event()
 
     def work(args, context):
@@ -298,7 +298,7 @@ async def test_a_value_with_a_broken_way_to_json_fails_the_call_and_nothing_else
 @pytest.mark.parametrize("inline", [False, True], ids=["thread", "inline"])
 async def test_a_result_that_cannot_say_what_it_is_ends_the_call(registry: ToolRegistry, caplog, inline: bool):
     """A proxy whose object cannot be made raises at the first look. Its call must not wait for ever."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
 
     class Lazy:
         @property
@@ -326,7 +326,7 @@ class Exiting:
 @pytest.mark.parametrize("problem", [SystemExit, asyncio.CancelledError, GeneratorExit])
 async def test_a_type_that_ends_the_program_has_failed(registry: ToolRegistry, caplog, problem):
     """What an argument's type raises is as much the tool's code as what its function raises."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
 
     def work(x: int) -> int:
         return x

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.errors import NotAllowedNow
-from assent.guard import _WRITING, Guard, refuse_if_watched
+from lastword.errors import NotAllowedNow
+from lastword.tools.guard import _WRITING, Guard, refuse_if_watched
 from requirements import requirement
 
 
@@ -38,7 +38,7 @@ def test_the_guard_is_only_there_while_it_watches(tmp_path: Path):
 )
 def test_every_way_to_open_for_writing_is_refused(flags, mode):
     """By mode and by flags; the event is raised before the file is touched."""
-    path = "/nonexistent/assent-guard-test"
+    path = "/nonexistent/lastword-guard-test"
     for attempt in (lambda: os.open(path, flags), lambda: io.FileIO(path, mode)):
         guard = Guard("a test")
         with guard.watching(), pytest.raises(NotAllowedNow):

@@ -7,13 +7,13 @@ import threading
 import msgspec
 import pytest
 
-from assent import Limits, Session, ToolRegistry, wait_for_answer
-from assent.approval import ALLOWED, DENIED
-from assent.errors import Tampered
-from assent.journal import Journal, data_of
-from assent.store import verify
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover, memory_journal
+from lastword import Limits, Session, ToolRegistry, wait_for_answer
+from lastword.consent.approval import ALLOWED, DENIED
+from lastword.errors import Tampered
+from lastword.journal import Journal, data_of
+from lastword.store import verify
+from lastword.store.memory import MemoryStore
+from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until
 

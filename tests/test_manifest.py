@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from assent import Session, ToolRegistry
-from assent.display import color_name, glyph
-from assent.errors import ManifestError
-from assent.manifest import MAX_ID_LENGTH, TYPES, parse_manifest, parse_schema
-from assent.testing import FixedApprover
-from assent.tools import Tool
-from assent.values import canonical
+from lastword import Session, ToolRegistry
+from lastword.display import color_name, glyph
+from lastword.errors import ManifestError
+from lastword.testing import FixedApprover
+from lastword.tools.manifest import MAX_ID_LENGTH, TYPES, parse_manifest, parse_schema
+from lastword.tools.tool import Tool
+from lastword.values import canonical
 from requirements import requirement
 from sending import MANIFEST
 

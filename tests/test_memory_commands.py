@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-import assent
-from assent.cli import run
-from assent.store.sqlite import SqliteStore
+import lastword
+from lastword.cli import run
+from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 from sending import until
-from surfaces.screens import Program, assent_command
+from surfaces.screens import Program, lastword_command
 
 GOLDEN = Path(__file__).parent / "golden" / "memory"
-JOURNAL = Path("data/assent/assent.db")
+JOURNAL = Path("data/lastword/lastword.db")
 
 PAY = """
 import asyncio
 from pathlib import Path
-from assent import AssistantTool
+from lastword import AssistantTool
 
 def request(params):
     return {"title": f"Pay {params['to']}", "message": f"Send {params['amount']} to {params['to']}?"}
@@ -63,7 +63,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("ASSENT_DEBUG", raising=False)
+    monkeypatch.delenv("LASTWORD_DEBUG", raising=False)
     monkeypatch.setattr("sys.pycache_prefix", None)
     folder = Path("mine/pay")
     folder.mkdir(parents=True)
@@ -80,14 +80,14 @@ def killed(run_id: str, *, while_it_runs: bool, alone: bool = False) -> None:
     """Leave what a process leaves that was killed in a run, or in a call alone: while its card waited, or it ran."""
 
     async def live() -> None:
-        registry = assent.ToolRegistry()
+        registry = lastword.ToolRegistry()
         registry.load("mine")
         living = Path("living.db")
         if JOURNAL.exists():
             shutil.copy(JOURNAL, living)
-        journal = assent.Journal(SqliteStore(living))
-        approver = allow if while_it_runs else assent.wait_for_answer
-        session = assent.Session(registry, id=f"of-{run_id}", approver=approver, journal=journal)
+        journal = lastword.Journal(SqliteStore(living))
+        approver = allow if while_it_runs else lastword.wait_for_answer
+        session = lastword.Session(registry, id=f"of-{run_id}", approver=approver, journal=journal)
         work: asyncio.Task[object]
         if alone:
             work = asyncio.create_task(session.call("pay", {"to": "Ann", "amount": 5}, call_id=run_id))
@@ -125,7 +125,7 @@ def transcript(capsys: pytest.CaptureFixture[str]) -> Transcript:
         for command in commands:
             code = run(command.split())
             said = capsys.readouterr()
-            played.append(f"$ assent {command}\n{said.out}{said.err}[exit {code}]\n")
+            played.append(f"$ lastword {command}\n{said.out}{said.err}[exit {code}]\n")
         return mask("\n".join(played))
 
     return play
@@ -162,7 +162,7 @@ def test_what_comes_next_names_the_store_that_was_named(transcript: Transcript):
     """Copied as it stands, the command finds the run."""
     killed("bills", while_it_runs=False)
     played = transcript(f"answer bills.0 --allow --store sqlite:///{JOURNAL}")
-    assert f"assent resume bills --store sqlite:///{JOURNAL}\n" in played
+    assert f"lastword resume bills --store sqlite:///{JOURNAL}\n" in played
 
 
 @requirement("NUWA-62", "TOOL-45")
@@ -208,7 +208,7 @@ def test_runs_names_every_call_in_doubt_once(transcript: Transcript):
     killed("by-itself", while_it_runs=True, alone=True)
     shown = transcript("runs")
     assert "by-itself  in doubt: a call of pay, and nobody knows how it ended" in shown
-    assert "assent resolve ID decides about it" in shown
+    assert "lastword resolve ID decides about it" in shown
     transcript("resolve by-itself --done")
     assert "by-itself" not in transcript("runs")
     Path("paid").unlink()
@@ -318,14 +318,14 @@ def test_pruning_keeps_what_is_open_what_is_proven_and_what_was_spent(transcript
 
 async def test_pruning_forgets_files_and_state_and_the_session_opens_without_them():
     """What a call wrote over is the most private thing in a journal. A session that was forgotten begins anew."""
-    journal = assent.Journal(SqliteStore(JOURNAL))
-    async with assent.Session(assent.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
+    journal = lastword.Journal(SqliteStore(JOURNAL))
+    async with lastword.Session(lastword.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
         session.set_state("k", 2, {"description": "a number"})
     await journal.changing_file("s", "c", {"project": None, "change": {"path": "diary.txt"}})
     assert await journal.prune(journal.clock() + 1) == 4
     assert [record.data for record in await journal.store.read()] == [None] * 4
     assert await journal.prune(journal.clock() + 1) == 0
-    async with assent.Session(assent.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
+    async with lastword.Session(lastword.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
         assert session.get_all_state() == {}
     await journal.close()
 
@@ -333,7 +333,7 @@ async def test_pruning_forgets_files_and_state_and_the_session_opens_without_the
 @pytest.mark.parametrize("what", ["a run that has not ended", "a call that has not ended"])
 async def test_pruning_keeps_a_session_with(what: str):
     """Whoever comes back for it must find it whole."""
-    journal = assent.Journal(SqliteStore(JOURNAL))
+    journal = lastword.Journal(SqliteStore(JOURNAL))
     journal.note("s", "state_set", "", {"key": "k", "value": 1})
     if what.startswith("a run"):
         journal.note("s", "run_started", "r", {"text": "PRINT(1)"})
@@ -347,7 +347,7 @@ async def test_pruning_keeps_a_session_with(what: str):
 
 
 async def _keys() -> list[str]:
-    journal = assent.Journal(SqliteStore(JOURNAL))
+    journal = lastword.Journal(SqliteStore(JOURNAL))
     found = [record.once for record in await journal.store.read(stream="of-old") if record.once]
     for key in found:
         assert await journal.store.taken(key)
@@ -360,14 +360,14 @@ async def _keys() -> list[str]:
 def test_a_waiting_card_is_drawn_and_answered_in_another_terminal(home: Path):
     """The very card, with the keys of every card."""
     killed("bills", while_it_runs=False)
-    program = Program(*assent_command(), "answer", "bills.0", cwd=home, XDG_DATA_HOME=str(home / "data"))
+    program = Program(*lastword_command(), "answer", "bills.0", cwd=home, XDG_DATA_HOME=str(home / "data"))
     try:
         program.until("Pay Ann")
         program.until("Send 5 to Ann?")
         program.until("╰▸")
         program.press("a")
         program.until("Allowed.")
-        program.until("assent resume bills")
+        program.until("lastword resume bills")
         assert program.finish() == 0
     finally:
         program.close()
@@ -377,7 +377,7 @@ def test_a_call_in_doubt_is_asked_about_when_its_run_is_resumed(home: Path):
     """In the terminal, with whole words; Enter decides nothing."""
     killed("bills", while_it_runs=True)
     program = Program(
-        *assent_command(), "resume", "bills", "--tools", "mine", cwd=home, XDG_DATA_HOME=str(home / "data")
+        *lastword_command(), "resume", "bills", "--tools", "mine", cwd=home, XDG_DATA_HOME=str(home / "data")
     )
     try:
         program.until("What shall become of it?")
@@ -399,10 +399,10 @@ def test_whoever_starts_something_is_reminded_of_a_call_in_doubt(home: Path):
     """A short notice that names the command; the work goes on."""
     killed("bills", while_it_runs=True)
     Path("empty.nuwa").write_text("PRINT(1)\n")
-    program = Program(*assent_command(), "run", "empty.nuwa", cwd=home, XDG_DATA_HOME=str(home / "data"))
+    program = Program(*lastword_command(), "run", "empty.nuwa", cwd=home, XDG_DATA_HOME=str(home / "data"))
     try:
         program.until("1 call is in doubt: bills.0 (pay).")
-        program.until("assent resolve bills.0")
+        program.until("lastword resolve bills.0")
         assert program.finish() == 0
     finally:
         program.close()
@@ -433,7 +433,7 @@ def play(block: str) -> None:
     for line in block.splitlines():
         command = shlex.split(line, comments=True)
         expected = re.search(r"# exit (\d)", line)
-        assert command[0] == "assent"
+        assert command[0] == "lastword"
         assert run(command[1:]) == (int(expected[1]) if expected else 0), line
 
 
@@ -448,8 +448,8 @@ BROKEN_DISK = """
 import sys
 import apsw
 from store.disk import failing_disk
-from assent.cli import run
-from assent.store.sqlite import SqliteStore
+from lastword.cli import run
+from lastword.store.sqlite import SqliteStore
 
 kind, problem = sys.argv[1], getattr(apsw, sys.argv[2])
 

@@ -9,14 +9,14 @@ from typing import get_args
 import msgspec
 import pytest
 
-from assent import Limits, Outcome, Session, ToolError, ToolRegistry, UserAction, wait_for_answer
-from assent.approval import ALLOWED, DENIED
-from assent.editor.project import ProjectEditor
-from assent.errors import SessionError
-from assent.journal import Journal
-from assent.outcome import Kind
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover, memory_journal
+from lastword import Limits, Outcome, Session, ToolError, ToolRegistry, UserAction, wait_for_answer
+from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent.outcome import Kind
+from lastword.editor.project import ProjectEditor
+from lastword.errors import SessionError
+from lastword.journal import Journal
+from lastword.store.memory import MemoryStore
+from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until
 
@@ -93,7 +93,7 @@ async def reach(kind: str, registry: ToolRegistry, assistant) -> tuple[Outcome, 
 @pytest.mark.parametrize("kind", get_args(Kind))
 async def test_every_kind_is_reached_and_journaled(registry, assistant, history, caplog, kind):
     """Exactly thirteen, each by its own road, each with its approval."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     outcome, session = await reach(kind, registry, assistant)
     assert outcome.kind == kind
     assert outcome.success == (kind == "succeeded")
@@ -108,7 +108,7 @@ async def test_every_kind_is_reached_and_journaled(registry, assistant, history,
 @requirement("TOOL-48")
 async def test_no_two_kinds_have_the_same_words(registry, assistant, caplog):
     """A model that was denied must not retry; one that sent bad arguments should; a timeout is no refusal."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     words = {}
     for kind in get_args(Kind):
         if registry.is_registered("send"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.protocol import (
+from lastword.wire.protocol import (
     MAX_NESTING,
     NotARequest,
     Opening,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import assent
-from assent import testing
+import lastword
+from lastword import testing
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -18,34 +18,34 @@ REFERENCE = ROOT / "docs" / "reference.md"
 
 def test_all_is_the_lazy_table():
     """A name in one and not in the other could be seen and not had, or had and not seen."""
-    assert sorted(assent.__all__) == sorted(assent._ROOMS)
-    assert assent.__all__ == sorted(assent.__all__)
-    assert dir(assent) == sorted([*assent.__all__, "__version__"])
+    assert sorted(lastword.__all__) == sorted(lastword._ROOMS)
+    assert lastword.__all__ == sorted(lastword.__all__)
+    assert dir(lastword) == sorted([*lastword.__all__, "__version__"])
 
 
 def test_the_types_that_a_checker_sees_are_the_ones_that_are_loaded():
     """The imports under TYPE_CHECKING are the lazy table, in the words of a type checker."""
-    tree = ast.parse((ROOT / "src" / "assent" / "__init__.py").read_text())
+    tree = ast.parse((ROOT / "src" / "lastword" / "__init__.py").read_text())
     guarded = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
-        alias.name: node.module.removeprefix("assent.")
+        alias.name: node.module.removeprefix("lastword.")
         for node in guarded.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    assert seen == assent._ROOMS
+    assert seen == lastword._ROOMS
 
 
 def test_every_public_name_can_be_had_first():
     """In an interpreter that has loaded nothing of ours, whichever name is asked for first."""
     program = """
 import importlib, sys
-for name in importlib.import_module("assent").__all__:
-    for module in [module for module in sys.modules if module.split(".")[0] == "assent"]:
+for name in importlib.import_module("lastword").__all__:
+    for module in [module for module in sys.modules if module.split(".")[0] == "lastword"]:
         del sys.modules[module]
-    package = importlib.import_module("assent")
+    package = importlib.import_module("lastword")
     namespace = {}
-    exec(f"from assent import {name}", namespace)
+    exec(f"from lastword import {name}", namespace)
     assert namespace[name] is getattr(package, name), name
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60)
@@ -53,9 +53,9 @@ for name in importlib.import_module("assent").__all__:
 
 def test_an_unknown_name_is_an_attribute_error():
     """As for any module; hasattr works."""
-    assert not hasattr(assent, "nothing")
-    with pytest.raises(AttributeError, match="module 'assent' has no attribute 'nothing'"):
-        assent.nothing  # noqa: B018
+    assert not hasattr(lastword, "nothing")
+    with pytest.raises(AttributeError, match="module 'lastword' has no attribute 'nothing'"):
+        lastword.nothing  # noqa: B018
 
 
 def test_the_kit_says_what_is_public():
@@ -65,20 +65,20 @@ def test_the_kit_says_what_is_public():
 
 
 def test_the_reference_is_what_the_code_says():
-    """Generated, committed, compared. ASSENT_WRITE_GOLDEN=1 writes it again."""
+    """Generated, committed, compared. LASTWORD_WRITE_GOLDEN=1 writes it again."""
     spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "docs" / "generate_reference.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = module.generate()
-    if os.environ.get("ASSENT_WRITE_GOLDEN"):
+    if os.environ.get("LASTWORD_WRITE_GOLDEN"):
         REFERENCE.write_text(page)
     assert page == REFERENCE.read_text(), "python docs/generate_reference.py writes it again"
-    for name in assent.__all__:
-        assert f"### `assent.{name}`" in page
+    for name in lastword.__all__:
+        assert f"### `lastword.{name}`" in page
 
 
 def test_the_version_is_the_one_that_is_built():
     """One number, in two places that must not part."""
-    assert f'version = "{assent.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f'version = "{lastword.__version__}"' in (ROOT / "pyproject.toml").read_text()

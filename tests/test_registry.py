@@ -2,10 +2,10 @@
 
 import pytest
 
-from assent import Session, ToolRegistry
-from assent.approval import DENIED
-from assent.errors import ToolLoadError, UnknownTool
-from assent.testing import FixedApprover
+from lastword import Session, ToolRegistry
+from lastword.consent.approval import DENIED
+from lastword.errors import ToolLoadError, UnknownTool
+from lastword.testing import FixedApprover
 from requirements import requirement
 
 SCHEMA = {"description": "Gives a price.", "parameters": [{"name": "token", "type": "string"}], "returns": "number"}

@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent import Session, ToolRegistry
-from assent.apiclient import Api
-from assent.approval import ALLOWED, DENIED
-from assent.changes import last_changed
-from assent.config import Config, ServerConfig, load
-from assent.editor.project import ProjectEditor
-from assent.inprocess import InProcessWire, alive
-from assent.model_choice import choose_model
-from assent.protocol import ToolRequest, parse_tool_request
-from assent.rehearsal import NOTE, POSTCARD, Rehearsal, rehearse
-from assent.satellite import Satellite
-from assent.scripted import ScriptedModel
-from assent.server.app import build_app
-from assent.server.refusal import Refusal
-from assent.server.upstream import HttpUpstream
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover
-from assent.toolprompt import native_tools, tool_prompt
-from assent.tour import add_tour
+from lastword import Session, ToolRegistry
+from lastword.call.changes import last_changed
+from lastword.config import Config, ServerConfig, load
+from lastword.consent.approval import ALLOWED, DENIED
+from lastword.editor.project import ProjectEditor
+from lastword.server.app import build_app
+from lastword.server.refusal import Refusal
+from lastword.server.upstream import HttpUpstream
+from lastword.store.memory import MemoryStore
+from lastword.talk.apiclient import Api
+from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.model_choice import choose_model
+from lastword.talk.rehearsal import NOTE, POSTCARD, Rehearsal, rehearse
+from lastword.talk.satellite import Satellite
+from lastword.talk.toolprompt import native_tools, tool_prompt
+from lastword.talk.tour import add_tour
+from lastword.testing import FixedApprover
+from lastword.testing.scripted import ScriptedModel
+from lastword.wire.protocol import ToolRequest, parse_tool_request
 from requirements import requirement
 
 
@@ -179,7 +179,7 @@ async def test_undo_without_a_name_takes_back_one_call_after_the_other(tmp_path:
 
 
 def configured(**server: Any) -> Config:
-    return Config(server=ServerConfig(**server), sources=dict.fromkeys(server, "assent.toml"))
+    return Config(server=ServerConfig(**server), sources=dict.fromkeys(server, "lastword.toml"))
 
 
 @requirement("API-31")
@@ -205,13 +205,13 @@ async def test_what_is_configured_is_used_and_nothing_is_looked_for():
     """A configured model that is down is an error later, and not a reason to talk to another one."""
     with ScriptedModel(["Hello."]) as model:
         choice = await choose_model(configured(upstream="http://127.0.0.1:9/v1", model="big"), {"Ollama": model.url})
-        assert choice.words == "Model: big at http://127.0.0.1:9/v1 (assent.toml)."
+        assert choice.words == "Model: big at http://127.0.0.1:9/v1 (lastword.toml)."
 
 
 async def test_a_key_is_not_sent_to_a_model_that_was_merely_found(tmp_path: Path):
     """It was made for another server."""
     with ScriptedModel(["Hello."], key="sk-mine") as model:
-        config = load(environ={"ASSENT_UPSTREAM_KEY": "sk-mine"}, folder=tmp_path)
+        config = load(environ={"LASTWORD_UPSTREAM_KEY": "sk-mine"}, folder=tmp_path)
         choice = await choose_model(config, {"Ollama": model.url})
         with pytest.raises(Refusal, match="refused our key"):
             await choice.upstream.complete({"messages": [{"role": "user", "content": "Hi."}]})

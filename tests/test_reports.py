@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from assent import AssistantTool, Session, ToolRegistry
-from assent.events import Finished, Reported
-from assent.reports import MAX_JOURNALED
-from assent.testing import FixedApprover
+from lastword import AssistantTool, Session, ToolRegistry
+from lastword.call.events import Finished, Reported
+from lastword.call.reports import MAX_JOURNALED
+from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL, until
 

@@ -7,20 +7,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import assent
-from assent.approval import CLOSED
-from assent.errors import NotJSON, SessionError
-from assent.journal import Journal
-from assent.store import Entry
-from assent.store.memory import MemoryStore
+import lastword
+from lastword.consent.approval import CLOSED
+from lastword.errors import NotJSON, SessionError
+from lastword.journal import Journal
+from lastword.store import Entry
+from lastword.store.memory import MemoryStore
 from requirements import requirement
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "script" / "conformance.jsonl").read_text().splitlines()]
 
 
-def conformance_registry() -> assent.ToolRegistry:
+def conformance_registry() -> lastword.ToolRegistry:
     """The six tools that the recorded cases may call."""
-    registry = assent.ToolRegistry()
+    registry = lastword.ToolRegistry()
 
     def parameters(**kinds: str) -> list[dict[str, str]]:
         return [{"name": name, "type": kind, "description": name} for name, kind in kinds.items()]
@@ -49,7 +49,7 @@ def conformance_registry() -> assent.ToolRegistry:
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 async def test_the_recorded_cases_hold_through_the_real_door(case):
     """The language was recorded with tools of its own; through the door it must be the same."""
-    async with assent.Session(conformance_registry()) as session:
+    async with lastword.Session(conformance_registry()) as session:
         run = await session.run_script(case["script"], check=False)
     allowed = {"syntax": {"LexError", "ParseError"}, "syntax-or-limit": {"LexError", "ParseError", "LimitExceeded"}}
     if case["error"] is None:
@@ -67,7 +67,7 @@ class World:
         self.paid: list[float] = []
         self.ids: list[str] = []
         self.store = MemoryStore()
-        self.registry = assent.ToolRegistry()
+        self.registry = lastword.ToolRegistry()
         self.stop_in_pay: asyncio.Event | None = None
 
         @self.registry.tool
@@ -85,8 +85,8 @@ class World:
             """A price."""
             return 7
 
-    def session(self, id: str, approver=None) -> assent.Session:
-        return assent.Session(self.registry, id=id, approver=approver, journal=assent.Journal(self.store))
+    def session(self, id: str, approver=None) -> lastword.Session:
+        return lastword.Session(self.registry, id=id, approver=approver, journal=lastword.Journal(self.store))
 
     async def killed_in(self, text: str, approver, until: asyncio.Event) -> str:
         """Start a run and let its process vanish, as kill -9 would: nothing is written any more. Returns its id."""
@@ -138,7 +138,7 @@ async def test_a_script_with_a_definite_error_does_not_start():
     assert type(run.error).__name__ == "ToolNotFound"
     assert run.error.phase == "check"
     assert run.error.hint == "did you mean pay?"
-    assert "assent" not in str(run.error)
+    assert "lastword" not in str(run.error)
 
 
 @requirement("NUWA-62")
@@ -173,10 +173,10 @@ async def test_an_answer_given_while_nobody_ran_is_used_once_the_run_goes_on():
         await asyncio.Event().wait()
 
     run_id = await world.killed_in("CALL pay { amount: 2 }", never, waiting)
-    journal = assent.Journal(world.store)
+    journal = lastword.Journal(world.store)
     (facts,) = await journal.waiting()
-    assert await journal.answer(facts, assent.UserAction(True, False), "phone")
-    assert not await journal.answer(facts, assent.UserAction(False, True), "laptop")
+    assert await journal.answer(facts, lastword.UserAction(True, False), "phone")
+    assert not await journal.answer(facts, lastword.UserAction(False, True), "laptop")
 
     async def must_not_be_asked(request):
         raise AssertionError
@@ -208,7 +208,7 @@ async def test_a_presets_yes_from_before_a_restart_is_not_taken_for_a_persons(st
     died = asyncio.Event()
     world.store = Dies()
     session = world.session("s")
-    session.preset = assent.Preset(True)
+    session.preset = lastword.Preset(True)
     task = asyncio.create_task(session.run_script("CALL pay { amount: 1 }"))
     await died.wait()
     (started,) = await world.store.read(kind="run_started")
@@ -223,7 +223,7 @@ async def test_a_presets_yes_from_before_a_restart_is_not_taken_for_a_persons(st
         return request.deny()
 
     session = world.session("s", deny)
-    session.preset = assent.Preset(still_on)
+    session.preset = lastword.Preset(still_on)
     run = await session.resume(started.subject)
     if still_on:
         assert (run.status, world.paid, asked) == ("done", [1], [])
@@ -244,7 +244,7 @@ async def test_a_call_killed_while_it_ran_is_in_doubt_and_waits_for_a_person():
     assert [life.call_id for life in await session.in_doubt()] == [f"{run_id}.0"]
 
     assert (await session.resolve(f"{run_id}.0", "done", "Kim")).kind == "succeeded"
-    with pytest.raises(assent.AssentError, match="not in doubt"):
+    with pytest.raises(lastword.LastWordError, match="not in doubt"):
         await session.resolve(f"{run_id}.0", "again")
     run = await session.resume(run_id)
     assert (run.status, world.paid) == ("done", [1])
@@ -339,7 +339,7 @@ async def test_a_run_has_one_process_at_a_time():
     task = asyncio.create_task(session.run_script("CALL pay { amount: 1 }"))
     await waiting.wait()
     (started,) = await world.store.read(kind="run_started")
-    with pytest.raises(assent.AssentError, match="another program"):
+    with pytest.raises(lastword.LastWordError, match="another program"):
         await world.session("s", allow).resume(started.subject)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -355,9 +355,9 @@ async def test_a_run_of_another_version_of_the_language_is_refused_in_words():
     session.journal.note(
         "s", "run_started", "r1", {"text": "PRINT(1)", "name": None, "variables": {}, "checked": True, "version": 99}
     )
-    with pytest.raises(assent.AssentError, match="does not replay"):
+    with pytest.raises(lastword.LastWordError, match="does not replay"):
         await session.resume("r1")
-    with pytest.raises(assent.AssentError, match="no run r2"):
+    with pytest.raises(lastword.LastWordError, match="no run r2"):
         await session.resume("r2")
 
 
@@ -391,7 +391,7 @@ class Slow(MemoryStore):
 
 async def test_two_who_begin_one_run_at_once_begin_it_once():
     """Both find nothing of it in the journal. If both wrote that it began, the text of the second would be resumed."""
-    registry = assent.ToolRegistry()
+    registry = lastword.ToolRegistry()
     amounts = []
     parameters = [{"name": "amount", "type": "number", "description": "How much."}]
 
@@ -401,7 +401,7 @@ async def test_two_who_begin_one_run_at_once_begin_it_once():
 
     registry.register("pay", {"description": "Pays.", "parameters": parameters}, pay)
     journal = Journal(Slow())
-    both = [assent.Session(registry, id="s", journal=journal) for _ in range(2)]
+    both = [lastword.Session(registry, id="s", journal=journal) for _ in range(2)]
     texts = [f"CALL pay {{ amount: {amount} }}\nPRINT({amount})" for amount in (1, 2)]
     first, second = await asyncio.gather(
         *(session.run_script(text, run_id="night") for session, text in zip(both, texts, strict=True)),
@@ -420,7 +420,7 @@ async def test_a_script_that_no_journal_can_hold_is_refused_in_words(where):
     """Half a character comes from a careless client, and a traceback of the encoder helps nobody."""
     half = "\ud800"
     text = f'PRINT("{half}")' if where == "text" else "PRINT(1)"
-    session = assent.Session(assent.ToolRegistry(), id="s")
+    session = lastword.Session(lastword.ToolRegistry(), id="s")
     with pytest.raises(NotJSON, match=r"lone surrogate U\+D800"):
         await session.run_script(
             text, {"a": half} if where == "variables" else None, name=half if where == "name" else None, check=False

@@ -10,25 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent import Session, ToolRegistry
-from assent.apiclient import Api, ApiError, ConnectionLost, HttpWire
-from assent.bounds import Bounds
-from assent.config import PresetConfig, PresetLimits
-from assent.editor.project import ProjectEditor
-from assent.errors import ConfigError
-from assent.feedback import script_result
-from assent.inprocess import InProcessWire
-from assent.outcome import Outcome
-from assent.rehearsal import Rehearsal
-from assent.replies import Pieces, near_script, was_said
-from assent.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET
-from assent.server.app import build_app
-from assent.server.auth import Tokens
-from assent.store.memory import MemoryStore
-from assent.toolprompt import native_tools, tool_prompt
-from assent.tour import add_tour
-from assent.ways import find_way, ways_of
 from flow.conftest import served
+from lastword import Session, ToolRegistry
+from lastword.config import PresetConfig, PresetLimits
+from lastword.consent.outcome import Outcome
+from lastword.editor.project import ProjectEditor
+from lastword.errors import ConfigError
+from lastword.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET
+from lastword.server.app import build_app
+from lastword.server.auth import Tokens
+from lastword.store.memory import MemoryStore
+from lastword.talk.apiclient import Api, ApiError, ConnectionLost, HttpWire
+from lastword.talk.bounds import Bounds
+from lastword.talk.feedback import script_result
+from lastword.talk.inprocess import InProcessWire
+from lastword.talk.presets import find_way, ways_of
+from lastword.talk.rehearsal import Rehearsal
+from lastword.talk.replies import Pieces, near_script, was_said
+from lastword.talk.toolprompt import native_tools, tool_prompt
+from lastword.talk.tour import add_tour
 from requirements import requirement
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -201,7 +201,7 @@ async def test_both_wires_carry_the_same(app: Any):
             assert conversation is not None
             assert conversation["turns"] == 1
             assert await api.conversation("nobody") is None
-            assert await api.models() == ["assent", "rehearsal"]
+            assert await api.models() == ["lastword", "rehearsal"]
             with pytest.raises(ApiError) as refused:
                 await collect(api, conversation_id="not an id")
             assert refused.value.status == 400
@@ -318,7 +318,7 @@ def test_a_preset_decides_everything_it_names(tmp_path: Path):
     assert bold.bounds == Bounds(steps=3)
     assert bold.preset.auto_approve
     assert not default.preset.auto_approve
-    assert (default.protocol, default.model, default.persona) == ("json", "assent", None)
+    assert (default.protocol, default.model, default.persona) == ("json", "lastword", None)
 
 
 def test_a_wrong_preset_is_named_with_the_nearest():

@@ -1,4 +1,4 @@
-"""`assent new tool`: what it writes runs at once, whoever runs it."""
+"""`lastword new tool`: what it writes runs at once, whoever runs it."""
 
 import json
 import subprocess
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assent import ToolRegistry
-from assent.cli import run
-from assent.loader import read_manifest
-from assent.manifest import Effect
-from assent.scaffold import WHEN_APPROVAL, Plan, write_tool
-from assent.tooltests import run_tool_tests
+from lastword import ToolRegistry
+from lastword.author.tooltests import run_tool_tests
+from lastword.cli import run
+from lastword.tools.loader import read_manifest
+from lastword.tools.manifest import Effect
+from lastword.tools.scaffold import WHEN_APPROVAL, Plan, write_tool
 from requirements import requirement
 from surfaces.screens import clean_environment, piped
 
@@ -28,7 +28,7 @@ def test_three_commands_from_nothing_to_a_running_tool(tmp_path: Path) -> None:
     """The newcomer's first minute, as it also happens in a pipe: new, test, call."""
     made = piped("new", "tool", "hello", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    assert "assent call hello" in made.stdout
+    assert "lastword call hello" in made.stdout
     tested = piped("test", cwd=tmp_path)
     assert (tested.returncode, tested.stderr) == (0, "")
     called = piped("call", "hello", cwd=tmp_path)

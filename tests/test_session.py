@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from assent import Limits, Preset, Session, ToolRegistry, wait_for_answer
-from assent.approval import ALLOWED
-from assent.errors import SessionError
-from assent.journal import Journal
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover, memory_journal
+from lastword import Limits, Preset, Session, ToolRegistry, wait_for_answer
+from lastword.consent.approval import ALLOWED
+from lastword.errors import SessionError
+from lastword.journal import Journal
+from lastword.store.memory import MemoryStore
+from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until
 
@@ -79,7 +79,7 @@ WAITING = {
 @pytest.mark.parametrize("what", WAITING)
 def test_what_runs_on_the_loop_of_a_session_does_not_wait_for_it(registry: ToolRegistry, caplog, what: str):
     """An inline tool that calls like sync code would stop its session for ever."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
 
     def wait(args, context):
         with pytest.raises(SessionError, match="cannot wait for itself"):

@@ -10,9 +10,9 @@ import msgspec
 import pydantic
 import pytest
 
-from assent import Session, ToolRegistry, tool
-from assent.errors import ManifestError
-from assent.testing import FixedApprover
+from lastword import Session, ToolRegistry, tool
+from lastword.errors import ManifestError
+from lastword.testing import FixedApprover
 from requirements import requirement
 
 

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given, settings
 
-from assent import Session, StateMetadata, ToolRegistry
-from assent.errors import AssentError, NotJSON, SessionError
-from assent.state import MAX_PROMPT_VALUE, State
-from assent.testing import memory_journal
-from assent.values import canonical, equal
+from lastword import Session, StateMetadata, ToolRegistry
+from lastword.errors import LastWordError, NotJSON, SessionError
+from lastword.testing import memory_journal
+from lastword.tools.state import MAX_PROMPT_VALUE, State
+from lastword.values import canonical, equal
 from requirements import requirement
 from test_values import json_values
 
@@ -190,7 +190,7 @@ def test_a_long_value_is_cut_and_says_so(registry: ToolRegistry):
 
 def test_metadata_without_a_description_is_refused(registry: ToolRegistry):
     """A plain object is welcome, as in the seeds, if it says what the key means."""
-    with pytest.raises(AssentError, match="needs a description"):
+    with pytest.raises(LastWordError, match="needs a description"):
         Session(registry).register_state_metadata("a", {"formatter": str})
 
 

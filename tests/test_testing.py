@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from assent import ApprovalRequest, Session, ToolRegistry, UserAction
-from assent.approval import ALLOWED, DENIED
-from assent.testing import ATTACKS, FixedApprover, memory_journal, run_tool_tests
+from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
+from lastword.consent.approval import ALLOWED, DENIED
+from lastword.testing import ATTACKS, FixedApprover, memory_journal, run_tool_tests
 from requirements import requirement
 from sending import CALL
 

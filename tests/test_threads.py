@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import threading
 
-from assent.threads import MAX_IDLE, Threads
+from lastword.call.threads import MAX_IDLE, Threads
 from requirements import requirement
 from sending import until
 

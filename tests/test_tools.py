@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent import Session, ToolRegistry
-from assent.errors import ArgumentsError, ManifestError, ToolLoadError
-from assent.manifest import parse_manifest
-from assent.testing import FixedApprover
-from assent.tools import MAX_PROBLEMS, Tool
-from assent.values import canonical, decode
+from lastword import Session, ToolRegistry
+from lastword.errors import ArgumentsError, ManifestError, ToolLoadError
+from lastword.testing import FixedApprover
+from lastword.tools.manifest import parse_manifest
+from lastword.tools.tool import MAX_PROBLEMS, Tool
+from lastword.values import canonical, decode
 from requirements import requirement
 from sending import CALL, MANIFEST
 

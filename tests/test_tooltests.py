@@ -1,4 +1,4 @@
-"""What `assent test` finds out about a tool."""
+"""What `lastword test` finds out about a tool."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from assent.manifest import Manifest, Parameter
-from assent.tools import Tool
-from assent.tooltests import RESPECTS_A_DENIAL, Result, run_tool_tests, sample_arguments
+from lastword.author.tooltests import RESPECTS_A_DENIAL, Result, run_tool_tests, sample_arguments
+from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.tool import Tool
 from requirements import requirement
 
 APPROVED = "AssistantTool.register_execute_tool_with_approval(execute)\n"
@@ -23,7 +23,7 @@ def make(tmp_path: Path) -> Any:
         folder.mkdir()
         facts = {"displayName": "T", "id": "t", "description": "d", "parameters": []} | manifest
         (folder / "assistant_tool.json").write_text(json.dumps(facts))
-        (folder / "assistant_tool.py").write_text(f"from assent import AssistantTool\n{code}")
+        (folder / "assistant_tool.py").write_text(f"from lastword import AssistantTool\n{code}")
         if tests:
             (folder / "test_t.py").write_text(tests)
         return {result.name: result for result in run_tool_tests(tmp_path)}
@@ -65,7 +65,7 @@ def test_a_failing_test_says_where_and_with_what(make: Any) -> None:
     ("tests", "name", "words"),
     [
         ("async def test_x(): raise KeyError('k')", "test_x", "KeyError: 'k'"),
-        ("def test_x(tmp_path): pass", "test_x", "it takes tmp_path, and assent test passes nothing"),
+        ("def test_x(tmp_path): pass", "test_x", "it takes tmp_path, and lastword test passes nothing"),
         ("def test_x(:", "test_t.py", "test_t.py:1: invalid syntax"),
         ("import nothing_here", "test_t.py", "ModuleNotFoundError"),
     ],
@@ -148,6 +148,6 @@ def test_one_broken_tool_does_not_hide_the_others(tmp_path: Path) -> None:
         folder.mkdir()
         facts = {"displayName": name, "id": name, "description": "d", "parameters": [], "requireApproval": False}
         (folder / "assistant_tool.json").write_text(text or json.dumps(facts))
-        (folder / "assistant_tool.py").write_text(f"from assent import AssistantTool\n{GOOD}{FREE}")
+        (folder / "assistant_tool.py").write_text(f"from lastword import AssistantTool\n{GOOD}{FREE}")
     results = run_tool_tests(tmp_path)
     assert [(result.tool, result.passed) for result in results] == [("bad", False), ("good", True), ("good", True)]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from assent import ToolRegistry
-from assent.errors import ConfigError, ToolLoadError
-from assent.scaffold import Plan, write_tool
-from assent.toolbox import Answer, Found, find_tools
-from assent.trust import MAX_FILES, Trust, code_digest
+from lastword import ToolRegistry
+from lastword.errors import ConfigError, ToolLoadError
+from lastword.tools.scaffold import Plan, write_tool
+from lastword.tools.toolbox import Answer, Found, find_tools
+from lastword.tools.trust import MAX_FILES, Trust, code_digest
 from requirements import requirement
 
 
@@ -147,7 +147,7 @@ def test_a_folder_of_thousands_is_refused_in_words(tool: Path) -> None:
 def test_only_this_user_can_read_the_list(tool: Path) -> None:
     """It says which code of whose runs here."""
     Trust().remember(tool)
-    file = Path(os.environ["XDG_DATA_HOME"]) / "assent" / "trusted.json"
+    file = Path(os.environ["XDG_DATA_HOME"]) / "lastword" / "trusted.json"
     assert file.stat().st_mode & 0o777 == 0o600
     assert list(file.parent.iterdir()) == [file]
 
@@ -155,7 +155,7 @@ def test_only_this_user_can_read_the_list(tool: Path) -> None:
 @pytest.mark.parametrize("damage", ["not json", "[]", '{"/x": {"digest": 3}}'])
 def test_a_damaged_list_is_told_and_trusts_nothing(tool: Path, damage: str) -> None:
     """Neither a crash nor a yes."""
-    file = Path(os.environ["XDG_DATA_HOME"]) / "assent" / "trusted.json"
+    file = Path(os.environ["XDG_DATA_HOME"]) / "lastword" / "trusted.json"
     file.parent.mkdir(parents=True)
     file.write_text(damage)
     file.chmod(0o600)
@@ -166,7 +166,7 @@ def test_a_damaged_list_is_told_and_trusts_nothing(tool: Path, damage: str) -> N
 def test_a_list_that_others_may_write_is_not_believed(tool: Path) -> None:
     """Else anybody on the machine could agree for me."""
     Trust().remember(tool)
-    file = Path(os.environ["XDG_DATA_HOME"]) / "assent" / "trusted.json"
+    file = Path(os.environ["XDG_DATA_HOME"]) / "lastword" / "trusted.json"
     file.chmod(0o666)
     with pytest.raises(ConfigError, match="not believed"):
         load(None)

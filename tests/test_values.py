@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from assent import values
-from assent.errors import NotJSON
+from lastword import values
+from lastword.errors import NotJSON
 from requirements import requirement
 
 scalars = (

@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from assent import Session, ToolRegistry, UserAction
-from assent.approval import ApprovalRequest
-from assent.editor import ScriptEditorProvider
-from assent.editor.project import ProjectEditor
-from assent.manifest import Manifest, Parameter
-from assent.terminal import card
-from assent.terminal.face import face
-from assent.tools import Tool
+from lastword import Session, ToolRegistry, UserAction
+from lastword.card.face import face
+from lastword.consent.approval import ApprovalRequest
+from lastword.editor import ScriptEditorProvider
+from lastword.editor.project import ProjectEditor
+from lastword.terminal import card
+from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.tool import Tool
 
 WIDTH = 84
 PICTURE = Path(__file__).parent / "card.svg"
@@ -44,7 +44,7 @@ def picture() -> str:
     )  # fmt: skip
     for line in lines():
         console.print(line, no_wrap=True, overflow="ignore", crop=False)
-    svg = console.export_svg(title="assent call write_file", theme=SVG_EXPORT_THEME, unique_id="card")
+    svg = console.export_svg(title="lastword call write_file", theme=SVG_EXPORT_THEME, unique_id="card")
     # Who looks at a picture must not be reported to whoever serves its fonts.
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 

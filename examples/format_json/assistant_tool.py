@@ -2,7 +2,7 @@
 
 import json
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 
 def execute(params):

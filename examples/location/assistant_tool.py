@@ -6,7 +6,7 @@ environment variable LOCATION, and anything else through `use_source`.
 
 import os
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 
 def from_environment():

@@ -1,6 +1,6 @@
-"""Run by `assent test`, and by pytest."""
+"""Run by `lastword test`, and by pytest."""
 
-from assent.testing import tool_beside
+from lastword.testing import tool_beside
 
 tool = tool_beside(__file__)
 YES = {"primary_confirmed": True, "secondary_confirmed": False}

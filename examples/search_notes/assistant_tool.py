@@ -5,7 +5,7 @@ Notes are private, so it asks first; it changes nothing, so it may be auto-appro
 
 from pathlib import Path
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 SUFFIXES = {".md", ".txt"}
 # A model that gets more than this has asked for too common a word.

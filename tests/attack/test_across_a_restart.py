@@ -14,15 +14,15 @@ from typing import Any
 import apsw
 import pytest
 
-from assent import Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
-from assent.approval import ALLOWED, DENIED, Seal
-from assent.editor.project import ProjectEditor
-from assent.errors import SessionError, Tampered
-from assent.journal import Call, Journal, data_of
-from assent.store import Entry, link, verify_store
-from assent.store.sqlite import SqliteStore
-from assent.testing import FixedApprover
-from assent.tools import Tool
+from lastword import Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
+from lastword.consent.approval import ALLOWED, DENIED, Seal
+from lastword.editor.project import ProjectEditor
+from lastword.errors import SessionError, Tampered
+from lastword.journal import Call, Journal, data_of
+from lastword.store import Entry, link, verify_store
+from lastword.store.sqlite import SqliteStore
+from lastword.testing import FixedApprover
+from lastword.tools.tool import Tool
 from requirements import requirement
 from sending import CALL, until
 

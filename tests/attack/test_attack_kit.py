@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from assent import ToolRegistry
-from assent.editor.project import ProjectEditor
-from assent.testing import ATTACKS, Attack
+from lastword import ToolRegistry
+from lastword.editor.project import ProjectEditor
+from lastword.testing import ATTACKS, Attack
 from requirements import requirement
 from sending import CALL
 

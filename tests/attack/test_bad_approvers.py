@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from assent import ApprovalRequest, AssentError, Limits, Session, ToolRegistry, UserAction, wait_for_answer
-from assent.approval import ALLOWED
-from assent.events import Asked
-from assent.testing import FixedApprover, memory_journal
+from lastword import ApprovalRequest, LastWordError, Limits, Session, ToolRegistry, UserAction, wait_for_answer
+from lastword.call.events import Asked
+from lastword.consent.approval import ALLOWED
+from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL
 
@@ -90,7 +90,7 @@ BAD = [raising, raising_more, Cancelled(), not_async, nodding, a_dict, both, not
 )
 async def test_an_approver_that_fails_is_nobody(registry: ToolRegistry, send, effects, caplog, approver):
     """What is wrong with it goes to the log; the model hears that nobody could be asked."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     outcome = await asyncio.wait_for(Session(registry, approver=approver).call("send", CALL), 30)
     assert outcome.kind == "no_approver"
     assert "hunter2" not in outcome.message
@@ -209,20 +209,20 @@ async def test_two_answers_in_the_wrong_hands_start_nothing(registry: ToolRegist
 @pytest.mark.parametrize("wrong", [(True, True), (1, False), (None, None), ("yes", "no")])
 def test_an_action_is_made_of_booleans_and_not_of_both(wrong):
     """(true, true) is refused, and so is anything that is only as good as true."""
-    with pytest.raises(AssentError):
+    with pytest.raises(LastWordError):
         UserAction(*wrong)
 
 
 async def test_a_fixed_approver_that_runs_out_of_answers_is_nobody(registry: ToolRegistry, send, effects, caplog):
     """A test that is asked more often than it foresaw must not pass by running the tool."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     session = Session(registry, approver=FixedApprover([ALLOWED]))
     assert [(await session.call("send", CALL)).kind for _ in range(2)] == ["succeeded", "no_approver"]
 
 
 async def test_an_approver_that_ends_the_program_leaves_no_card_behind(registry: ToolRegistry, send, effects, caplog):
     """Whoever catches the end, a test or a notebook, finds no card on the desk that nobody will take away."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
 
     async def leave(request: ApprovalRequest) -> UserAction:
         raise SystemExit(3)

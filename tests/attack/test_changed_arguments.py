@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent import ApprovalRequest, Session, ToolRegistry, UserAction
-from assent.editor.project import ProjectEditor
-from assent.events import Asked
-from assent.testing import FixedApprover
+from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
+from lastword.call.events import Asked
+from lastword.editor.project import ProjectEditor
+from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
 

@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from assent import Limits, Preset, Session, ToolRegistry
-from assent.context import current
-from assent.editor.project import ProjectEditor
-from assent.errors import NotAllowedNow
-from assent.testing import FixedApprover, memory_journal
+from lastword import Limits, Preset, Session, ToolRegistry
+from lastword.editor.project import ProjectEditor
+from lastword.errors import NotAllowedNow
+from lastword.testing import FixedApprover, memory_journal
+from lastword.tools.context import current
 from requirements import requirement
 from sending import CALL
 
@@ -61,7 +61,7 @@ EFFECTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "thread": (lambda path: threading.Thread(target=path.touch).start(), "start a thread"),
     "ctypes": (lambda path: ctypes.CDLL(None), "reach outside Python"),
     "database": (lambda path: sqlite3.connect(path), "open a database"),
-    "environment": (lambda path: os.environ.__setitem__("ASSENT_TEST", "1"), "change the environment"),
+    "environment": (lambda path: os.environ.__setitem__("LASTWORD_TEST", "1"), "change the environment"),
     "current folder": (lambda path: os.chdir("/"), "change the current folder"),
     "browser": (lambda path: webbrowser.GenericBrowser("true").open("http://127.0.0.1:9"), "open a browser"),
     "terminal": (lambda path: input("password? "), "ask on the terminal"),
@@ -375,7 +375,7 @@ async def test_a_card_that_cannot_be_drawn_is_put_before_nobody(
     registry: ToolRegistry, assistant, effects, caplog, what: str
 ):
     """Refused, with the reason for the tool's author, and none of its internals for the model."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     request, reason = NONSENSE[what]
     assistant(request)
     approver = FixedApprover()

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from assent import ApprovalRequest, Session, ToolRegistry, UserAction
-from assent.approval import ALLOWED, DENIED, MASK
-from assent.editor.project import ProjectEditor
-from assent.errors import SessionError
-from assent.journal import Journal, data_of
-from assent.testing import FixedApprover, memory_journal
+from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
+from lastword.consent.approval import ALLOWED, DENIED, MASK
+from lastword.editor.project import ProjectEditor
+from lastword.errors import SessionError
+from lastword.journal import Journal, data_of
+from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent import ApprovalRequest, Session, ToolError, ToolRegistry
-from assent.display import MAX_STACKED, displayable, visible
-from assent.testing import FixedApprover
+from lastword import ApprovalRequest, Session, ToolError, ToolRegistry
+from lastword.display import MAX_STACKED, displayable, visible
+from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
 
 HOSTILE = {
     "ANSI colour": ("\x1b[31mred\x1b[0m", "‹U+001B›[31mred‹U+001B›[0m"),
     "ANSI cursor": ("safe\x1b[2K\x1b[1Aevil", "safe‹U+001B›[2K‹U+001B›[1Aevil"),
-    "OSC title": ("\x1b]0;assent\x07", "‹U+001B›]0;assent‹U+0007›"),
+    "OSC title": ("\x1b]0;lastword\x07", "‹U+001B›]0;lastword‹U+0007›"),
     "C1": ("a\x9b31mb\x85c", "a‹U+009B›31mb‹U+0085›c"),
     "carriage return": ("rm -rf /\rls      ", "rm -rf /‹U+000D›ls      "),
     "backspace": ("evil\b\b\b\bgood", "evil‹U+0008›‹U+0008›‹U+0008›‹U+0008›good"),
@@ -50,7 +50,7 @@ HOSTILE = {
     "fullwidth": ("Ａllow", "Ａ‹U+FF21›llow"),
     "mathematical": ("𝐀llow", "𝐀‹U+1D400›llow"),
     "a false slash": ("/etc∕passwd", "/etc∕‹U+2215›passwd"),
-    "a false dot": ("assent․dev", "assent․‹U+2024›dev"),
+    "a false dot": ("lastword․dev", "lastword․‹U+2024›dev"),
     "a false semicolon": ("a\u037eb", "a\u037e‹U+037E›b"),
     "spaces": ("a" + " " * 60 + "b", "a ‹60 spaces› b"),
     "blank lines": ("a" + "\n" * 30 + "b", "a\n‹29 blank lines›\nb"),
@@ -100,7 +100,7 @@ def test_joined_emoji_stay_readable():
 
 @requirement("TOOL-44")
 def test_marks_do_not_pile_up_over_other_lines():
-    """A letter with dozens of marks would run over what assent itself says above and below."""
+    """A letter with dozens of marks would run over what lastword itself says above and below."""
     shown = visible("Z" + "\u0351" * 50)
     assert shown == "Z" + "\u0351" * MAX_STACKED + "‹U+0351›" * (50 - MAX_STACKED)
 
@@ -151,10 +151,10 @@ def test_a_megabyte_is_drawn_in_bounded_time(char: str):
 
 
 @requirement("TOOL-44")
-async def test_what_a_tool_says_is_kept_apart_from_what_assent_says(registry: ToolRegistry, assistant):
+async def test_what_a_tool_says_is_kept_apart_from_what_lastword_says(registry: ToolRegistry, assistant):
     """The tool words a title and a message. Its name, facts and arguments come from us, and are in the request."""
     assistant(
-        lambda params: {"message": "\x1b[2JAll good", "title": "assent: verified ✓", "primary_button_label": "OK"},
+        lambda params: {"message": "\x1b[2JAll good", "title": "lastword: verified ✓", "primary_button_label": "OK"},
         effect="irreversible",
     )
     approver = FixedApprover(ApprovalRequest.deny)
@@ -166,7 +166,7 @@ async def test_what_a_tool_says_is_kept_apart_from_what_assent_says(registry: To
         "irreversible",
     )
     assert request.arguments == CALL
-    assert request.title == "assent: verified ✓"
+    assert request.title == "lastword: verified ✓"
     assert visible(request.message) == "‹U+001B›[2JAll good"
 
 

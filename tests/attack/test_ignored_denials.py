@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from assent import Limits, Session, ToolRegistry, UserAction
-from assent.approval import CLOSED, DENIED
-from assent.editor.project import ProjectEditor
-from assent.testing import FixedApprover
+from lastword import Limits, Session, ToolRegistry, UserAction
+from lastword.consent.approval import CLOSED, DENIED
+from lastword.editor.project import ProjectEditor
+from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
 
@@ -25,7 +25,7 @@ async def test_a_tool_that_forgot_to_look_cannot_act(
     registry: ToolRegistry, assistant, tmp_path: Path, caplog, effect: str, how: str, action: UserAction, swallows: bool
 ):
     """Under the guard, as when its card was drawn; and the words for the model say whose fault it is."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     target = tmp_path / "effect.txt"
     if effect in ("editor", "call") and how in ("sync", "inline"):
         how = "async"  # these two can only be awaited
@@ -102,7 +102,7 @@ async def test_a_forbidden_path_that_is_no_text_is_reported_all_the_same(
     registry: ToolRegistry, assistant, tmp_path: Path, caplog, by: str
 ):
     """The name of a file may hold bytes that no journal can write; the call still ends as a denial."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
 
     async def execute(user_action, editor):
         if by == "file":
@@ -185,7 +185,7 @@ async def test_a_tool_that_cannot_word_a_denial_is_denied_all_the_same(
     registry: ToolRegistry, assistant, caplog, execute
 ):
     """What it does with the no is its own affair; the no stands."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     assistant(None, execute)
     limits = Limits(draw_timeout_seconds=0.05)
     outcome = await Session(registry, approver=FixedApprover(DENIED), limits=limits).call("send", CALL)

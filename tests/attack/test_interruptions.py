@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from assent import Limits, Preset, Session, ToolRegistry, wait_for_answer
-from assent.approval import ALLOWED
-from assent.errors import SessionError
-from assent.journal import Journal
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover, memory_journal
+from lastword import Limits, Preset, Session, ToolRegistry, wait_for_answer
+from lastword.consent.approval import ALLOWED
+from lastword.errors import SessionError
+from lastword.journal import Journal
+from lastword.store.memory import MemoryStore
+from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until
 
@@ -177,7 +177,7 @@ async def test_an_on_cancel_that_misbehaves_does_not_keep_the_person_waiting(
     registry: ToolRegistry, caplog, how: str, trouble: str
 ):
     """The call is cancelled all the same, and the loop goes on."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     running, stop = threading.Event(), threading.Event()
 
     async def hang() -> str:
@@ -289,7 +289,7 @@ async def test_what_a_tool_returns_after_it_was_cancelled_is_ignored(registry: T
 @pytest.mark.parametrize("problem", [asyncio.CancelledError, SystemExit])
 async def test_a_tool_that_cancels_itself_or_exits_has_failed(registry: ToolRegistry, caplog, how: str, problem):
     """Nobody cancelled it, so nobody is said to have; and one tool's exit is not the end of the program."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
 
     def work(args, context):
         raise problem
@@ -309,7 +309,7 @@ async def test_a_listener_that_raises_breaks_no_call(
     registry: ToolRegistry, send, effects, history, caplog, at: str, problem
 ):
     """Whoever watches must not be able to stop, repeat or leave in doubt what is watched."""
-    caplog.set_level(logging.CRITICAL, "assent")
+    caplog.set_level(logging.CRITICAL, "lastword")
     session = Session(registry, approver=FixedApprover())
     heard: list[Any] = []
 
@@ -467,8 +467,8 @@ async def test_a_tool_that_lends_its_id_to_another_call_does_not_lose_its_own_en
 
 async def test_a_listener_that_does_not_read_breaks_no_call(registry: ToolRegistry, monkeypatch, caplog):
     """Its queue is full, so it is not listening any more."""
-    caplog.set_level(logging.CRITICAL, "assent")
-    monkeypatch.setattr("assent.events.MAX_WAITING", 2)
+    caplog.set_level(logging.CRITICAL, "lastword")
+    monkeypatch.setattr("lastword.call.events.MAX_WAITING", 2)
     registry.register("work", SCHEMA, lambda args, context: 1)
     session = Session(registry)
     events = session.events()
@@ -485,16 +485,17 @@ def test_a_tool_that_never_stops_does_not_keep_the_program_alive(tmp_path):
     """An abandoned thread is a daemon: the program ends when it wants to."""
     program = textwrap.dedent(
         """
-        import threading, asyncio, assent
-        registry = assent.ToolRegistry()
+        import threading, asyncio, lastword
+        registry = lastword.ToolRegistry()
         registry.register(
             "hang", {"description": "d", "parameters": [], "returns": "any"}, lambda a, c: threading.Event().wait()
         )
         async def main():
-            session = assent.Session(registry, limits=assent.Limits(call_timeout_seconds=0.05, cancel_grace_seconds=0))
+            limits = lastword.Limits(call_timeout_seconds=0.05, cancel_grace_seconds=0)
+            session = lastword.Session(registry, limits=limits)
             print((await session.call("hang")).kind, flush=True)
         asyncio.run(main())
-        sync = assent.Session(registry, limits=assent.Limits(call_timeout_seconds=0.05))
+        sync = lastword.Session(registry, limits=lastword.Limits(call_timeout_seconds=0.05))
         print(sync.call_sync("hang").kind)
         """
     )

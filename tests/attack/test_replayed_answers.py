@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from assent import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
-from assent.approval import ALLOWED, DENIED, flaw, seal
-from assent.editor import Preview
-from assent.events import Asked
-from assent.journal import Call, Journal, data_of, start_key
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover, memory_journal
-from assent.values import canonical
+from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
+from lastword.call.events import Asked
+from lastword.consent.approval import ALLOWED, DENIED, flaw, seal
+from lastword.editor import Preview
+from lastword.journal import Call, Journal, data_of, start_key
+from lastword.store.memory import MemoryStore
+from lastword.testing import FixedApprover, memory_journal
+from lastword.values import canonical
 from requirements import requirement
 from sending import CALL, until
 

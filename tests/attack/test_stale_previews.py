@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from assent import ApprovalRequest, Session, ToolRegistry, UserAction
-from assent.approval import DENIED
-from assent.editor.project import ProjectEditor
-from assent.testing import FixedApprover, memory_journal
+from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
+from lastword.consent.approval import DENIED
+from lastword.editor.project import ProjectEditor
+from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL
 

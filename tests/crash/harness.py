@@ -29,11 +29,11 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-import assent
-from assent.events import Finished
-from assent.journal import data_of
-from assent.store import verify_store
-from assent.store.sqlite import SqliteStore
+import lastword
+from lastword.call.events import Finished
+from lastword.journal import data_of
+from lastword.store import verify_store
+from lastword.store.sqlite import SqliteStore
 
 SCRIPT = """
 LET total = 0
@@ -92,8 +92,8 @@ def write_line(file: Path, text: str) -> None:
     os.close(descriptor)
 
 
-def tools(folder: Path, in_tool: int | None) -> assent.ToolRegistry:
-    registry = assent.ToolRegistry()
+def tools(folder: Path, in_tool: int | None) -> lastword.ToolRegistry:
+    registry = lastword.ToolRegistry()
     left = [in_tool]
 
     def fate() -> None:
@@ -134,10 +134,10 @@ async def allow(request):
 
 async def live(folder: Path, fate: dict, acknowledged: int) -> None:
     """One life of the program."""
-    journal = assent.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
-    approver = assent.wait_for_answer if "answers" in fate else allow
-    registry, limits = tools(folder, fate.get("in_tool")), assent.Limits(watch_after_seconds=0)
-    async with assent.Session(registry, id="s", approver=approver, journal=journal, limits=limits) as session:
+    journal = lastword.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
+    approver = lastword.wait_for_answer if "answers" in fate else allow
+    registry, limits = tools(folder, fate.get("in_tool")), lastword.Limits(watch_after_seconds=0)
+    async with lastword.Session(registry, id="s", approver=approver, journal=journal, limits=limits) as session:
         session.listen(lambda event: _acknowledge(event, acknowledged))
         os.write(acknowledged, b'["ready"]\n')
         paid = set(_lines(folder / "paid"))
@@ -158,11 +158,11 @@ async def live(folder: Path, fate: dict, acknowledged: int) -> None:
 
 async def answer_all(folder: Path, fate: dict) -> None:
     """Another process, at which somebody says yes to whatever waits."""
-    journal = assent.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
+    journal = lastword.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
     while True:
         head = await journal.store.head()
         for facts in await journal.waiting():
-            await journal.answer(facts, assent.UserAction(True, False), "elsewhere")
+            await journal.answer(facts, lastword.UserAction(True, False), "elsewhere")
         await journal.store.changed(head.seq)
 
 
@@ -175,7 +175,7 @@ def _acknowledge(event, descriptor: int) -> None:
 async def look_back(folder: Path, told: list) -> dict:
     """What the last life left, and everything that is wrong with it."""
     wrong: list[str] = []
-    journal = assent.Journal(SqliteStore(folder / "journal.db"))
+    journal = lastword.Journal(SqliteStore(folder / "journal.db"))
     head = await verify_store(journal.store)
     paid, noted = _lines(folder / "paid"), _lines(folder / "noted")
     wrong += [f"paid twice: {call_id}" for call_id, times in Counter(paid).items() if times > 1]
@@ -197,7 +197,7 @@ async def look_back(folder: Path, told: list) -> dict:
             settled_as_done = "settled" in kinds
             if call_id not in paid and not settled_as_done:
                 wrong.append(f"finished without an effect: {call_id}")
-    async with assent.Session(assent.ToolRegistry(), id="s", journal=journal) as session:
+    async with lastword.Session(lastword.ToolRegistry(), id="s", journal=journal) as session:
         state = session.get_all_state()
     asked = Counter(record.subject for record in await journal.store.read(kind="asked"))
     wrong += [f"asked {times} times: {call_id}" for call_id, times in asked.items() if times > 1]

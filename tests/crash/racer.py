@@ -12,28 +12,28 @@ import sys
 import time
 from pathlib import Path
 
-import assent
-from assent.approval import ALLOWED, DENIED
-from assent.errors import SessionError
-from assent.events import Asked
-from assent.journal import Call
-from assent.runs import LANGUAGE_VERSION
-from assent.store.sqlite import SqliteStore
+import lastword
+from lastword.call.events import Asked
+from lastword.consent.approval import ALLOWED, DENIED
+from lastword.errors import SessionError
+from lastword.journal import Call
+from lastword.runs import LANGUAGE_VERSION
+from lastword.store.sqlite import SqliteStore
 
 
 class Racer:
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder, name
         self.paid = 0
-        self.registry = assent.ToolRegistry()
+        self.registry = lastword.ToolRegistry()
         self.registry.tool(self.pay)
-        self.journal = assent.Journal(SqliteStore(folder / "journal.db"))
-        self.calls: dict[str, asyncio.Task[assent.Outcome]] = {}
-        self.waiting = self.session(assent.wait_for_answer)
+        self.journal = lastword.Journal(SqliteStore(folder / "journal.db"))
+        self.calls: dict[str, asyncio.Task[lastword.Outcome]] = {}
+        self.waiting = self.session(lastword.wait_for_answer)
 
-    def session(self, approver) -> assent.Session:
-        limits = assent.Limits(watch_after_seconds=0)
-        return assent.Session(self.registry, id="s", approver=approver, journal=self.journal, limits=limits)
+    def session(self, approver) -> lastword.Session:
+        limits = lastword.Limits(watch_after_seconds=0)
+        return lastword.Session(self.registry, id="s", approver=approver, journal=self.journal, limits=limits)
 
     async def pay(self, context=None) -> str:
         """Pays: a line outside the journal."""
@@ -84,11 +84,11 @@ class Racer:
             found = await work
         except SessionError as problem:
             return [self.paid - before, problem.fact]
-        return [self.paid - before, found.status if isinstance(found, assent.Run) else found.kind]
+        return [self.paid - before, found.status if isinstance(found, lastword.Run) else found.kind]
 
     async def leave_in_doubt(self, call_id: str) -> None:
         """What a process leaves that was killed while the tool ran."""
-        dead = assent.Journal(SqliteStore(self.folder / "journal.db"))
+        dead = lastword.Journal(SqliteStore(self.folder / "journal.db"))
         request = None
 
         async def keep(shown):
@@ -96,9 +96,9 @@ class Racer:
             request = shown
             return shown.close()
 
-        other = assent.Session(self.registry, id="s", approver=keep, journal=assent.Journal())
+        other = lastword.Session(self.registry, id="s", approver=keep, journal=lastword.Journal())
         await other.call("pay", call_id=call_id)
-        sealed = assent.approval.seal(request, ALLOWED, "somebody", time.time())
+        sealed = lastword.consent.approval.seal(request, ALLOWED, "somebody", time.time())
         tool = self.registry.lookup("pay")
         assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person")
         await dead.close()

@@ -11,14 +11,14 @@ from typing import Any
 import apsw
 import pytest
 
-from assent import Session, ToolRegistry
-from assent.approval import DENIED
-from assent.errors import StoreError
-from assent.journal import Journal
-from assent.store import verify_store
-from assent.store.sqlite import SqliteStore
-from assent.testing import FixedApprover
-from assent.timeline import timeline
+from lastword import Session, ToolRegistry
+from lastword.consent.approval import DENIED
+from lastword.errors import StoreError
+from lastword.journal import Journal
+from lastword.journal.timeline import timeline
+from lastword.store import verify_store
+from lastword.store.sqlite import SqliteStore
+from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
 from store.disk import Disk, failing_disk
@@ -109,7 +109,7 @@ async def test_a_call_whose_end_cannot_be_written_is_in_doubt(
     assert outcome.kind == "outcome_unknown"
     assert "ran, but how it ended could not be written down" in outcome.message
     assert words in outcome.message
-    assert "assent resolve c" in outcome.message
+    assert "lastword resolve c" in outcome.message
     assert heard[-1].outcome == outcome
     store.mend()
     assert [life.call_id for life in await session.in_doubt()] == ["c"]
@@ -193,7 +193,7 @@ async def test_a_journal_locked_by_another_process_is_named_and_nothing_runs(
     registry: ToolRegistry, send, effects, tmp_path: Path, monkeypatch
 ):
     """Somebody has the file open in a transaction by hand."""
-    monkeypatch.setattr("assent.store.sqlite_file.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("lastword.store.sqlite_file.BUSY_SECONDS", 0.05)
     store = SqliteStore(tmp_path / "journal.db")
     session = a_session(registry, store)
     await store.head()
@@ -261,7 +261,7 @@ async def test_a_session_that_hears_no_more_because_of_the_disk_hears_again_late
     registry: ToolRegistry, send, effects, store: Fragile, monkeypatch, caplog
 ):
     """A card waits, the disk fails for a while, and then somebody answers from another process."""
-    monkeypatch.setattr("assent.session.DEAF_SECONDS", 0.01)
+    monkeypatch.setattr("lastword.session.DEAF_SECONDS", 0.01)
     deaf = asyncio.Event()
 
     class Deaf(SqliteStore):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from workbench import Workbench
 
-from assent.editor.project import ProjectEditor
+from lastword.editor.project import ProjectEditor
 
 
 @pytest.fixture

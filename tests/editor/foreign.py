@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from assent.editor import LintError, Operation
-from assent.editor.edits import insert, replace
+from lastword.editor import LintError, Operation
+from lastword.editor.edits import insert, replace
 
 
 class ForeignEditor:

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from assent import Session, ToolRegistry, open_journal
-from assent.editor.project import ProjectEditor
-from assent.editor.tools import editor_tools
-from assent.outcome import Outcome
-from assent.testing import FixedApprover
+from lastword import Session, ToolRegistry, open_journal
+from lastword.consent.outcome import Outcome
+from lastword.editor.project import ProjectEditor
+from lastword.editor.tools import editor_tools
+from lastword.testing import FixedApprover
 
 # Small: then the time goes into the disk, which is where the kills shall fall.
 OLD = "old line\r\n" * 100

@@ -9,7 +9,7 @@ import itertools
 import os
 import sys
 
-from assent.editor.project import ProjectEditor
+from lastword.editor.project import ProjectEditor
 
 SIZE = 200_000
 

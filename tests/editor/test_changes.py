@@ -12,16 +12,17 @@ from test_undo import contents, edits, modes
 from trees import Tree, tree
 from workbench import Workbench
 
-from assent import Session, ToolRegistry, changes
-from assent.changes import ChangeLog, take_back
-from assent.editor import Change, ProjectProvider, ScriptEditorProvider
-from assent.editor.project import ProjectEditor
-from assent.editor.recording import SealedEditor
-from assent.errors import AssentError, Conflict, SessionError, StoreError
-from assent.journal import Call, Journal, data_of
-from assent.store import Entry
-from assent.store.memory import MemoryStore
-from assent.tools import Tool
+from lastword import Session, ToolRegistry
+from lastword.call import changes
+from lastword.call.changes import ChangeLog, take_back
+from lastword.editor import Change, ProjectProvider, ScriptEditorProvider
+from lastword.editor.project import ProjectEditor
+from lastword.editor.recording import SealedEditor
+from lastword.errors import Conflict, LastWordError, SessionError, StoreError
+from lastword.journal import Call, Journal, data_of
+from lastword.store import Entry
+from lastword.store.memory import MemoryStore
+from lastword.tools.tool import Tool
 from requirements import requirement
 
 
@@ -427,7 +428,7 @@ async def test_a_crash_at_any_record_is_taken_back_to_the_last_byte(
     for method, *arguments in edits:
         try:
             await getattr(sealed, method)(*arguments)
-        except AssentError:
+        except LastWordError:
             continue
     if not witness.pictures:
         return

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.editor import Preview
-from assent.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, summary, unified
-from assent.editor.edits import lines_of
+from lastword.editor import Preview
+from lastword.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, summary, unified
+from lastword.editor.edits import lines_of
 from requirements import requirement
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).flatmap(

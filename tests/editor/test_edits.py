@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.editor import Operation
-from assent.editor.edits import MAX_OPERATIONS, insert, lines_of, replace
-from assent.errors import EditError
+from lastword.editor import Operation
+from lastword.editor.edits import MAX_OPERATIONS, insert, lines_of, replace
+from lastword.errors import EditError
 from requirements import requirement
 
 line = st.text(alphabet="ab \r\u2028\x0bé", max_size=4).filter(lambda text: not text.endswith("\r"))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assent.editor.folder import MAX_FILE_BYTES
-from assent.editor.project import ProjectEditor
-from assent.errors import Conflict, EditError, PathRefused
+from lastword.editor.folder import MAX_FILE_BYTES
+from lastword.editor.project import ProjectEditor
+from lastword.errors import Conflict, EditError, PathRefused
 from requirements import requirement
 
 # Enough to meet the race many times over; more only where one of its sides has not been met at all.
@@ -79,7 +79,7 @@ async def refused_everywhere(editor: ProjectEditor, path: str, words: str) -> No
         ("Com1.log.txt", "the name of a device"),
         (".git/config", "git's own files"),
         ("src/.GIT/hooks/pre-commit", "git's own files"),
-        (".assent-0123456789abcdef.tmp", "kept for files that are being written"),
+        (".lastword-0123456789abcdef.tmp", "kept for files that are being written"),
         ("x" * 1001, "at most 1000"),
         ("/".join(["a"] * 65), "at most 64"),
     ],

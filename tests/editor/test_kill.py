@@ -11,8 +11,8 @@ from pathlib import Path
 
 from killed_writer import SIZE, write_once
 
-from assent.editor.paths import TEMPORARY
-from assent.editor.project import ProjectEditor
+from lastword.editor.paths import TEMPORARY
+from lastword.editor.project import ProjectEditor
 from requirements import requirement
 
 KILLS = 200
@@ -82,9 +82,9 @@ def test_a_writer_killed_200_times_leaves_whole_files_and_the_next_start_leaves_
 def test_a_living_writers_temporary_file_is_left_alone(tmp_path: Path):
     """Another process may be in the middle of a write when this one starts."""
     (tmp_path / "old.txt").write_text("old\n")
-    abandoned = tmp_path / ".assent-0123456789abcdef.tmp"
+    abandoned = tmp_path / ".lastword-0123456789abcdef.tmp"
     abandoned.write_text("half")
-    held = tmp_path / ".assent-fedcba9876543210.tmp"
+    held = tmp_path / ".lastword-fedcba9876543210.tmp"
     holder = subprocess.Popen(
         [
             sys.executable,
@@ -107,7 +107,7 @@ def test_a_living_writers_temporary_file_is_left_alone(tmp_path: Path):
 
 def test_a_file_that_merely_looks_temporary_is_not_swept(tmp_path: Path):
     """Only names that the editor makes itself, and that no path may name, are its to remove."""
-    for name in (".assent-notes.tmp", "assent-0123456789abcdef.tmp", ".assent-0123456789abcdef.tmp.py"):
+    for name in (".lastword-notes.tmp", "lastword-0123456789abcdef.tmp", ".lastword-0123456789abcdef.tmp.py"):
         (tmp_path / name).write_text("mine")
     ProjectEditor(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3

@@ -13,9 +13,9 @@ from pathlib import Path
 from killed_caller import NEW, OLD, change
 from trees import tree
 
-from assent import Session, ToolRegistry, open_journal
-from assent.editor.project import ProjectEditor
-from assent.journal import Journal
+from lastword import Session, ToolRegistry, open_journal
+from lastword.editor.project import ProjectEditor
+from lastword.journal import Journal
 from requirements import requirement
 
 # How many must die between their start and their end. Kills that fall before or after it are counted, and do not count.

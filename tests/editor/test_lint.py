@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from trees import tree
 
-from assent.editor import LintError
-from assent.editor.lint import (
+from lastword.editor import LintError
+from lastword.editor.lint import (
     MAX_FINDINGS,
     Linter,
     command_linter,
@@ -16,11 +16,11 @@ from assent.editor.lint import (
     script_linter,
     text_linter,
 )
-from assent.editor.project import ProjectEditor
-from assent.editor.recording import RecordingEditor
-from assent.errors import EditError
-from assent.guard import Guard
-from assent.script.signatures import Signature
+from lastword.editor.project import ProjectEditor
+from lastword.editor.recording import RecordingEditor
+from lastword.errors import EditError
+from lastword.script.signatures import Signature
+from lastword.tools.guard import Guard
 from requirements import requirement
 
 
@@ -193,7 +193,7 @@ def test_a_linter_that_cannot_run_is_a_finding(folder: Path, words: tuple[str, .
 
 def test_a_linter_that_hangs_is_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch):
     """Somebody is waiting for the card."""
-    monkeypatch.setattr("assent.editor.lint.LINT_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("lastword.editor.lint.LINT_TIMEOUT_SECONDS", 0.2)
     (folder / "hang.py").write_text("import sys; sys.stdin.read(); import signal; signal.pause()")
     assert (
         "took longer than 0.2 seconds"

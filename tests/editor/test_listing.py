@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assent.editor.folder import Folder
-from assent.editor.listing import list_project
-from assent.editor.project import ProjectEditor
+from lastword.editor.folder import Folder
+from lastword.editor.listing import list_project
+from lastword.editor.project import ProjectEditor
 from requirements import requirement
 
 FILES = ["a.py", "b.log", "!odd", "[b", "build/out.o", "build/keep/c.py", "src/a.py", "src/b.log", "src/build/x"]
@@ -70,7 +70,7 @@ async def test_an_ignored_file_can_still_be_read_and_written(tmp_path: Path):
 
 def test_names_that_no_path_may_hold_are_not_listed(tmp_path: Path):
     """A listing offers only what can be opened."""
-    make(tmp_path, {"fine.txt": "", "bad\n.txt": "", "trailing.": "", "NUL": "", ".assent-0123456789abcdef.tmp": ""})
+    make(tmp_path, {"fine.txt": "", "bad\n.txt": "", "trailing.": "", "NUL": "", ".lastword-0123456789abcdef.tmp": ""})
     (tmp_path / "odd\u202e").mkdir()
     (tmp_path / "odd\u202e" / "inside.txt").write_text("")
     editor = ProjectEditor(tmp_path)

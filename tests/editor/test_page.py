@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assent import ToolRegistry, changes, check, editor_tools
-from assent.editor import folder, lint
+from lastword import ToolRegistry, check, editor_tools
+from lastword.call import changes
+from lastword.editor import folder, lint
 
 TEXT = (Path(__file__).parents[2] / "docs" / "editor.md").read_text()
 

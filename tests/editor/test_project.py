@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import tree
 
-from assent.editor import Preview, ProjectProvider, ScriptEditorProvider
-from assent.editor.encoding import BOM, decode, encode
-from assent.editor.folder import MAX_FILE_BYTES
-from assent.editor.project import ProjectEditor
-from assent.editor.recording import RecordingEditor, SealedEditor, still_current
-from assent.errors import Conflict, EditError, NotAllowedNow, NotText
-from assent.values import digest
+from lastword.editor import Preview, ProjectProvider, ScriptEditorProvider
+from lastword.editor.encoding import BOM, decode, encode
+from lastword.editor.folder import MAX_FILE_BYTES
+from lastword.editor.project import ProjectEditor
+from lastword.editor.recording import RecordingEditor, SealedEditor, still_current
+from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
+from lastword.values import digest
 from requirements import requirement
 
 

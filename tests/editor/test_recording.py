@@ -3,10 +3,10 @@
 import pytest
 from foreign import ForeignEditor
 
-from assent.editor import Change, Preview
-from assent.editor.recording import RecordingEditor, SealedEditor, still_current
-from assent.errors import Conflict, EditError, NotAllowedNow
-from assent.values import digest
+from lastword.editor import Change, Preview
+from lastword.editor.recording import RecordingEditor, SealedEditor, still_current
+from lastword.errors import Conflict, EditError, NotAllowedNow
+from lastword.values import digest
 
 WRITES = [
     ("update_file_content", ("a.txt", "new\n")),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.editor.project import ProjectEditor
-from assent.editor.search import Found, Match, search
-from assent.errors import EditError
+from lastword.editor.project import ProjectEditor
+from lastword.editor.search import Found, Match, search
+from lastword.errors import EditError
 
 FILES = {
     "a.txt": b"one\ntwo two\r\nThree\n",

@@ -6,9 +6,9 @@ import pytest
 from foreign import ForeignEditor
 from workbench import Workbench
 
-from assent import Session, ToolRegistry
-from assent.editor.tools import EDITOR_TOOLS, editor_tools, reading
-from assent.registry import tool_from
+from lastword import Session, ToolRegistry
+from lastword.editor.tools import EDITOR_TOOLS, editor_tools, reading
+from lastword.tools.registry import tool_from
 from requirements import requirement
 
 READERS = ("read_file", "list_files", "search_files", "lint_files")

@@ -7,15 +7,15 @@ from foreign import ForeignEditor
 from trees import tree
 from workbench import Workbench
 
-from assent import Session, ToolRegistry
-from assent.approval import ApprovalRequest, UserAction
-from assent.editor import Preview
-from assent.editor.encoding import BOM
-from assent.editor.folder import Folder
-from assent.editor.tools import EDITOR_TOOLS, editor_tools, planning
-from assent.errors import EditError, SessionError
-from assent.testing import ATTACKS, Attack, FixedApprover
-from assent.values import digest
+from lastword import Session, ToolRegistry
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.editor import Preview
+from lastword.editor.encoding import BOM
+from lastword.editor.folder import Folder
+from lastword.editor.tools import EDITOR_TOOLS, editor_tools, planning
+from lastword.errors import EditError, SessionError
+from lastword.testing import ATTACKS, Attack, FixedApprover
+from lastword.values import digest
 from requirements import requirement
 
 NOTES = b"one\ntwo\n"

@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trees import tree
 
-from assent.editor import Change
-from assent.editor.encoding import BOM
-from assent.editor.project import ProjectEditor
-from assent.editor.recording import SealedEditor
-from assent.editor.undo import fold, undo
-from assent.errors import AssentError, Conflict
+from lastword.editor import Change
+from lastword.editor.encoding import BOM
+from lastword.editor.project import ProjectEditor
+from lastword.editor.recording import SealedEditor
+from lastword.editor.undo import fold, undo
+from lastword.errors import Conflict, LastWordError
 
 contents = st.sampled_from(
     [b"", b"one", b"one\n", b"one\r\ntwo\r\n", b"one\r\ntwo\n", BOM, BOM + b"one\r\ntwo", "grüße\n".encode(), b"\n\n"]
@@ -55,7 +55,7 @@ async def test_undoing_what_was_done_is_doing_nothing(
     for method, *arguments in steps:
         try:
             await getattr(sealed, method)(*arguments)
-        except AssentError:
+        except LastWordError:
             continue
     done = tree(folder)
     changed = {path for path in {*before, *done} if before.get(path) != done.get(path)}

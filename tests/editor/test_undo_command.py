@@ -1,4 +1,4 @@
-"""`assent undo`: from the journal on disk, in a process that knows nothing else of the call."""
+"""`lastword undo`: from the journal on disk, in a process that knows nothing else of the call."""
 
 import asyncio
 import json
@@ -8,8 +8,8 @@ import pytest
 from trees import tree
 from workbench import Workbench
 
-from assent import open_journal
-from assent.cli import DONE, FAILED, WRONG_USAGE, run
+from lastword import open_journal
+from lastword.cli import DONE, FAILED, WRONG_USAGE, run
 from requirements import requirement
 
 
@@ -56,10 +56,10 @@ def test_a_call_of_another_process_is_taken_back_where_it_ran(folder: Path, stor
 
 def test_the_users_own_journal_is_the_one_that_is_looked_in(folder: Path, capsys, monkeypatch, tmp_path: Path):
     """Without --store, as for every other command."""
-    monkeypatch.delenv("ASSENT_STORE", raising=False)
+    monkeypatch.delenv("LASTWORD_STORE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    (tmp_path / "data" / "assent").mkdir(parents=True)
-    call_id = change(folder, f"sqlite:///{tmp_path / 'data' / 'assent' / 'assent.db'}")
+    (tmp_path / "data" / "lastword").mkdir(parents=True)
+    call_id = change(folder, f"sqlite:///{tmp_path / 'data' / 'lastword' / 'lastword.db'}")
     monkeypatch.setattr("sys.platform", "linux")
     assert run(["undo", call_id, "--json"]) == DONE
     assert json.loads(capsys.readouterr().out) == {
@@ -166,7 +166,7 @@ def test_a_folders_own_tool_of_the_same_name_comes_first(capsys, monkeypatch, tm
     }
     (own / "assistant_tool.json").write_text(json.dumps(manifest))
     (own / "assistant_tool.py").write_text(
-        "from assent import AssistantTool\n"
+        "from lastword import AssistantTool\n"
         'AssistantTool.register_execute_tool(lambda params: {"success": True, "message": "my own"})\n'
     )
     monkeypatch.chdir(tmp_path)

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from assent import Outcome, Session, ToolRegistry
-from assent.editor.project import ProjectEditor
-from assent.editor.tools import editor_tools
-from assent.journal import Journal
-from assent.testing import Answer, FixedApprover
+from lastword import Outcome, Session, ToolRegistry
+from lastword.editor.project import ProjectEditor
+from lastword.editor.tools import editor_tools
+from lastword.journal import Journal
+from lastword.testing import Answer, FixedApprover
 
 
 class Workbench:

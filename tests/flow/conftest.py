@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from assent import Preset, Session, ToolRegistry
-from assent.apiclient import Api, ConnectionLost
-from assent.commands.chat import Beside
-from assent.context import ToolContext
-from assent.inprocess import InProcessWire, alive
-from assent.journal import Journal, data_of
-from assent.satellite import Heard, Said, Satellite
-from assent.scripted import ScriptedModel
-from assent.server.app import build_app
-from assent.server.limits import Limits
-from assent.server.presence import Stopping
-from assent.server.serving import bind
-from assent.server.upstream import HttpUpstream
-from assent.store import Store
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover
+from lastword import Preset, Session, ToolRegistry
+from lastword.commands.chat import Beside
+from lastword.journal import Journal, data_of
+from lastword.server.app import build_app
+from lastword.server.limits import Limits
+from lastword.server.presence import Stopping
+from lastword.server.serving import bind
+from lastword.server.upstream import HttpUpstream
+from lastword.store import Store
+from lastword.store.memory import MemoryStore
+from lastword.talk.apiclient import Api, ConnectionLost
+from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.satellite import Heard, Said, Satellite
+from lastword.testing import FixedApprover
+from lastword.testing.scripted import ScriptedModel
+from lastword.tools.context import ToolContext
 
 QUICK = Limits(retry_seconds=0.01, connect_seconds=2.0, retries=0)
 

@@ -16,17 +16,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from assent import Session, ToolRegistry
-from assent.apiclient import Api
-from assent.approval import ALLOWED
-from assent.inprocess import InProcessWire, alive
-from assent.journal import Journal, data_of
-from assent.rehearsal import Rehearsal
-from assent.satellite import Satellite
-from assent.server.app import build_app
-from assent.store import Entry
-from assent.store.sqlite import SqliteStore
-from assent.testing import FixedApprover
+from lastword import Session, ToolRegistry
+from lastword.consent.approval import ALLOWED
+from lastword.journal import Journal, data_of
+from lastword.server.app import build_app
+from lastword.store import Entry
+from lastword.store.sqlite import SqliteStore
+from lastword.talk.apiclient import Api
+from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.rehearsal import Rehearsal
+from lastword.talk.satellite import Satellite
+from lastword.testing import FixedApprover
 
 SAID = "/pay to=Ann"
 

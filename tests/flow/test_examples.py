@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from assent import Session, ToolRegistry
-from assent.approval import ALLOWED, DENIED, Preset
-from assent.config import load
-from assent.runs import check
-from assent.script import format_script
-from assent.server.app import build_app
-from assent.server.upstream import HttpUpstream
-from assent.store.memory import MemoryStore
-from assent.testing import FixedApprover
-from assent.tooltests import run_tool_tests
-from assent.ways import ways_of
 from flow.conftest import QUICK, MakeStage, Stage, request, served
+from lastword import Session, ToolRegistry
+from lastword.author.tooltests import run_tool_tests
+from lastword.config import load
+from lastword.consent.approval import ALLOWED, DENIED, Preset
+from lastword.runs import check
+from lastword.script import format_script
+from lastword.server.app import build_app
+from lastword.server.upstream import HttpUpstream
+from lastword.store.memory import MemoryStore
+from lastword.talk.presets import ways_of
+from lastword.testing import FixedApprover
 from requirements import requirement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -120,7 +120,7 @@ def test_the_presets_of_the_docs_load(tmp_path: Path):
     """And mean what the page says."""
     text = (EXAMPLES.parent / "docs" / "satellites.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    (tmp_path / "assent.toml").write_text(found, encoding="utf-8")
+    (tmp_path / "lastword.toml").write_text(found, encoding="utf-8")
     (tmp_path / "persona.md").write_text("Be brief.")
     ways = ways_of(load(environ={}, folder=tmp_path).preset, "json")
     assert (ways["careful"].bounds.steps, ways["careful"].persona) == (6, "Be brief.")

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from assent import ApprovalRequest, UserAction
-from assent.apiclient import ApiError, ConnectionLost, HttpWire
-from assent.approval import ALLOWED
-from assent.bounds import Bounds
-from assent.errors import SessionError
-from assent.inprocess import InProcessWire, alive
-from assent.journal import Journal
-from assent.satellite import Forgotten, Retrying
-from assent.scripted import Fault, Gate
-from assent.server.app import build_app
-from assent.server.upstream import HttpUpstream
-from assent.store import Entry
-from assent.store.address import open_store
-from assent.store.memory import MemoryStore
 from flow.conftest import QUICK, Cut, MakeStage, Stage, native, request, served
+from lastword import ApprovalRequest, UserAction
+from lastword.consent.approval import ALLOWED
+from lastword.errors import SessionError
+from lastword.journal import Journal
+from lastword.server.app import build_app
+from lastword.server.upstream import HttpUpstream
+from lastword.store import Entry
+from lastword.store.address import open_store
+from lastword.store.memory import MemoryStore
+from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire
+from lastword.talk.bounds import Bounds
+from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.satellite import Forgotten, Retrying
+from lastword.testing.scripted import Fault, Gate
 from requirements import requirement
 
 ASKING = {

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from assent import ApprovalRequest, UserAction
-from assent.approval import ALLOWED
-from assent.bounds import Bounds
-from assent.events import Event, Reported
-from assent.satellite import Repairing
 from flow.conftest import MakeStage, native, request
+from lastword import ApprovalRequest, UserAction
+from lastword.call.events import Event, Reported
+from lastword.consent.approval import ALLOWED
+from lastword.talk.bounds import Bounds
+from lastword.talk.satellite import Repairing
 from requirements import requirement
 
 
@@ -165,7 +165,7 @@ async def test_the_bound_on_tokens_stops_the_loop(stage: MakeStage):
 @requirement("API-40")
 async def test_the_bound_on_seconds_stops_a_model_that_thinks_too_long(stage: MakeStage):
     """The time the model takes is counted; the conversation can go on afterwards."""
-    from assent.scripted import Gate
+    from lastword.testing.scripted import Gate
 
     gate = Gate()
     s = await stage([["Let me ", gate, "think"], "Hello."])

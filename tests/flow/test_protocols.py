@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from assent import UserAction
-from assent.approval import ALLOWED
-from assent.bounds import Bounds
-from assent.satellite import Repairing
 from flow.conftest import MakeStage, native, request
+from lastword import UserAction
+from lastword.consent.approval import ALLOWED
+from lastword.talk.bounds import Bounds
+from lastword.talk.satellite import Repairing
 from requirements import requirement
 
 DENIED = UserAction(False, True, "not Ben")

@@ -5,7 +5,7 @@ from random import Random
 from time import process_time
 from typing import Any
 
-from assent.script import Limits, Machine, check, format_script, parse, plan, plan_text
+from lastword.script import Limits, Machine, check, format_script, parse, plan, plan_text
 from script.hosts import SIGNATURES, TestHost
 from script.programs import Writer
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from assent.script import CallFailed, Limits, Machine, Parameter, Result, Signature, Site, parse
-from assent.values import plain
+from lastword.script import CallFailed, Limits, Machine, Parameter, Result, Signature, Site, parse
+from lastword.values import plain
 
 
 def echo(**arguments: Any) -> Any:

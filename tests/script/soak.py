@@ -14,7 +14,7 @@ from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from assent.script import program
+from lastword.script import program
 from script.hostile import escape, judge, mutate
 from script.programs import Writer
 from script.test_twin import compare_with_twin

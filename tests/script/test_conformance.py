@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assent.script import PlacedError
+from lastword.script import PlacedError
 from requirements import requirement
 from script.hosts import TestHost, run
 

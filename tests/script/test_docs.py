@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assent.script import Limits, PlacedError, check, errors
-from assent.script.builtins import BUILTINS
+from lastword.script import Limits, PlacedError, check, errors
+from lastword.script.builtins import BUILTINS
 from requirements import requirement
 from script.hosts import SIGNATURES, run
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.script import PlacedError, format_script, parse
-from assent.script.lexer import tokens_and_comments
+from lastword.script import PlacedError, format_script, parse
+from lastword.script.lexer import tokens_and_comments
 from requirements import requirement
 from script.programs import Writer
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from gbnf import GBNF, InputParseError, RuleEnd
 
-from assent.script import check, script_grammar
+from lastword.script import check, script_grammar
 from requirements import requirement
 from script.derive import Grammar
 from script.hosts import SIGNATURES

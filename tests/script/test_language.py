@@ -2,7 +2,7 @@
 
 import pytest
 
-from assent.script import PlacedError, parse
+from lastword.script import PlacedError, parse
 from requirements import requirement
 from script.hosts import TestHost, run
 

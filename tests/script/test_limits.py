@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assent.script import Limits, PlacedError, check, format_script, parse, plan, plan_text
-from assent.script.parser import MAX_NESTING, MAX_SOURCE
+from lastword.script import Limits, PlacedError, check, format_script, parse, plan, plan_text
+from lastword.script.parser import MAX_NESTING, MAX_SOURCE
 from requirements import requirement
 from script.hosts import SIGNATURES, TestHost, run
 

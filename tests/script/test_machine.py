@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assent.errors import ScriptError
-from assent.script import CallFailed, Limits, Machine, Site, machine, parse, runtime
+from lastword.errors import ScriptError
+from lastword.script import CallFailed, Limits, Machine, Site, machine, parse, runtime
 from requirements import requirement
 from script.hosts import TestHost, run
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from assent.script import Parameter, Signature, check, format_script, plan, plan_text
+from lastword.script import Parameter, Signature, check, format_script, plan, plan_text
 from requirements import requirement
 from script.hosts import SIGNATURES, TestHost, run
 from script.snapshots import matches_snapshot

@@ -1,8 +1,8 @@
 """The instructions for models: the same every time, complete, and short."""
 
-from assent.script import Parameter, Signature, script_prompt
-from assent.script.builtins import BUILTINS
-from assent.script.prompt import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET
+from lastword.script import Parameter, Signature, script_prompt
+from lastword.script.builtins import BUILTINS
+from lastword.script.prompt import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET
 from requirements import requirement
 from script.hosts import SIGNATURES
 from script.snapshots import matches_snapshot

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from assent.script import Machine, PlacedError, check, parse
+from lastword.script import Machine, PlacedError, check, parse
 from script.hosts import SIGNATURES, TestHost
 
 HERE = Path(__file__).parent

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.script import Machine, parse, program
-from assent.values import canonical
+from lastword.script import Machine, parse, program
+from lastword.values import canonical
 from requirements import requirement
 from script.hosts import TestHost
 from script.programs import Writer

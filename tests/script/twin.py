@@ -11,8 +11,8 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NoReturn
 
-from assent.script.lexer import find_token
-from assent.script.nodes import (
+from lastword.script.lexer import find_token
+from lastword.script.nodes import (
     Access,
     Calc,
     Call,

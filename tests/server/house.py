@@ -9,14 +9,14 @@ from typing import Any
 
 import openai
 
-from assent.scripted import ScriptedModel
-from assent.server.app import build_app
-from assent.server.limits import Limits
-from assent.server.presence import Stopping
-from assent.server.serving import Serving, bind
-from assent.server.upstream import HttpUpstream
-from assent.store import Store
-from assent.store.memory import MemoryStore
+from lastword.server.app import build_app
+from lastword.server.limits import Limits
+from lastword.server.presence import Stopping
+from lastword.server.serving import Serving, bind
+from lastword.server.upstream import HttpUpstream
+from lastword.store import Store
+from lastword.store.memory import MemoryStore
+from lastword.testing.scripted import ScriptedModel
 
 # Nothing in a test should have to wait long for what is not there.
 QUICK = {"retry_seconds": 0.01, "connect_seconds": 2.0, "stop_seconds": 0.2}

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from assent.scripted import Fault, Reply, ScriptedModel
+from lastword.testing.scripted import Fault, Reply, ScriptedModel
 
 LISBON = '{"tool_request": {"name": "lookup_weather", "arguments": {"city": "Lisbon"}}}'
 

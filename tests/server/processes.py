@@ -1,4 +1,4 @@
-"""`assent serve` and a model as processes of their own, for tests of what only processes can show."""
+"""`lastword serve` and a model as processes of their own, for tests of what only processes can show."""
 
 import http.client
 import json
@@ -30,13 +30,13 @@ def model_process() -> Iterator[tuple[str, TextIO]]:
 
 
 class Served:
-    """A running `assent serve`."""
+    """A running `lastword serve`."""
 
     def __init__(self, *arguments: str, folder: Path) -> None:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("ASSENT_")}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LASTWORD_")}
         self._errors = (folder / "serve.log").open("a")
         self.process = subprocess.Popen(
-            [str(BIN / "assent"), "serve", "--port", "0", *arguments],
+            [str(BIN / "lastword"), "serve", "--port", "0", *arguments],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,

@@ -8,12 +8,12 @@ import json
 import openai
 import pytest
 
-from assent.errors import ConfigError
-from assent.scripted import Fault
-from assent.server import auth
-from assent.server.auth import SCOPES, Tokens
-from assent.server.serving import check_address, is_loopback
-from assent.store.memory import MemoryStore
+from lastword.errors import ConfigError
+from lastword.server import auth
+from lastword.server.auth import SCOPES, Tokens
+from lastword.server.serving import check_address, is_loopback
+from lastword.store.memory import MemoryStore
+from lastword.testing.scripted import Fault
 from requirements import requirement
 
 
@@ -48,7 +48,7 @@ NO_TOKENS = [
     "Bearer",
     "Bearer ",
     "Bearer none",
-    "Bearer assent_00000000_" + "A" * 43,
+    "Bearer lastword_00000000_" + "A" * 43,
     "Basic YTpi",
     "{text}",
     "Token {text}",
@@ -98,7 +98,7 @@ def test_a_secret_is_compared_in_constant_time(monkeypatch):
         f"Bearer {text}",
         f"Bearer {text[:-1]}!",
         f"Bearer {text[:-4]}AAAA",
-        "Bearer assent_00000000_" + "A" * 43,
+        "Bearer lastword_00000000_" + "A" * 43,
     ):
         with contextlib.suppress(auth.Refusal):
             asyncio.run(keys.tokens.identify(header))

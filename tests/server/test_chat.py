@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from assent.scripted import Fault, Gate
+from lastword.testing.scripted import Fault, Gate
 from requirements import requirement
 
 
@@ -13,7 +13,7 @@ def test_the_official_client_gets_an_answer(house):
     model = house.model(["It is 18 degrees."])
     client = house.server(model, model="scripted").client()
     answer = client.chat.completions.create(
-        model="assent", messages=[{"role": "user", "content": "Weather?"}], temperature=0.5
+        model="lastword", messages=[{"role": "user", "content": "Weather?"}], temperature=0.5
     )
     assert answer.choices[0].message.content == "It is 18 degrees."
     assert answer.choices[0].finish_reason == "stop"
@@ -31,7 +31,7 @@ def test_the_official_client_gets_a_stream(house):
     """Pieces as they come, then the reason it ended, then what it cost."""
     client = house.server(["one two three"]).client()
     stream = client.chat.completions.create(
-        model="assent",
+        model="lastword",
         messages=[{"role": "user", "content": "Count"}],
         stream=True,
         stream_options={"include_usage": True},
@@ -87,7 +87,7 @@ def test_text_streams_at_once_and_a_request_is_held_back(house):
     server = house.server([["Hel", gate, "lo."], ['{"tool', '_request": {"name": ', gate, '"t"}}']])
     client = server.client()
     messages = [{"role": "user", "content": "Hi"}]
-    stream = client.chat.completions.create(model="assent", messages=messages, stream=True)
+    stream = client.chat.completions.create(model="lastword", messages=messages, stream=True)
     texts = (chunk.choices[0].delta.content for chunk in stream)
     assert next(text for text in texts if text) == "Hel", "it came while the model still waits at the gate"
     gate.open()
@@ -265,7 +265,7 @@ def test_prose_streams_at_once_also_where_scripts_are_allowed(house):
     gate = Gate()
     server = house.server([["It is warm, and clear, in Lisbon", gate, " today"]])
     stream = server.client().chat.completions.create(
-        model="assent",
+        model="lastword",
         messages=[{"role": "user", "content": "Hi"}],
         stream=True,
         extra_body={"tool_protocol": "script"},

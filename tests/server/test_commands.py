@@ -1,12 +1,12 @@
-"""`assent token` and `assent doctor`, as a person at a terminal uses them."""
+"""`lastword token` and `lastword doctor`, as a person at a terminal uses them."""
 
 import json
 
 import pytest
 
-from assent.cli import run
-from assent.scripted import Fault, ScriptedModel
-from assent.server import upstream
+from lastword.cli import run
+from lastword.server import upstream
+from lastword.testing.scripted import Fault, ScriptedModel
 from requirements import requirement
 
 
@@ -30,7 +30,7 @@ def test_a_token_is_created_listed_and_revoked(store, capsys):
     assert run(["token", "create", "kitchen", "--scope", "chat", "--scope", "read", "--store", store]) == 0
     made = capsys.readouterr()
     text = made.out.strip()
-    assert text.startswith("assent_")
+    assert text.startswith("lastword_")
     assert text not in made.err
     id = text.split("_")[1]
     assert run(["token", "list", "--store", store]) == 0
@@ -59,14 +59,14 @@ def test_doctor_says_what_is_configured_and_answering(store, capsys, tmp_path):
     """Exit code 0 when all is well."""
     (tmp_path / "persona.md").write_text("You are Ada.")
     with ScriptedModel(["Hello."], models=["small", "large"], key="sk-doctor") as model:
-        (tmp_path / "assent.toml").write_text(
+        (tmp_path / "lastword.toml").write_text(
             f'[server]\nupstream = "{model.url}"\nmodel = "large"\npersona = "persona.md"\nstore = "{store}"\n'
         )
         (tmp_path / "key").write_text("sk-doctor")
         assert run(["doctor"]) == 0
         out = capsys.readouterr().out
-        assert f"{model.url} (assent.toml): answers, 2 models" in out
-        assert "large (assent.toml)" in out
+        assert f"{model.url} (lastword.toml): answers, 2 models" in out
+        assert "large (lastword.toml)" in out
         assert "persona.md, 12 characters" in out
         assert "0 records" in out
         assert "none: open to this machine only" in out
@@ -83,18 +83,18 @@ def test_doctor_says_what_is_configured_and_answering(store, capsys, tmp_path):
         ("", "none is configured, and none answers at the usual local ports"),
         ('upstream = "http://127.0.0.1:9/v1"', "the model's server cannot be reached"),
         ('upstream = "nonsense"', "is not the address of a model's server"),
-        ('upstream = "{url}"\nmodel = "huge"', "huge (assent.toml) is not among: small"),
+        ('upstream = "{url}"\nmodel = "huge"', "huge (lastword.toml) is not among: small"),
         ('upstream = "{url}"\npersona = "none.md"', "the persona cannot be read"),
         ('upstream = "{url}"\nhost = "0.0.0.0"', "0.0.0.0:8811, other machines too, and there is no token"),
         ('upstream = "{url}"\nstore = "sqlite:///"', "names no file"),
-        ('upstream = "{url}"\nstore = "sqlite:///assent.toml"', "BAD  store"),
+        ('upstream = "{url}"\nstore = "sqlite:///lastword.toml"', "BAD  store"),
         ("upstraem = 1", "unknown field server.upstraem; hint: did you mean upstream?"),
     ],
 )
 def test_doctor_names_what_is_not_well(tmp_path, capsys, text, words):
     """Exit code 1, and the line that says why."""
     with ScriptedModel(lambda _: Fault("status"), models=["small"]) as model:
-        (tmp_path / "assent.toml").write_text("[server]\n" + text.replace("{url}", model.url) + "\n")
+        (tmp_path / "lastword.toml").write_text("[server]\n" + text.replace("{url}", model.url) + "\n")
         store = [] if "store" in text else ["--store", "memory:"]
         assert run(["doctor", *store]) == 1
     assert words in capsys.readouterr().out
@@ -109,7 +109,7 @@ def test_a_local_model_is_found_at_its_usual_port(monkeypatch, capsys):
         assert run(["doctor", "--store", "memory:"]) == 0
         out = capsys.readouterr().out
         assert "Ollama, found at its usual port" in out
-        assert "`assent` means its first: small" in out
+        assert "`lastword` means its first: small" in out
 
 
 @requirement("API-30")

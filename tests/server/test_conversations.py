@@ -10,12 +10,12 @@ from house import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.protocol import result_message
-from assent.scripted import Gate
-from assent.server.conversations import Conversation, Conversations, Line, Said, Turn
-from assent.server.prompt import NO_RESULT, window
-from assent.store.memory import MemoryStore
-from assent.values import canonical
+from lastword.server.conversations import Conversation, Conversations, Line, Said, Turn
+from lastword.server.prompt import NO_RESULT, window
+from lastword.store.memory import MemoryStore
+from lastword.testing.scripted import Gate
+from lastword.values import canonical
+from lastword.wire.protocol import result_message
 from requirements import requirement
 
 LISBON = """{
@@ -163,7 +163,7 @@ def test_the_ignored_are_counted(house):
     server = house.server(lambda _: "Hm.")
     server.chat(result("t"), result("u"), "So?", conversation_id="c")
     metrics = server.send("GET", "/metrics").body.decode()
-    assert 'assent_ignored_tool_results_total{reason="nothing_pending"} 2.0' in metrics
+    assert 'lastword_ignored_tool_results_total{reason="nothing_pending"} 2.0' in metrics
 
 
 @requirement("API-22", "API-14")

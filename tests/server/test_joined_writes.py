@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from assent.server.serving import JoinedWrites
+from lastword.server.serving import JoinedWrites
 
 
 class Recorder(asyncio.Transport):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from house import exchange, read_answer
 
-from assent.scripted import Fault, Gate
-from assent.server.app import Rates
-from assent.server.limits import Limits
-from assent.server.refusal import Refusal
-from assent.store.memory import MemoryStore
+from lastword.server.app import Rates
+from lastword.server.limits import Limits
+from lastword.server.refusal import Refusal
+from lastword.store.memory import MemoryStore
+from lastword.testing.scripted import Fault, Gate
 from requirements import requirement
 
 HI = {"messages": [{"role": "user", "content": "Hi"}]}

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from assent.server.auth import Tokens
-from assent.server.operations import OPERATIONS
-from assent.store.memory import MemoryStore
+from lastword.server.auth import Tokens
+from lastword.server.operations import OPERATIONS
+from lastword.store.memory import MemoryStore
 from requirements import requirement
 
 REPLIES = ["Hello.", '{"tool_request": {"name": "t"}}', "```\n{}", "PRINT(1)"]

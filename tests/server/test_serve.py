@@ -1,4 +1,4 @@
-"""`assent serve` in a process of its own, with a model in another: docs, stops, deaths and restarts."""
+"""`lastword serve` in a process of its own, with a model in another: docs, stops, deaths and restarts."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ import openai
 import pytest
 from processes import BIN, model_process, served
 
-from assent.server.limits import Limits
+from lastword.server.limits import Limits
 from requirements import requirement
 
 DOCS = Path(__file__).parents[2] / "docs" / "api.md"
@@ -38,7 +38,7 @@ def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
         for block in blocks("sh"):
             done = subprocess.run(
                 ["bash", "-ec", block],
-                env={"ASSENT": server.url, "PATH": "/usr/bin:/bin"},
+                env={"LASTWORD": server.url, "PATH": "/usr/bin:/bin"},
                 capture_output=True,
                 check=True,
             )
@@ -62,7 +62,7 @@ def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
         listed, end_of_list = decoder.raw_decode(conversation[at:])
         assert [entry["id"] for entry in listed["data"]] == ["trip"]
         assert json.loads(conversation[at + end_of_list :])["deleted"] is True
-        assert machines.startswith('{"status":"ok"}{"status":"ok"}# HELP assent_requests_total')
+        assert machines.startswith('{"status":"ok"}{"status":"ok"}# HELP lastword_requests_total')
         assert '"openapi":"3.1.0"' in machines
 
         (python,) = blocks("python")
@@ -86,18 +86,18 @@ def test_the_official_client_against_the_real_command(model, tmp_path):
     with served("--upstream", model, "--store", "memory:", folder=tmp_path) as server:
         client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=20)
         hello = [{"role": "user", "content": "Say hello."}]
-        assert client.chat.completions.create(model="assent", messages=hello).choices[0].message.content == "Hello."
-        with client.chat.completions.create(model="assent", messages=hello, stream=True) as stream:
+        assert client.chat.completions.create(model="lastword", messages=hello).choices[0].message.content == "Hello."
+        with client.chat.completions.create(model="lastword", messages=hello, stream=True) as stream:
             assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Hello."
         asked = client.chat.completions.create(
-            model="assent", messages=[{"role": "user", "content": "ask lookup"}], extra_body={"conversation_id": "c"}
+            model="lastword", messages=[{"role": "user", "content": "ask lookup"}], extra_body={"conversation_id": "c"}
         )
         assert asked.tool_request["name"] == "lookup"
-        with client.chat.completions.create(model="assent", messages=hello, stream=True) as stream:
+        with client.chat.completions.create(model="lastword", messages=hello, stream=True) as stream:
             next(iter(stream))
         with pytest.raises(openai.BadRequestError):
-            client.chat.completions.create(model="assent", messages=hello, n=2)
-        assert [entry.id for entry in client.models.list()] == ["assent", "scripted"]
+            client.chat.completions.create(model="lastword", messages=hello, n=2)
+        assert [entry.id for entry in client.models.list()] == ["lastword", "scripted"]
 
 
 def test_the_log_has_a_line_for_each_request(model, tmp_path):
@@ -121,11 +121,11 @@ def test_the_log_has_a_line_for_each_request(model, tmp_path):
 def test_a_public_address_without_a_token_does_not_start(model, tmp_path, host):
     """And says what to type."""
     store = f"sqlite:///{tmp_path}/a.db"
-    command = [str(BIN / "assent"), "serve", "--host", host, "--port", "0", "--upstream", model, "--store", store]
+    command = [str(BIN / "lastword"), "serve", "--host", host, "--port", "0", "--upstream", model, "--store", store]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=30, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "there is no token to keep them out\nhint: make one with `assent token create NAME`" in done.stderr
+    assert "there is no token to keep them out\nhint: make one with `lastword token create NAME`" in done.stderr
 
 
 @requirement("API-20")
@@ -236,8 +236,14 @@ def test_with_nothing_configured_the_rehearsal_model_answers_and_says_so(tmp_pat
     assert status == 200
     asked = answer["tool_request"]
     assert (asked["name"], asked["arguments"]) == ("lookup_weather", {"city": "Lisbon"})
-    looked = "import sys, assent.commands.serving; print(*sorted(sys.modules))"
+    looked = "import sys, lastword.commands.serving; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "assent.rehearsal" in loaded
-    assert not loaded & {"assent.registry", "assent.calls", "assent.session", "assent.execution", "assent.runs"}
+    assert "lastword.talk.rehearsal" in loaded
+    assert not loaded & {
+        "lastword.tools.registry",
+        "lastword.call.door",
+        "lastword.session",
+        "lastword.call.execution",
+        "lastword.runs",
+    }

@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-import assent.server
+import lastword.server
 from requirements import requirement
 
-ROOM = Path(assent.server.__file__).parent
-MAY = ("assent.errors", "assent.values", "assent.protocol", "assent.script", "assent.store", "assent.server")
+ROOM = Path(lastword.server.__file__).parent
+MAY = (
+    "lastword.errors",
+    "lastword.values",
+    "lastword.wire.protocol",
+    "lastword.script",
+    "lastword.store",
+    "lastword.server",
+)
 
 
 @requirement("API-1")
@@ -26,7 +33,7 @@ def test_a_server_module_imports_only_what_it_may(module):
             assert node.level == 0
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
-            if name == "assent" or name.startswith("assent."):
+            if name == "lastword" or name.startswith("lastword."):
                 assert any(name == room or name.startswith(room + ".") for room in MAY), f"{module.name} imports {name}"
             assert name.partition(".")[0] not in ("importlib", "runpy", "pickle", "subprocess"), name
 
@@ -35,17 +42,17 @@ def test_a_server_module_imports_only_what_it_may(module):
 def test_a_running_server_has_not_loaded_the_code_that_runs_tools():
     """Also not through somebody else: a process that imported the whole server holds none of it."""
     script = (
-        "import sys, assent.server.app, assent.server.serving\n"
-        "print(sorted(m for m in sys.modules if m.startswith('assent.') and m.split('.')[1] in "
+        "import sys, lastword.server.app, lastword.server.serving\n"
+        "print(sorted(m for m in sys.modules if m.startswith('lastword.') and m.split('.')[1] in "
         "('registry', 'calls', 'session', 'execution', 'loader', 'guard', 'tool', 'toolbox', 'editor')))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_importing_assent_loads_nothing_of_the_server():
-    """`import assent` stays light for those who only want tools."""
+def test_importing_lastword_loads_nothing_of_the_server():
+    """`import lastword` stays light for those who only want tools."""
     heavy = ("aiohttp", "uvicorn", "starlette", "prometheus_client")
-    script = f"import sys, assent\nprint([m for m in {heavy} if m in sys.modules])"
+    script = f"import sys, lastword\nprint([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

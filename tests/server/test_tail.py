@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.scripted import Gate
-from assent.server.auth import Tokens
-from assent.server.conversations import Conversation, Conversations, Said, Turn
-from assent.server.tail import MAX_BEHIND_RECORDS, PAGE_RECORDS, Tail
-from assent.store import Entry
-from assent.store.memory import MemoryStore
+from lastword.server.auth import Tokens
+from lastword.server.conversations import Conversation, Conversations, Said, Turn
+from lastword.server.tail import MAX_BEHIND_RECORDS, PAGE_RECORDS, Tail
+from lastword.store import Entry
+from lastword.store.memory import MemoryStore
+from lastword.testing.scripted import Gate
 from requirements import requirement
 
 

@@ -9,9 +9,9 @@ import openai
 import pytest
 from house import read_answer
 
-from assent.errors import ConfigError
-from assent.scripted import Fault, Gate
-from assent.server.upstream import HttpUpstream
+from lastword.errors import ConfigError
+from lastword.server.upstream import HttpUpstream
+from lastword.testing.scripted import Fault, Gate
 from requirements import requirement
 
 BUSY = Fault("status", status=429)
@@ -147,7 +147,7 @@ def test_a_server_that_is_not_there_is_named(house):
     server = house.server(None, upstream="http://127.0.0.1:9/v1")
     answer = server.chat("Hi")
     assert (answer.status, answer.code) == (502, "upstream_unreachable")
-    assert "assent doctor" in answer.json["error"]["message"]
+    assert "lastword doctor" in answer.json["error"]["message"]
     assert server.send("GET", "/readyz").status == 200, "we are well; the model is not"
 
 
@@ -175,18 +175,18 @@ def test_the_key_goes_to_the_models_server_and_redirects_are_not_followed(house)
 
 @requirement("API-27", "API-30")
 def test_models_are_ours_and_the_upstreams(house):
-    """`assent` is the configured one; the others can be asked for by name."""
+    """`lastword` is the configured one; the others can be asked for by name."""
     model = house.model(lambda body: f"I am {body['model']}", models=["small", "large"])
     server = house.server(model, model="large")
     client = server.client()
-    assert [entry.id for entry in client.models.list()] == ["assent", "small", "large"]
-    for asked, got in (("assent", "large"), ("small", "small"), ("unheard-of", "unheard-of")):
+    assert [entry.id for entry in client.models.list()] == ["lastword", "small", "large"]
+    for asked, got in (("lastword", "large"), ("small", "small"), ("unheard-of", "unheard-of")):
         assert server.chat("Who?", model=asked).json["choices"][0]["message"]["content"] == f"I am {got}"
     assert server.chat("Who?").json["choices"][0]["message"]["content"] == "I am large"
     first = house.server(model)
     assert first.chat("Who?").json["choices"][0]["message"]["content"] == "I am small", "without a name: the first"
     lonely = house.server(None, upstream="http://127.0.0.1:9/v1")
-    assert [entry["id"] for entry in lonely.send("GET", "/v1/models").json["data"]] == ["assent"]
+    assert [entry["id"] for entry in lonely.send("GET", "/v1/models").json["data"]] == ["lastword"]
 
 
 @requirement("API-27")
@@ -199,9 +199,9 @@ def test_health_metrics_and_unknown_paths(house):
     metrics = server.send("GET", "/metrics")
     assert metrics.headers["content-type"].startswith("text/plain")
     text = metrics.body.decode()
-    assert 'assent_requests_total{method="POST",route="/v1/chat/completions",status="200"} 1.0' in text
-    assert 'assent_replies_total{kind="text"} 1.0' in text
-    assert 'assent_tokens_total{kind="prompt"} 7.0' in text
+    assert 'lastword_requests_total{method="POST",route="/v1/chat/completions",status="200"} 1.0' in text
+    assert 'lastword_replies_total{kind="text"} 1.0' in text
+    assert 'lastword_tokens_total{kind="prompt"} 7.0' in text
     for path in ("/", "/v1", "/v1/chat/completions/", "/v1/conversations/a/b", "/v1/conversations/", "/%00"):
         assert server.send("GET", path).code == "unknown_path"
     answer = server.send("PUT", "/v1/conversations/a")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from assent.store import Store
-from assent.store.memory import MemoryStore
-from assent.store.sqlite import SqliteStore
+from lastword.store import Store
+from lastword.store.memory import MemoryStore
+from lastword.store.sqlite import SqliteStore
 
 
 @pytest.fixture

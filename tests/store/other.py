@@ -7,7 +7,7 @@ import sys
 import apsw
 from samples import entry
 
-from assent.store.sqlite import SqliteStore
+from lastword.store.sqlite import SqliteStore
 
 
 async def main() -> None:

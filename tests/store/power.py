@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from disk import Disk, failing_disk
 from samples import entry
 
-from assent.errors import StoreError
-from assent.store import Entry, Record, verify_store
-from assent.store.memory import MemoryStore
-from assent.store.sqlite import SqliteStore
+from lastword.errors import StoreError
+from lastword.store import Entry, Record, verify_store
+from lastword.store.memory import MemoryStore
+from lastword.store.sqlite import SqliteStore
 
 # A life is cut after at most this many operations of the disk: a few hundred commits, some prunings and reopenings.
 MAX_OPERATIONS = 5000

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from assent.store import Entry
+from lastword.store import Entry
 
 HERE = Path(__file__).parent
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from assent.errors import StoreError
-from assent.store.address import default_path, open_store
-from assent.store.memory import MemoryStore
-from assent.store.sqlite import SqliteStore
+from lastword.errors import StoreError
+from lastword.store.address import default_path, open_store
+from lastword.store.memory import MemoryStore
+from lastword.store.sqlite import SqliteStore
 
 
 def test_the_address_decides_the_store(tmp_path, monkeypatch):
@@ -62,10 +62,10 @@ def test_a_password_in_an_address_is_not_repeated(scheme):
 def test_the_default_file_is_in_the_users_data_folder():
     """Where each system keeps such things; a relative XDG path is to be ignored."""
     home = Path("/home/somebody")
-    assert default_path("linux", {}, home) == home / ".local/share/assent/assent.db"
-    assert default_path("linux", {"XDG_DATA_HOME": "/data"}, home) == Path("/data/assent/assent.db")
-    assert default_path("linux", {"XDG_DATA_HOME": "data"}, home) == home / ".local/share/assent/assent.db"
+    assert default_path("linux", {}, home) == home / ".local/share/lastword/lastword.db"
+    assert default_path("linux", {"XDG_DATA_HOME": "/data"}, home) == Path("/data/lastword/lastword.db")
+    assert default_path("linux", {"XDG_DATA_HOME": "data"}, home) == home / ".local/share/lastword/lastword.db"
     assert (
         default_path("darwin", {"XDG_DATA_HOME": "/data"}, home)
-        == home / "Library/Application Support/assent/assent.db"
+        == home / "Library/Application Support/lastword/lastword.db"
     )

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import entry
 
-from assent.errors import StoreError, Tampered
-from assent.store import (
+from lastword.errors import StoreError, Tampered
+from lastword.store import (
     GENESIS,
     MAX_DATA_BYTES,
     PAGE_RECORDS,
@@ -24,8 +24,8 @@ from assent.store import (
     prove,
     verify_store,
 )
-from assent.store.memory import MemoryStore
-from assent.store.sqlite import SqliteStore
+from lastword.store.memory import MemoryStore
+from lastword.store.sqlite import SqliteStore
 
 
 async def test_a_record_is_its_entry_in_its_place(store):

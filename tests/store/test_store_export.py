@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import entry
 
-from assent.errors import Tampered
-from assent.store import GENESIS, PAGE_RECORDS, Entry, Head, link
-from assent.store.export import export, read_line, verify_export, write_line
-from assent.store.memory import MemoryStore
+from lastword.errors import Tampered
+from lastword.store import GENESIS, PAGE_RECORDS, Entry, Head, link
+from lastword.store.export import export, read_line, verify_export, write_line
+from lastword.store.memory import MemoryStore
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from disk import failing_disk
 from samples import entry
 
-from assent.errors import StoreError
-from assent.store import verify_store
-from assent.store.sqlite import SqliteStore
+from lastword.errors import StoreError
+from lastword.store import verify_store
+from lastword.store.sqlite import SqliteStore
 
 COMMITTED = f"control {apsw.SQLITE_FCNTL_COMMIT_PHASETWO}"
 

@@ -12,8 +12,8 @@ CUTS = 100
 
 async def test_what_was_acknowledged_survives_a_power_cut():
     """A disk may lose, tear and reorder whatever it has not synced, and nothing else."""
-    seed = int(os.environ.get("ASSENT_SEED") or random.randrange(10**9))
-    sys.stdout.write(f"seeds {seed} to {seed + CUTS - 1}; to repeat them: ASSENT_SEED={seed}\n")
+    seed = int(os.environ.get("LASTWORD_SEED") or random.randrange(10**9))
+    sys.stdout.write(f"seeds {seed} to {seed + CUTS - 1}; to repeat them: LASTWORD_SEED={seed}\n")
     acknowledged = 0
     for number in range(seed, seed + CUTS):
         try:

@@ -16,9 +16,9 @@ import apsw
 import pytest
 from samples import entry, other_process
 
-from assent.errors import NewerStore, StoreError
-from assent.store import sqlite_file, sqlite_writer, verify_store
-from assent.store.sqlite import SqliteStore
+from lastword.errors import NewerStore, StoreError
+from lastword.store import sqlite_file, sqlite_writer, verify_store
+from lastword.store.sqlite import SqliteStore
 
 FILES = ("journal.db", "journal.db-wal", "journal.db-shm")
 
@@ -52,11 +52,11 @@ async def test_only_the_owner_can_read_the_files(tmp_path, umask):
     """The journal holds arguments and results. It is nobody else's business, whatever the umask is."""
     before = os.umask(umask)
     try:
-        store = SqliteStore(tmp_path / "data" / "assent" / "journal.db")
+        store = SqliteStore(tmp_path / "data" / "lastword" / "journal.db")
         await store.commit(entry(1))
-        assert modes(tmp_path / "data" / "assent") == dict.fromkeys(FILES, 0o600)
+        assert modes(tmp_path / "data" / "lastword") == dict.fromkeys(FILES, 0o600)
         assert modes(tmp_path) == {"data": 0o700}
-        assert modes(tmp_path / "data") == {"assent": 0o700}
+        assert modes(tmp_path / "data") == {"lastword": 0o700}
         await store.close()
     finally:
         os.umask(before)
@@ -66,11 +66,11 @@ def test_holding_a_name_makes_no_folder_that_others_can_look_into(tmp_path):
     """A name can be held before anything was written, and then this makes the folder of the journal."""
     before = os.umask(0)
     try:
-        release = SqliteStore(tmp_path / "data" / "assent" / "journal.db").hold("run")
+        release = SqliteStore(tmp_path / "data" / "lastword" / "journal.db").hold("run")
         assert release is not None
         assert modes(tmp_path) == {"data": 0o700}
-        assert modes(tmp_path / "data") == {"assent": 0o700}
-        assert modes(tmp_path / "data" / "assent") == {"journal.db.holds": 0o700}
+        assert modes(tmp_path / "data") == {"lastword": 0o700}
+        assert modes(tmp_path / "data" / "lastword") == {"journal.db.holds": 0o700}
         release()
     finally:
         os.umask(before)
@@ -120,7 +120,7 @@ def test_a_process_that_ends_in_order_keeps_what_nobody_waited_for(path):
     """A script that forgets to close loses nothing: only a crash may."""
     program = f"""
 from samples import entry
-from assent.store.sqlite import SqliteStore
+from lastword.store.sqlite import SqliteStore
 store = SqliteStore({str(path)!r})
 for number in range(50):
     store.append(entry(number))
@@ -134,7 +134,7 @@ async def test_a_store_that_is_dropped_lets_go_of_its_thread_and_file(path):
     before = set(threads())
     store = SqliteStore(path)
     store.append(entry(1))
-    (started,) = (thread for thread in set(threads()) - before if thread.name == "assent-store")
+    (started,) = (thread for thread in set(threads()) - before if thread.name == "lastword-store")
     del store
     gc.collect()
     started.join(10)
@@ -149,8 +149,8 @@ def test_a_forked_process_is_refused(path):
     program = f"""
 import asyncio, os
 from samples import entry
-from assent.errors import StoreError
-from assent.store.sqlite import SqliteStore
+from lastword.errors import StoreError
+from lastword.store.sqlite import SqliteStore
 store = SqliteStore({str(path)!r})
 asyncio.run(store.commit(entry(1)))
 if child := os.fork():
@@ -302,8 +302,8 @@ async def test_a_newer_file_is_refused_in_words_and_left_alone(store, path):
         with pytest.raises(NewerStore) as caught:
             await attempt
     assert str(caught.value) == (
-        f"{path}: written by a later version of assent (its form is 999, this version knows 1)\n"
-        "hint: upgrade assent, or name another file"
+        f"{path}: written by a later version of lastword (its form is 999, this version knows 1)\n"
+        "hint: upgrade lastword, or name another file"
     )
     assert path.read_bytes() == before
 
@@ -326,7 +326,7 @@ async def test_a_file_that_is_upgraded_while_in_use_is_not_written_any_more(stor
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(store, path, content):
     """A typing mistake in a path must not cost somebody a file."""
     path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"not a journal of assent|is damaged") as caught:
+    with pytest.raises(StoreError, match=r"not a journal of lastword|is damaged") as caught:
         await store.commit(entry(1))
     assert caught.value.place == str(path)
     assert caught.value.hint
@@ -340,7 +340,7 @@ async def test_somebody_elses_database_is_refused_and_left_alone(store, path):
     raw.pragma("user_version", 999)
     raw.close()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="a database, but not one of assent"):
+    with pytest.raises(StoreError, match="a database, but not one of lastword"):
         await store.read()
     assert path.read_bytes() == before
     assert [found.name for found in path.parent.iterdir()] == ["journal.db"]
@@ -379,8 +379,8 @@ NOBODY = 65534
 READ_ONLY = """
 import asyncio, os, sys
 from samples import entry
-from assent.errors import StoreError
-from assent.store.sqlite import SqliteStore
+from lastword.errors import StoreError
+from lastword.store.sqlite import SqliteStore
 
 async def main():
     store = SqliteStore(sys.argv[1])

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from samples import entry
 
-from assent.errors import StoreError, Tampered
-from assent.store import Entry, Head, Record, link, verify_store
-from assent.store.sqlite import SqliteStore
+from lastword.errors import StoreError, Tampered
+from lastword.store import Entry, Head, Record, link, verify_store
+from lastword.store.sqlite import SqliteStore
 
 COUNT = 8
 COLUMNS = {

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from assent import Session, ToolRegistry
-from assent.terminal import TerminalApprover
-from surfaces.screens import Program, Terminal, assent_command
+from lastword import Session, ToolRegistry
+from lastword.terminal import TerminalApprover
+from surfaces.screens import Program, Terminal, lastword_command
 from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS
 
 
@@ -19,7 +19,7 @@ from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS
 def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cards take keys sooner than any person needs, except where that very time is looked at (`unhurried`)."""
     if "unhurried" not in request.fixturenames:
-        monkeypatch.setattr("assent.terminal.keys.ARMING_SECONDS", 0.05)
+        monkeypatch.setattr("lastword.terminal.keys.ARMING_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def make_tool(tmp_path: Path) -> MakeTool:
         folder.mkdir(parents=True)
         facts = {"displayName": name, "id": name, "description": f"Does {name}.", "parameters": []} | manifest
         (folder / "assistant_tool.json").write_text(json.dumps(facts))
-        (folder / "assistant_tool.py").write_text(f"from assent import AssistantTool\n{code}\n")
+        (folder / "assistant_tool.py").write_text(f"from lastword import AssistantTool\n{code}\n")
         return folder
 
     return make
@@ -70,11 +70,11 @@ Run = Callable[..., Program]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    """Starts assent in a terminal of its own, in the folder that holds tools/."""
+    """Starts lastword in a terminal of its own, in the folder that holds tools/."""
     started: list[Program] = []
 
     def start(*arguments: str, **facts: Any) -> Program:
-        started.append(Program(*assent_command(), *arguments, cwd=tmp_path, **facts))
+        started.append(Program(*lastword_command(), *arguments, cwd=tmp_path, **facts))
         return started[-1]
 
     yield start

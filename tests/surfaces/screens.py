@@ -165,9 +165,9 @@ class Program(Emulator):
         return True
 
 
-def assent_command() -> list[str]:
-    """`assent`, from the environment that runs the tests."""
-    return [sys.executable, "-m", "assent"]
+def lastword_command() -> list[str]:
+    """`lastword`, from the environment that runs the tests."""
+    return [sys.executable, "-m", "lastword"]
 
 
 def clean_environment(home: Path, **more: str) -> dict[str, str]:
@@ -180,9 +180,9 @@ def clean_environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def piped(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run assent without a terminal."""
+    """Run lastword without a terminal."""
     return subprocess.run(
-        [*assent_command(), *arguments],
+        [*lastword_command(), *arguments],
         cwd=cwd,
         env=clean_environment(cwd, **environment),
         capture_output=True,

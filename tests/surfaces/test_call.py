@@ -1,4 +1,4 @@
-"""`assent call` in a terminal of its own, from the first key to the exit code."""
+"""`lastword call` in a terminal of its own, from the first key to the exit code."""
 
 import json
 from pathlib import Path

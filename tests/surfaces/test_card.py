@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assent import Outcome, Preset, Session, ToolRegistry
-from assent.editor.project import ProjectEditor
-from assent.manifest import Manifest, Parameter
-from assent.tools import Tool
+from lastword import Outcome, Preset, Session, ToolRegistry
+from lastword.editor.project import ProjectEditor
+from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.tool import Tool
 from requirements import requirement
 from surfaces.conftest import approver_at, session_at
 from surfaces.screens import Terminal

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assent.scripted import Gate, ScriptedModel
+from lastword.testing.scripted import Gate, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, piped
@@ -70,7 +70,7 @@ def tools(make_tool: MakeTool) -> None:
 
 
 def chat(run: Run, model: ScriptedModel, *arguments: str, **facts: Any) -> Program:
-    program = run("chat", "--tools", "tools", *arguments, ASSENT_UPSTREAM=model.url, **facts)
+    program = run("chat", "--tools", "tools", *arguments, LASTWORD_UPSTREAM=model.url, **facts)
     program.until("▸" if "--plain" not in arguments else "You (")
     return program
 
@@ -86,7 +86,7 @@ def test_words_stream_under_a_prompt_that_says_whether_it_auto_approves(run: Run
     gate = Gate()
     m = model([["Let me think about it. ", gate, "Done."]])
     program = chat(run, m)
-    assert f"Model: {m.url} (ASSENT_UPSTREAM)." in program.text
+    assert f"Model: {m.url} (LASTWORD_UPSTREAM)." in program.text
     assert "default, asks ▸" in program.text
     assert "This is preset default: asks before what needs approval." in program.text
     program.press("Hello\r")
@@ -195,7 +195,7 @@ def test_the_presets_of_the_file_are_there_and_auto_approval_is_never_silent(
     run: Run, model: Model, tools: None, tmp_path: Path
 ):
     """Switching says so, the prompt says so, and every call that was approved by it says so."""
-    (tmp_path / "assent.toml").write_text('[preset.bold]\nauto_approve = true\nprotocol = "json"\n')
+    (tmp_path / "lastword.toml").write_text('[preset.bold]\nauto_approve = true\nprotocol = "json"\n')
     m = model([ASK, "Ann has it."])
     program = chat(run, m)
     program.press("/preset nonsense\r")
@@ -240,7 +240,7 @@ def test_tab_completes_and_history_outlives_the_program(run: Run, model: Model, 
     program.until("I heard.")
     program.press("\x04")
     assert program.finish() == 0
-    history = tmp_path / ".data" / "assent" / "chat_history"
+    history = tmp_path / ".data" / "lastword" / "chat_history"
     assert history.stat().st_mode & 0o777 == 0o600
     program = chat(run, m)
     program.press("\x1b[A")
@@ -269,7 +269,7 @@ def test_a_killed_chat_asks_its_card_again(run: Run, model: Model, tools: None, 
     program.press("Send Ann 5.\r")
     program.until(MENU)
     program._child.kill(signal.SIGKILL)
-    program = run("chat", "--tools", "tools", "--session", "kept", ASSENT_UPSTREAM=m.url)
+    program = run("chat", "--tools", "tools", "--session", "kept", LASTWORD_UPSTREAM=m.url)
     program.until(MENU)
     program.press("a")
     program.until("┃ Ann has it.")
@@ -294,7 +294,7 @@ def test_the_flat_mode_has_no_codes_and_is_answered_with_words(run: Run, model: 
 
 def test_a_multi_line_script_can_be_pasted(run: Run, tools: None, tmp_path: Path):
     """With the rehearsal model: the script runs, its call is asked for with its line, its output is shown."""
-    program = run("chat", "--tools", "tools", ASSENT_UPSTREAM="")
+    program = run("chat", "--tools", "tools", LASTWORD_UPSTREAM="")
     program.until(READY)
     assert "The rehearsal model" in program.text
     script = 'LET r = CALL send { to: "Ann", amount: 1 }\nPRINT("╭─ card\\n╰▸ [a] Allow")\nPRINT(r.message)'
@@ -335,7 +335,7 @@ def test_the_tour_on_a_real_screen(run: Run):
 def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, tools: None):
     """One address: the API answers for itself, and what is said on the page goes through the very same protocol."""
     m = model(lambda body: "Hello from the model.")
-    program = run("up", "--port", "0", "--tools", "tools", ASSENT_UPSTREAM=m.url)
+    program = run("up", "--port", "0", "--tools", "tools", LASTWORD_UPSTREAM=m.url)
     program.until("Ctrl+D stops.")
     found = re.search(r"(http://127\.0\.0\.1:\d+)/enter\?key=[\w-]+", program.text.replace("\n", ""))
     assert found
@@ -361,7 +361,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
 def test_a_chat_with_a_server_elsewhere(run: Run, model: Model, tools: None, tmp_path: Path):
     """Tools and cards are here, the model is there."""
     m = model([ASK, "Ann has it."])
-    server = run("serve", "--port", "0", "--store", "memory:", ASSENT_UPSTREAM=m.url)
+    server = run("serve", "--port", "0", "--store", "memory:", LASTWORD_UPSTREAM=m.url)
     server.until("/v1")
     found = re.search(r"http://127\.0\.0\.1:\d+", server.text)
     assert found

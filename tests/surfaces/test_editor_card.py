@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from assent import Outcome, Session, ToolRegistry
-from assent.editor.project import ProjectEditor
-from assent.editor.tools import editor_tools
-from assent.scripted import ScriptedModel
-from assent.terminal import face
-from assent.testing import FixedApprover
+from lastword import Outcome, Session, ToolRegistry
+from lastword.card import face
+from lastword.editor.project import ProjectEditor
+from lastword.editor.tools import editor_tools
+from lastword.testing import FixedApprover
+from lastword.testing.scripted import ScriptedModel
 from requirements import requirement
 from surfaces.conftest import Run, session_at
 from surfaces.screens import Terminal, piped
@@ -194,7 +194,7 @@ FOR path IN found.files DO
 END
 """
 OLD = re.compile(r"\bfolder_of\b")
-DENIED = "src/assent/session.py"
+DENIED = "src/lastword/session.py"
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ async def test_a_function_is_renamed_across_files_by_a_script_one_file_denied_th
     assert texts(copy) == before
 
 
-def test_the_same_at_a_terminal_with_assent_run_and_assent_undo(copy: Path, run: Run, tmp_path: Path):
+def test_the_same_at_a_terminal_with_lastword_run_and_lastword_undo(copy: Path, run: Run, tmp_path: Path):
     """As a person does it: a key for each card, the ids from the screen, one command for each undo."""
     before = texts(copy)
     uses = [path for path, text in sorted(before.items()) if OLD.search(text)]
@@ -254,7 +254,7 @@ def test_the_same_at_a_terminal_with_assent_run_and_assent_undo(copy: Path, run:
     assert f"left alone: {DENIED}" in program.lines
     assert texts(copy)[DENIED] == before[DENIED]
     assert sum(OLD.search(text) is not None for text in texts(copy).values()) == 1
-    ids = re.findall(r"To take it back: assent undo (\S+)", program.text)
+    ids = re.findall(r"To take it back: lastword undo (\S+)", program.text)
     assert len(ids) == len(uses) - 1
     for call_id in ids:
         done = piped("undo", call_id, cwd=tmp_path)
@@ -269,12 +269,12 @@ def model() -> Iterator[ScriptedModel]:
         yield model
 
 
-def test_the_same_in_a_chat_with_assent_edit(copy: Path, run: Run, tmp_path: Path, model: ScriptedModel):
+def test_the_same_in_a_chat_with_lastword_edit(copy: Path, run: Run, tmp_path: Path, model: ScriptedModel):
     """The model writes the script, the person answers the cards and takes the last change back with a word."""
     before = texts(copy)
     uses = [path for path, text in sorted(before.items()) if OLD.search(text)]
-    (tmp_path / "assent.toml").write_text('[preset.default]\nprotocol = "script"\n')
-    program = run("edit", "copy", lines=400, ASSENT_UPSTREAM=model.url)
+    (tmp_path / "lastword.toml").write_text('[preset.default]\nprotocol = "script"\n')
+    program = run("edit", "copy", lines=400, LASTWORD_UPSTREAM=model.url)
     program.until("asks ▸")
     program.press("Rename folder_of to place_of.\r")
     for number, path in enumerate(uses, 1):

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from assent import ToolRegistry
-from assent.manifest import Manifest, Parameter
-from assent.tools import Tool
+from lastword import ToolRegistry
+from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.tool import Tool
 from requirements import requirement
 from surfaces.conftest import session_at
 from surfaces.screens import Terminal

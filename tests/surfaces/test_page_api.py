@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from assent import Session
-from assent.approval import seal
-from assent.journal import Call, Journal
-from assent.session import wait_for_answer
-from assent.store import Entry
-from assent.store.memory import MemoryStore
-from assent.web.events import Feed
-from assent.web.gate import HEADERS
+from lastword import Session
+from lastword.consent.approval import seal
+from lastword.journal import Call, Journal
+from lastword.session import wait_for_answer
+from lastword.store import Entry
+from lastword.store.memory import MemoryStore
+from lastword.web.events import Feed
+from lastword.web.gate import HEADERS
 from requirements import requirement
 from surfaces.windows import WELCOME, Browserless, House, tools_of_every_kind
 
@@ -49,7 +49,7 @@ def test_without_the_cookie_nothing_can_be_read(house, path):
     """A program on the same machine may know the port. It does not know the key."""
     status, _, body = Browserless(house.address).raw("GET", path)
     assert status == 401
-    assert b"assent up" in body
+    assert b"lastword up" in body
 
 
 @requirement("API-52")
@@ -106,7 +106,12 @@ def test_another_host_name_is_refused(house, window, host):
     """DNS rebinding: the name is theirs, the address is ours, and the cookie would not even be needed to read files."""
     for path in ("/", "/enter", "/page/state", "/assets/x.js"):
         assert window.raw("GET", path, headers={"Host": host, "Cookie": window.cookie})[0] == 421
-    given = {"Host": host, "Cookie": window.cookie, "X-Assent-Token": window.token, "Content-Type": "application/json"}
+    given = {
+        "Host": host,
+        "Cookie": window.cookie,
+        "X-Lastword-Token": window.token,
+        "Content-Type": "application/json",
+    }
     assert window.raw("POST", "/page/stop", {}, given)[0] == 421
 
 
@@ -197,7 +202,7 @@ def test_a_window_outlives_the_program_until_the_page_is_closed(tmp_path):
             if run == 0:
                 window = Browserless(house.address).enter(house.key())
             # The cookie's name has the port in it, and these runs have a port each.
-            window.address, window.cookie = house.address, f"assent_{port}={window.cookie.partition('=')[2]}"
+            window.address, window.cookie = house.address, f"lastword_{port}={window.cookie.partition('=')[2]}"
             status = 303 if run == 0 else window.get("/page/state")[0]
             assert status == before
             if run == 1:
@@ -413,7 +418,7 @@ async def test_an_idle_stream_says_that_it_is_still_there():
 
 
 def test_a_question_of_another_program_is_shown_and_answered_here(house, window):
-    """Who shares the memory shares the cards: `assent run --wait` in a terminal is answered on the page."""
+    """Who shares the memory shares the cards: `lastword run --wait` in a terminal is answered on the page."""
     effects = []
     other = Session(tools_of_every_kind(effects), approver=wait_for_answer, journal=house.session.journal)
     call = asyncio.run_coroutine_threadsafe(other.call("publish", {"version": "2", "index": "test"}), house.loop)

@@ -43,8 +43,8 @@ def test_a_wheel_contains_the_built_page_and_not_its_sources(tmp_path):
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert "assent/web/static/index.html" in names
-    assert [name for name in names if name.startswith("assent/web/static/assets/index-") and name.endswith(".js")]
+    assert "lastword/web/static/index.html" in names
+    assert [name for name in names if name.startswith("lastword/web/static/assets/index-") and name.endswith(".js")]
     assert not [name for name in names if "/ui/" in name or "node_modules" in name]
 
 

@@ -27,11 +27,11 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
-    """`assent up` on a machine that has nothing: the page opens on a real card, and one press later it is done."""
+    """`lastword up` on a machine that has nothing: the page opens on a real card, and one press later it is done."""
     up = Up(tmp_path)
     try:
         page = windows(up.key)
-        expect(page).to_have_title("(1) assent")
+        expect(page).to_have_title("(1) lastword")
         card = page.locator(ARMED)
         expect(card.get_by_role("heading")).to_have_text("Write Note")
         expect(card).to_contain_text("Can be undone")
@@ -41,7 +41,7 @@ def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
         card.get_by_role("button", name="Write note").click()
         expect(page.locator(".call.good")).to_contain_text("allowed by you")
         expect(page.locator(".call.good")).to_contain_text("Wrote a line to note.md.")
-        expect(page).to_have_title("assent")
+        expect(page).to_have_title("lastword")
         expect(page.locator(".message.assistant").last).to_contain_text("2 of 3")
     finally:
         assert up.stop() == 0
@@ -56,12 +56,12 @@ def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(ho
     phone = windows(house.key(), viewport=PHONE, has_touch=True, is_mobile=True)
     for page in (second, phone):
         expect(page.locator(ARMED)).to_contain_text("Cannot be undone")
-        expect(page).to_have_title("(1) assent")
+        expect(page).to_have_title("(1) lastword")
     phone.locator(ARMED).get_by_role("button", name="Allow").tap()
     for page in (first, second, phone):
         expect(page.locator(".card")).to_have_count(0)
         expect(page.locator(".call.good")).to_contain_text("Published 1.4.0")
-        expect(page).to_have_title("assent")
+        expect(page).to_have_title("lastword")
     assert call.result(10).success
     assert house.effects == [("publish", "1.4.0", "https://test.example")]
 
@@ -400,7 +400,7 @@ def test_a_window_that_is_not_in_front_shows_a_notification_in_our_words(house, 
     )
     call = house.call("publish", version="EVIL: click allow", index="x")
     page.wait_for_selector(ARMED)
-    assert page.evaluate("window.notices") == [["assent is waiting for you", "Publish release. Cannot be undone."]]
+    assert page.evaluate("window.notices") == [["lastword is waiting for you", "Publish release. Cannot be undone."]]
     page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
     assert call.result(10).kind == "denied"
 
@@ -417,7 +417,7 @@ def test_no_other_page_can_frame_it(house, windows):
             "address => { const f = document.createElement('iframe'); f.src = address; document.body.append(f); }",
             house.address + "/",
         )
-    assert all("assent" not in (frame.content() if frame.parent_frame else "") for frame in other.frames)
+    assert all("lastword" not in (frame.content() if frame.parent_frame else "") for frame in other.frames)
 
 
 def test_a_script_shows_its_lines_its_calls_and_what_it_printed(house, windows):

@@ -1,6 +1,6 @@
 """How the page looks: pictures that are kept and compared, axe on every view, and contrast measured on the pixels.
 
-ASSENT_WRITE_GOLDEN=1 keeps new pictures: look at every one of them.
+LASTWORD_WRITE_GOLDEN=1 keeps new pictures: look at every one of them.
 """
 
 import io
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not instal
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
-AXE = ROOT / "src" / "assent" / "web" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = ROOT / "src" / "lastword" / "web" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 
 ARMED = ".card[data-armed=true]"
 SIZES: dict[str, dict[str, Any]] = {
@@ -159,7 +159,7 @@ def test_the_page_looks_as_it_was_agreed(browser, stage, scene, size):
 
 def compare(kept: Path, picture: Image.Image) -> None:
     """Compare roughly: a letter may be drawn elsewhere by a hair, a button may not."""
-    if os.environ.get("ASSENT_WRITE_GOLDEN"):
+    if os.environ.get("LASTWORD_WRITE_GOLDEN"):
         kept.parent.mkdir(parents=True, exist_ok=True)
         picture.save(kept, optimize=True)
     before = Image.open(kept).convert("RGB")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assent.editor.project import ProjectEditor
-from assent.events import Event
+from lastword.call.events import Event
+from lastword.editor.project import ProjectEditor
 from requirements import requirement
 from surfaces.screens import Terminal
 from surfaces.test_card import Bench
@@ -133,7 +133,7 @@ async def test_a_dumb_terminal_gets_the_flat_card_by_itself(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing can be drawn, nothing is tried."""
-    from assent.terminal import TerminalApprover
+    from lastword.terminal import TerminalApprover
 
     monkeypatch.setenv("TERM", "dumb")
     assert TerminalApprover(stdin=terminal.stdin, screen=terminal.screen_file).plain

@@ -2,8 +2,8 @@
 
 import io
 
-from assent.events import Reported
-from assent.terminal.progress import SPEAK_EVERY_SECONDS, Progress
+from lastword.call.events import Reported
+from lastword.terminal.progress import SPEAK_EVERY_SECONDS, Progress
 from requirements import requirement
 from surfaces.screens import Emulator, Terminal
 

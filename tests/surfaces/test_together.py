@@ -1,4 +1,4 @@
-"""One conversation on two surfaces: `assent up` in a real terminal, its page in Debian's Chromium, another terminal."""
+"""One conversation on two surfaces: `lastword up` in a terminal, its page in Debian's Chromium, another terminal."""
 
 import re
 import shlex
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from assent.scripted import Gate, ScriptedModel
+from lastword.testing.scripted import Gate, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
-from surfaces.screens import Program, assent_command, piped
+from surfaces.screens import Program, lastword_command, piped
 from surfaces.test_chat import ASK, MENU, PARAMETERS, READY, SEARCH, SEND, request
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS
 
@@ -31,7 +31,7 @@ def tools(make_tool: MakeTool, tmp_path: Path) -> None:
 
 
 def up(run: Run, model: ScriptedModel, port: int = 0, *arguments: str) -> Program:
-    program = run("up", "--port", str(port), "--tools", "tools", *arguments, columns=150, ASSENT_UPSTREAM=model.url)
+    program = run("up", "--port", str(port), "--tools", "tools", *arguments, columns=150, LASTWORD_UPSTREAM=model.url)
     program.until("Ctrl+D stops.")
     return program
 
@@ -67,12 +67,12 @@ def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Ru
         program.press("Send Ann 5.\r")
         program.until(MENU)
         expect(page.locator(ARMED)).to_contain_text("Send 5 to Ann?")
-        expect(page).to_have_title("(1) assent")
+        expect(page).to_have_title("(1) lastword")
         expect(page.locator(".message.you")).to_contain_text("Send Ann 5.")
         program.press("a")
         expect(page.locator(".card")).to_have_count(0)
         expect(page.locator(".call.good")).to_contain_text("allowed by the terminal")
-        expect(page).to_have_title("assent")
+        expect(page).to_have_title("lastword")
         program.until("┃ Ann has it.")
         expect(page.locator(".message.assistant").last).to_contain_text("Ann has it.")
         assert "You chose: Send" in program.text
@@ -109,7 +109,7 @@ def test_a_card_is_in_both_and_an_answer_on_the_page_clears_the_terminal(run: Ru
 
 
 def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run: Run, tmp_path: Path):
-    """`assent chat --attach` finds the server of its folder; what one says and answers, the other shows."""
+    """`lastword chat --attach` finds the server of its folder; what one says and answers, the other shows."""
     with ScriptedModel([ASK, "Ann has it."]) as model:
         first = up(run, model)
         first.until(READY)
@@ -135,8 +135,8 @@ def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run:
         third.until("Left. The conversation goes on")
         assert third.finish() == 0
         # Who begins a chat of their own hears that there is one to join.
-        own = run("chat", "--tools", "tools", ASSENT_UPSTREAM=model.url)
-        own.until("`assent up` of this folder runs at http://127.0.0.1:")
+        own = run("chat", "--tools", "tools", LASTWORD_UPSTREAM=model.url)
+        own.until("`lastword up` of this folder runs at http://127.0.0.1:")
 
 
 @requirement("API-42")
@@ -202,7 +202,7 @@ def test_stopping_in_one_terminal_stops_for_all_and_a_stopped_turn_stays_stopped
 
 def test_a_preset_that_one_window_chooses_is_said_in_the_others(run: Run, tmp_path: Path):
     """Auto-approval is never silent, wherever it was switched on."""
-    (tmp_path / "assent.toml").write_text("[preset.bold]\nauto_approve = true\n")
+    (tmp_path / "lastword.toml").write_text("[preset.bold]\nauto_approve = true\n")
     with ScriptedModel([]) as model:
         first = up(run, model)
         first.until(READY)
@@ -235,7 +235,7 @@ def test_commands_in_a_joined_terminal_are_those_of_the_chat(run: Run):
 
 
 def test_the_card_of_another_program_is_told_of_and_answered_on_request(run: Run, tmp_path: Path):
-    """`assent run --wait` in a second terminal asks; nobody's prompt is taken away for it, and `/answer` shows it."""
+    """`lastword run --wait` in a second terminal asks; nobody's prompt is taken away for it, and `/answer` shows it."""
     with ScriptedModel([]) as model:
         server = up(run, model)
         server.until(READY)
@@ -259,7 +259,7 @@ def test_words_piped_into_a_joined_chat_are_said_there(run: Run, tmp_path: Path)
     with ScriptedModel([ASK, "Ann has it."]) as model:
         server = up(run, model)
         server.until(READY)
-        command = f"echo Send Ann 5. | {shlex.join(assent_command())} chat --attach"
+        command = f"echo Send Ann 5. | {shlex.join(lastword_command())} chat --attach"
         program = Program("sh", "-c", command, cwd=tmp_path)
         server.until("You, in another window ▸ Send Ann 5.")
         server.until(MENU)
@@ -274,14 +274,14 @@ def test_words_piped_into_a_joined_chat_are_said_there(run: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "no `assent up` of yours runs"),
-        (["http://127.0.0.1:9"], "no `assent up` of yours runs at http://127.0.0.1:9"),
+        ([], "no `lastword up` of yours runs"),
+        (["http://127.0.0.1:9"], "no `lastword up` of yours runs at http://127.0.0.1:9"),
         (["http://127.0.0.1:9/enter?key=x"], "http://127.0.0.1:9 does not answer"),
         (["http://192.0.2.1/enter?key=x"], "192.0.2.1 is another machine"),
         (["nonsense?key=x"], "is not the address of a server"),
         (["--tools", "tools"], "leave out --tools"),
         (["--session", "s", "--store", "memory:"], "leave out --session, --store"),
-        (["--config", "assent.toml"], "leave out --config"),
+        (["--config", "lastword.toml"], "leave out --config"),
     ],
 )
 def test_what_cannot_be_joined_is_said_in_words(tmp_path: Path, arguments: list[str], said: str):

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assent.apiclient import ApiError, ConnectionLost, HttpWire, Response
-from assent.journal import data_of
-from assent.terminal.chat import Chat
-from assent.terminal.composer import Left
-from assent.terminal.draft import Draft
-from assent.terminal.picture import Call, Message, Picture
-from assent.terminal.speech import Speech
-from assent.terminal.window import Cut, Event, Window
-from assent.web.latch import Latch, find_open
+from lastword.card.draft import Draft
+from lastword.journal import data_of
+from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire, Response
+from lastword.terminal.chat import Chat
+from lastword.terminal.composer import Left
+from lastword.terminal.picture import Call, Message, Picture
+from lastword.terminal.speech import Speech
+from lastword.terminal.window import Cut, Event, Window
+from lastword.web.latch import Latch, find_open
 from requirements import requirement
 from surfaces.screens import Terminal
 from surfaces.windows import PATIENCE_SECONDS, House, Scripted
@@ -238,9 +238,9 @@ async def test_a_terminal_that_answers_too_late_says_so_and_who_it_was(house: Ho
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"X-Assent-Token": "0" * 64}, 403),
-        ({"X-Assent-Token": ""}, 403),
-        ({"Cookie": "assent_1=x"}, 401),
+        ({"X-Lastword-Token": "0" * 64}, 403),
+        ({"X-Lastword-Token": ""}, 403),
+        ({"Cookie": "lastword_1=x"}, 401),
         ({"Cookie": ""}, 401),
         ({"Host": "evil.example"}, 421),
         ({"Origin": "http://evil.example"}, 403),
@@ -297,7 +297,7 @@ async def test_closing_the_page_for_every_window_closes_it_for_terminals(house: 
 async def _token(window: Window, wire: Bent) -> dict[str, str]:
     with pytest.raises(ApiError):
         await window.cancel("nothing")  # refused, and shows which token this window sends
-    return {"X-Assent-Token": wire.sent[-1][3]["X-Assent-Token"]}
+    return {"X-Lastword-Token": wire.sent[-1][3]["X-Lastword-Token"]}
 
 
 async def test_edits_are_read_by_the_server_in_the_type_of_the_argument(house: House, windows: Open):
@@ -361,7 +361,7 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
     house: House, windows: Open, monkeypatch: pytest.MonkeyPatch
 ):
     """It names the last event it has seen and gets those after it: the same as a window that was never cut off."""
-    monkeypatch.setattr("assent.terminal.window.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("lastword.terminal.window.RETRY_SECONDS", 0.0)
     whole, cut = await windows(), await windows(Breaking(house.address))
     both = asyncio.Barrier(3)
 
@@ -424,7 +424,7 @@ def test_messages_are_recognised_by_a_window_whose_server_was_started_again():
         words("p2", "you", "and now?"),
         words("p3", "you", "yes"),
         {"kind": "call", "id": "c", "status": "waiting", "card": {"digest": "new"}},
-        words("m1", "assent", "Going on with what was interrupted."),
+        words("m1", "lastword", "Going on with what was interrupted."),
     )
     changes = picture.take(told("state", anew, 0, boot="b"))
     new = [after.text for before, after in changes if isinstance(after, Message)]

@@ -20,31 +20,31 @@ from urllib.parse import urlsplit
 
 from starlette.routing import Route
 
-from assent import Session, ToolRegistry
-from assent.apiclient import Api
-from assent.approval import Preset
-from assent.bounds import Bounds
-from assent.commands.chat import Beside
-from assent.context import ToolContext
-from assent.editor.project import ProjectEditor
-from assent.editor.tools import editor_tools
-from assent.inprocess import InProcessWire
-from assent.journal import Journal
-from assent.outcome import Outcome
-from assent.rehearsal import Rehearsal
-from assent.server.app import build_app
-from assent.server.limits import Limits
-from assent.server.presence import Stopping
-from assent.server.reply_shape import Completion, check_completion
-from assent.server.serving import bind
-from assent.server.upstream import Upstream
-from assent.session import wait_for_answer
-from assent.store import Store
-from assent.store.memory import MemoryStore
-from assent.ways import Way
-from assent.web.gate import Gate
-from assent.web.opening import open_page
-from assent.web.routes import Front
+from lastword import Session, ToolRegistry
+from lastword.commands.chat import Beside
+from lastword.consent.approval import Preset
+from lastword.consent.outcome import Outcome
+from lastword.editor.project import ProjectEditor
+from lastword.editor.tools import editor_tools
+from lastword.journal import Journal
+from lastword.server.app import build_app
+from lastword.server.limits import Limits
+from lastword.server.presence import Stopping
+from lastword.server.reply_shape import Completion, check_completion
+from lastword.server.serving import bind
+from lastword.server.upstream import Upstream
+from lastword.session import wait_for_answer
+from lastword.store import Store
+from lastword.store.memory import MemoryStore
+from lastword.talk.apiclient import Api
+from lastword.talk.bounds import Bounds
+from lastword.talk.inprocess import InProcessWire
+from lastword.talk.presets import Way
+from lastword.talk.rehearsal import Rehearsal
+from lastword.tools.context import ToolContext
+from lastword.web.gate import Gate
+from lastword.web.opening import open_page
+from lastword.web.routes import Front
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
@@ -144,7 +144,7 @@ class Scripted(Rehearsal):
 
 
 class House:
-    """`assent up` without the command line: the same parts, on a thread, with a registry of one's own."""
+    """`lastword up` without the command line: the same parts, on a thread, with a registry of one's own."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class House:
         stopping, limits = Stopping(), Limits(stop_seconds=0.1)
         app = build_app(self.store, self.model, limits=limits, log=lambda line: None, stopping=stopping)
         ways = {
-            preset.name: Way(preset=preset, protocol="script", model="assent", persona=None, bounds=Bounds())
+            preset.name: Way(preset=preset, protocol="script", model="lastword", persona=None, bounds=Bounds())
             for preset in self.presets
         }
         self.session = Session(
@@ -310,7 +310,7 @@ class Browserless:
         return status, json.loads(data)
 
     def post(self, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        given = {"Cookie": self.cookie, "X-Assent-Token": self.token, "Content-Type": "application/json"}
+        given = {"Cookie": self.cookie, "X-Lastword-Token": self.token, "Content-Type": "application/json"}
         status, _, data = self.raw("POST", path, {} if body is None else body, given | headers)
         return status, json.loads(data)
 
@@ -341,13 +341,13 @@ class Browserless:
 
 
 class Up:
-    """`assent up` as a process that can be killed."""
+    """`lastword up` as a process that can be killed."""
 
     def __init__(self, folder: Path, port: int = 0, *options: str) -> None:
         self._folder = folder
         environment = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "HOME": str(folder)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "assent", "up", "--port", str(port), *options],
+            [sys.executable, "-m", "lastword", "up", "--port", str(port), *options],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -362,7 +362,7 @@ class Up:
             if found := re.search(r"(http://\S+)/enter\?key=(\S+)", line):
                 self.address, self.key = found[1], found[0]
                 return
-        raise AssertionError(f"assent up ended: {self.said}")
+        raise AssertionError(f"lastword up ended: {self.said}")
 
     @property
     def port(self) -> int:

@@ -1,9 +1,9 @@
-"""Run by `assent test`, and by pytest."""
+"""Run by `lastword test`, and by pytest."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from assent.tooltests import tool_beside
+from lastword.author.tooltests import tool_beside
 
 tool = tool_beside(__file__)
 

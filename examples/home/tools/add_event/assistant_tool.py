@@ -1,6 +1,6 @@
 """Puts something into the calendar. An hour that is taken stays taken: nothing is overwritten."""
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 
 def request(params):

@@ -1,6 +1,6 @@
-"""Run by `assent test`, and by pytest."""
+"""Run by `lastword test`, and by pytest."""
 
-from assent.tooltests import tool_beside
+from lastword.author.tooltests import tool_beside
 
 tool = tool_beside(__file__)
 

@@ -3,7 +3,7 @@
 from datetime import date
 from hashlib import sha256
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 SKIES = ("clear", "cloudy", "rainy", "windy")
 

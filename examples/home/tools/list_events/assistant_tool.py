@@ -1,6 +1,6 @@
 """Lists a day of the calendar. The calendar is a fake: it lives in the state of the session."""
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 
 def execute(params, context):

@@ -1,6 +1,6 @@
 """Turns lights on and off. A light is nothing to be asked about every time, so a preset may auto-approve it."""
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 
 def request(params):

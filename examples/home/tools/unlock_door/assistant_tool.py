@@ -1,6 +1,6 @@
 """Unlocks the door. Who has come in has come in, so this asks every time, and wants a word typed."""
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 
 def request(params):

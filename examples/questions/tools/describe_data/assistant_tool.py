@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 DATA = Path("shop.sql")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from assent import AssistantTool
+from lastword import AssistantTool
 
 ANSWERS = Path("answers")
 

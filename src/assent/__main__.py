@@ -1,5 +1,0 @@
-"""`python -m assent` is `assent`."""
-
-from assent.cli import main
-
-main()

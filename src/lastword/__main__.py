@@ -1,0 +1,5 @@
+"""`python -m lastword` is `lastword`."""
+
+from lastword.cli import main
+
+main()

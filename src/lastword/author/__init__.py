@@ -1,0 +1,1 @@
+"""For those who write tools: `AssistantTool`, and the test functions of tools."""

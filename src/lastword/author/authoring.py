@@ -1,0 +1,169 @@
+"""`AssistantTool`: the object that speaks for the tool being loaded or run.
+
+In `assistant_tool.py` it registers functions; each registration returns a test function, which runs the real code path
+without a model, a person or a lasting journal. While a tool runs it reports progress and knows of cancellation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lastword.consent.approval import ALLOWED, CLOSED, ApprovalRequest, UserAction
+from lastword.editor import ScriptEditorProvider
+from lastword.errors import ToolError, ToolLoadError
+from lastword.journal import Journal
+from lastword.session import Session
+from lastword.tools.context import OnCancel, ToolContext, current
+from lastword.tools.loader import MANIFEST_FILE, Loading, code_of, loading, read_manifest
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.tool import Function, Tool
+
+
+class TestFunction:
+    """What a registration returns: call it with parameters, and read what a card or a result would say."""
+
+    __test__ = False  # not a test of pytest's, although its name begins like one
+
+    def __init__(self, here: Loading, function: Function) -> None:
+        self._here = here
+        self.__wrapped__ = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+
+    def _session(
+        self, action: UserAction, editor: ScriptEditorProvider | None
+    ) -> tuple[Session, list[ApprovalRequest]]:
+        return try_out(self._here.tool(), action, editor)
+
+
+class TestApproval(TestFunction):
+    """Draws the card for these parameters."""
+
+    def __call__(
+        self, params: dict[str, Any] | None = None, *, editor: ScriptEditorProvider | None = None
+    ) -> dict[str, Any]:
+        session, seen = self._session(CLOSED, editor)
+        try:
+            outcome = session.call_sync(self._here.manifest.id, params or {})
+        finally:
+            session.close_sync()
+        if not seen:
+            raise ToolError(outcome.message)
+        return seen[0].facts()
+
+
+class TestExecute(TestFunction):
+    """Carries the call out, with this answer to its card."""
+
+    def __call__(
+        self,
+        params: dict[str, Any] | None = None,
+        user_action: UserAction | dict[str, Any] | None = None,
+        *,
+        editor: ScriptEditorProvider | None = None,
+    ) -> dict[str, Any]:
+        action = ALLOWED if user_action is None else user_action
+        if isinstance(action, dict):
+            action = UserAction(**action)
+        session, _ = self._session(action, editor)
+        try:
+            return session.call_sync(self._here.manifest.id, params or {}).result()
+        finally:
+            session.close_sync()
+
+
+def try_out(
+    tool: Tool, action: UserAction, editor: ScriptEditorProvider | None = None
+) -> tuple[Session, list[ApprovalRequest]]:
+    """A session that forgets, with this one tool and an approver that always does the same; and the cards it saw."""
+    seen: list[ApprovalRequest] = []
+
+    async def test_function(request: ApprovalRequest) -> UserAction:
+        seen.append(request)
+        return action
+
+    registry = ToolRegistry()
+    registry.add(tool)
+    return Session(registry, approver=test_function, editor=editor, journal=Journal()), seen
+
+
+class _AssistantTool:
+    """See the module. There is one, called `AssistantTool`."""
+
+    def register_approval_request(self, function: Function) -> TestApproval:
+        """The function that describes what is about to happen. It may look and must not touch."""
+        here = _here("register_approval_request")
+        if here.request is not None:
+            raise ToolLoadError("an approval request is registered already", place=str(here.folder))
+        here.request = function
+        return TestApproval(here, function)
+
+    def register_execute_tool(self, function: Function) -> TestExecute:
+        """The function that does the work, for tools that need no approval."""
+        return _register(function, "register_execute_tool", with_approval=False)
+
+    def register_execute_tool_with_approval(self, function: Function) -> TestExecute:
+        """The function that does the work once `user_action.primary_confirmed` is true."""
+        return _register(function, "register_execute_tool_with_approval", with_approval=True)
+
+    def report(self, message: str, id: str | None = None, *, fraction: float | None = None) -> None:
+        """Say how it goes. The same id updates the earlier line in place."""
+        _running("report").report(message, id, fraction=fraction)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True once a person cancelled the running call."""
+        return _running("is_cancelled").is_cancelled
+
+    @property
+    def on_cancel(self) -> Callable[[OnCancel], OnCancel]:
+        """Assign or pass a function that is called once on cancellation and may return a partial result."""
+        return _running("on_cancel").on_cancel
+
+    @on_cancel.setter
+    def on_cancel(self, function: OnCancel | None) -> None:
+        _running("on_cancel")._on_cancel = function
+
+
+AssistantTool = _AssistantTool()
+
+_plain: dict[Path, Loading] = {}
+"""Tools whose Python file was run directly, by folder."""
+
+
+def _register(function: Function, name: str, *, with_approval: bool) -> TestExecute:
+    here = _here(name)
+    if here.execute is not None:
+        raise ToolLoadError("an execute function is registered already", place=str(here.folder))
+    here.execute, here.with_approval = function, with_approval
+    return TestExecute(here, function)
+
+
+def _here(name: str) -> Loading:
+    """The tool that is being loaded; when its file is run directly, the one whose manifest lies beside it."""
+    here = loading.get()
+    if here is not None:
+        return here
+    depth = 1
+    while sys._getframe(depth).f_globals.get("__name__") == __name__:
+        depth += 1
+    file = sys._getframe(depth).f_globals.get("__file__")
+    folder = Path(file).resolve().parent if file else None
+    if folder is None or not (folder / MANIFEST_FILE).is_file():
+        raise ToolLoadError(
+            f"AssistantTool.{name} was called outside of a tool",
+            hint=f"call it in assistant_tool.py, with {MANIFEST_FILE} beside it",
+        )
+    if folder not in _plain:
+        _plain[folder] = Loading(read_manifest(folder), folder, code_of(folder))
+    return _plain[folder]
+
+
+def _running(name: str) -> ToolContext:
+    context = current.get()
+    if context is None:
+        raise ToolError(f"AssistantTool.{name} was used while no tool runs", hint="use it inside the execute function")
+    return context

@@ -1,0 +1,1 @@
+"""The life of one call: drawing, asking, running, and what is left behind when a program dies."""

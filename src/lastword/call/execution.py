@@ -1,0 +1,332 @@
+"""Carrying out an implementation: on the loop or in a thread, with a time limit, until it ends or is told to.
+
+`_invoke` holds the one line of the code base that calls a tool's execute function. What does not live here: whether
+it may run at all. That is decided in calls.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from types import CoroutineType
+from typing import Any
+
+import msgspec
+
+from lastword import values
+from lastword.call.eager import start
+from lastword.call.threads import THREADS
+from lastword.consent import outcome
+from lastword.consent.outcome import Approval, Kind, Outcome
+from lastword.display import displayable
+from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, ToolError
+from lastword.tools.context import ToolContext, current
+from lastword.tools.guard import Guard
+from lastword.tools.signature import to_json
+from lastword.tools.tool import Tool
+
+log = logging.getLogger("lastword")
+
+# How long a cancelled tool may take to stop by itself, and `on_cancel` to say what there is.
+CANCEL_GRACE_SECONDS = 2.0
+
+
+class Returned(msgspec.Struct, frozen=True, gc=False):
+    value: Any
+
+
+class Raised(msgspec.Struct, frozen=True):
+    problem: BaseException
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    partial: str | None
+    began: bool = True
+
+
+class TimedOut(msgspec.Struct, frozen=True):
+    seconds: float
+
+
+Ended = Returned | Raised | Cancelled | TimedOut
+
+
+class Execution:
+    """One running implementation. Whatever ends it first decides; what comes later is ignored."""
+
+    cancelling = False
+    _began = True
+    _task: asyncio.Task[None] | None = None
+    _stopping: asyncio.Task[None] | None = None
+    _settled: Ended | None = None
+    _waiter: asyncio.Future[None] | None = None
+
+    def __init__(self, tool: Tool, context: ToolContext, grace_seconds: float = CANCEL_GRACE_SECONDS) -> None:
+        self.tool = tool
+        self.context = context
+        self.loop = asyncio.get_running_loop()
+        self._grace_seconds = grace_seconds
+
+    def begin(self, arguments: bytes, given: Mapping[str, Any], guard: Guard | None = None) -> Ended | None:
+        """Start the implementation; how it ended, when it is over already."""
+        if self.cancelling:  # In the last moment. It comes to its end like any other, and nothing has to stop.
+            self._began = False
+            return None
+        tool = self.tool
+        try:
+            args, kwargs = tool.bind(arguments, given)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # A type's own validation is the tool's code, and may raise anything.
+            return Raised(problem)
+        if tool.is_async:
+            self._task = start(self.loop, self._on_loop(args, kwargs, guard))
+        elif tool.inline:
+            self._inline(args, kwargs, guard)
+        else:
+            self._in_thread(args, kwargs, guard)
+        return self._settled
+
+    async def wait(self, timeout_seconds: float | None) -> Ended:
+        """Wait for an end, which may have come since."""
+        if self._settled is None:
+            self._waiter = self.loop.create_future()
+            timer = None
+            if timeout_seconds is not None:
+                timer = self.loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
+            try:
+                await self._waiter
+            except asyncio.CancelledError:
+                self.cancel()  # Whoever waited for the call is gone. The tool is told, and nobody hears its answer.
+                raise
+            finally:
+                if timer is not None:
+                    timer.cancel()
+        assert self._settled is not None
+        return self._settled
+
+    def cancel(self) -> None:
+        """A person wants it to stop: tell the tool at once, keep what it has, and end."""
+        if self._settled is None and not self.cancelling:
+            self.cancelling = True
+            self.context._cancelled = True
+            self._stopping = self.loop.create_task(self._stop())
+
+    async def _stop(self) -> None:
+        current.set(self.context)
+        function, self.context._on_cancel = self.context._on_cancel, None
+        partial: str | None = None
+        try:
+            if function is not None:
+                async with asyncio.timeout(self._grace_seconds):
+                    partial = await self._ask_for_partial(function)
+        except BaseException as problem:
+            # Whatever it raises, even the cancellation of a task of its own that it stopped and waits for.
+            log.warning("call %s: on_cancel of %s failed", self.context.call_id, self.tool.name, exc_info=problem)
+            if isinstance(problem, KeyboardInterrupt):
+                raise
+        finally:
+            self._settle(Cancelled(partial, self._began))
+            if self._began:
+                self._let_go()
+
+    async def _ask_for_partial(self, function: Callable[[], Any]) -> str | None:
+        if self.tool.is_async or self.tool.inline or inspect.iscoroutinefunction(function):
+            result = function()
+        else:
+            # A sync tool's function is as likely to block as the tool itself, and the loop belongs to everybody.
+            answer = self.loop.create_future()
+
+            def done(result: Any, problem: BaseException | None) -> None:
+                if not answer.done():
+                    answer.set_result((result, problem))
+
+            THREADS.run(function, done, self.loop)
+            result, problem = await answer
+            if problem is not None:
+                raise ToolError("on_cancel raised") from problem
+        if inspect.isawaitable(result):
+            result = await result
+        return None if result is None else str(result)
+
+    def _time_is_up(self, seconds: float) -> None:
+        self.context._cancelled = True
+        self._settle(TimedOut(seconds))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Give the code a moment to see that it was cancelled, then stop waiting for it."""
+        self.loop.call_later(self._grace_seconds, self._abandon)
+
+    def _abandon(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+        elif self._task is None and not self.context._returned:
+            log.warning(
+                "call %s: %s does not stop; its thread was abandoned. Look at is_cancelled in the tool.",
+                self.context.call_id,
+                self.tool.name,
+            )
+
+    def _settle(self, ended: Ended) -> None:
+        # Once a person has cancelled, only the cancellation itself ends the call: what the tool returns is ignored.
+        if self._settled is None and (not self.cancelling or isinstance(ended, Cancelled)):
+            self._settled = ended
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
+
+    async def _on_loop(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
+        try:
+            result = _invoke(guard, self.context, self.tool, args, kwargs)
+            if type(result) not in _PLAIN and _is_awaitable(result):
+                result = await result if guard is None else await _watched(result, guard)
+        except BaseException as problem:
+            self._raised(problem)
+            if isinstance(problem, (asyncio.CancelledError, KeyboardInterrupt)):
+                raise
+        else:
+            self._settle(Returned(result))
+
+    async def _afterwards(self, result: Awaitable[Any], guard: Guard | None) -> None:
+        """Wait for what a sync function returned instead of a result."""
+        current.set(self.context)
+        try:
+            self._settle(Returned(await _watched(result, guard)))
+        except BaseException as problem:
+            self._raised(problem)
+            if isinstance(problem, (asyncio.CancelledError, KeyboardInterrupt)):
+                raise
+
+    def _returned(self, result: Any, guard: Guard | None) -> None:
+        try:
+            is_result = type(result) in _PLAIN or not _is_awaitable(result)
+        except Exception as problem:  # An object that stands for another may have to be asked what it is, and fail.
+            self._raised(problem)
+            return
+        if is_result:
+            self._settle(Returned(result))
+        else:
+            self._task = self.loop.create_task(self._afterwards(result, guard))
+
+    def _raised(self, problem: BaseException) -> None:
+        # Only a cancellation that somebody asked for is one. A tool that lets one of its own slip out has failed.
+        stopped = isinstance(problem, asyncio.CancelledError) and self.context._cancelled
+        self._settle(Cancelled(None) if stopped else Raised(problem))
+
+    def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
+        before = current.get()
+        try:
+            result = _invoke(guard, self.context, self.tool, args, kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:
+            self._raised(problem)
+        else:
+            self._returned(result, guard)
+        finally:
+            current.set(before)
+
+    def _in_thread(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
+        def done(result: Any, problem: BaseException | None) -> None:
+            self.context._returned = True
+            if problem is None:
+                self._returned(result, guard)
+            else:
+                self._raised(problem)
+
+        THREADS.run(lambda: _invoke(guard, self.context, self.tool, args, kwargs), done, self.loop)
+
+
+# What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
+_PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
+
+
+def _is_awaitable(result: Any) -> bool:
+    return type(result) is CoroutineType or inspect.isawaitable(result)
+
+
+async def _watched(result: Awaitable[Any], guard: Guard | None) -> Any:
+    if guard is None:
+        return await result
+    with guard.watching():
+        return await result
+
+
+def _invoke(
+    guard: Guard | None, context: ToolContext, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    if guard is not None:
+        with guard.watching():
+            return _invoke(None, context, tool, args, kwargs)
+    current.set(context)
+    assert tool.execute is not None
+    return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
+
+
+def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended) -> Outcome:
+    """What the end of an execution means: a kind, words for the model, and the value if the tool gave one."""
+    if isinstance(ended, Returned):
+        return _returned(tool, call_id, approval, ended.value)
+    kind, words = _stopped(tool.name, call_id, ended)
+    return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
+
+
+def _stopped(name: str, call_id: str, ended: Raised | Cancelled | TimedOut) -> tuple[Kind, str]:
+    if isinstance(ended, Cancelled) and not ended.began:
+        return "cancelled", outcome.called_off(name)
+    if isinstance(ended, Cancelled):
+        return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial)))
+    if isinstance(ended, TimedOut):
+        return "timed_out", outcome.timed_out(name, ended.seconds)
+    problem = ended.problem
+    if isinstance(problem, ArgumentsError):
+        return "invalid_arguments", displayable(str(problem))
+    if isinstance(problem, (ToolError, NotAllowedNow)):
+        return "failed", outcome.cut(displayable(str(problem)))
+    log.error("call %s: %s raised", call_id, name, exc_info=problem)
+    return "raised", outcome.raised(name, problem, call_id)
+
+
+def _returned(tool: Tool, call_id: str, approval: Approval, value: Any) -> Outcome:
+    if tool.style != "registry" and type(value) is dict and len(value) == 2:
+        success, message = value.get("success"), value.get("message")
+        if type(success) is bool and type(message) is str:
+            kind: Kind = "succeeded" if success else "failed"
+            words = outcome.cut(displayable(message))
+            return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
+    try:
+        value, words = _as_value(tool, value)
+    except ToolError as problem:
+        return Outcome(kind="failed", message=problem.fact, call_id=call_id, tool=tool.name, approval=approval)
+    return Outcome(
+        kind="succeeded",
+        message=words if len(words) <= outcome.MAX_MESSAGE else outcome.cut(words),
+        call_id=call_id,
+        tool=tool.name,
+        value=value,
+        gave_value=True,
+        approval=approval,
+    )
+
+
+def _as_value(tool: Tool, value: Any) -> tuple[Any, str]:
+    """What a tool returned as the JSON value that it promised, and as text."""
+    if tool.style == "assistant":
+        raise ToolError(f"{tool.name} returned something other than {{success, message}}; its author must mend it.")
+    try:
+        try:
+            value, data = values.reduce(value)
+        except NotJSON:
+            value = to_json(value)
+            data = values.encode(value)
+    except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
+        fact = problem.fact if isinstance(problem, NotJSON) else f"{type(problem).__name__}: {problem}"
+        raise ToolError(displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}")) from None
+    wanted = tool.manifest.returns
+    if wanted != "any" and wanted != (found := values.type_name[type(value)]):
+        raise ToolError(f"{tool.name} promised to return a {wanted} and returned a {found}.")
+    if value is None and tool.style == "function":
+        return None, "Done."
+    return value, value if type(value) is str else data.decode()

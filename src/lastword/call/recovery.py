@@ -1,0 +1,84 @@
+"""Calls that an earlier process left behind: told again, gone on with, or put before a person. Never done twice.
+
+A call that was started and has no end is in doubt. Only two can say that it runs again: a person, and the tool that
+declares itself idempotent. What does not live here: the life of a call that begins (calls.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from lastword import values
+from lastword.call.door import Door, decided_already
+from lastword.consent import outcome
+from lastword.consent.approval import hide
+from lastword.consent.outcome import Kind, Outcome
+from lastword.errors import SessionError
+from lastword.journal import Life
+
+Decision = Literal["again", "done", "abandon"]
+
+
+async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
+    """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
+    _check_ours(door, life)
+    if life.session_id:
+        # The journal's word starts something here, or keeps it from being asked for.
+        await door.journal.prove(life.call_id)
+    if life.finished is not None:
+        return life.outcome()
+    if not life.in_doubt:
+        if door.is_busy_with(life.call_id):
+            raise SessionError(
+                "this call is being carried out already", place=life.call_id, hint="lastword show says how it stands"
+            )
+        result = door.carry_out(life.call_id, name, arguments, origin, earlier=life)
+        return result if isinstance(result, Outcome) else await result
+    assert life.started is not None
+    tool = door.registry.find(name)
+    if door.journal.is_running(life):
+        return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=life.call_id, tool=name)
+    if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
+        # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
+        agreed = life.started["arguments"]
+        tool, call = door.admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
+        if values.equal(hide(values.decode(call.arguments), tool.secrets), agreed):
+            return await door.start_again(tool, call, life, "it declares itself idempotent")
+    return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
+
+
+async def resolve(door: Door, call_id: str, decision: Decision, by: str) -> Outcome:
+    """A person says what to do about a call in doubt. Their word is written down before anything happens."""
+    if decision not in get_args(Decision):
+        raise SessionError(f"{decision} is no decision", hint=f"one of {', '.join(get_args(Decision))}")
+    life = await door.journal.life(call_id)
+    _check_ours(door, life)
+    if not life.in_doubt:
+        raise SessionError("this call is not in doubt", place=call_id, hint="lastword show says how it stands")
+    if door.journal.is_running(life):
+        raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
+    await door.journal.prove(call_id)
+    assert life.started is not None
+    started, name = life.started, life.started["tool"]
+    if decision == "again":
+        tool, call = door.admit(call_id, name, started["arguments"], started["origin"])
+        if tool.secrets:
+            raise SessionError(
+                "its secrets were not kept, so it cannot be run again", place=call_id, hint="ask for a new call"
+            )
+        return await door.start_again(tool, call, life, f"decided by {by}")
+    kind: Kind = "succeeded" if decision == "done" else "outcome_unknown"
+    words = outcome.taken_as_done(name, by) if decision == "done" else outcome.given_up(name, by)
+    result = Outcome(kind=kind, message=words, call_id=call_id, tool=name, approval=started["approval"])
+    if not await door.journal.settle(door.session_id, result, life, f"{decision}, decided by {by}"):
+        raise decided_already(call_id)
+    return result
+
+
+def _check_ours(door: Door, life: Life) -> None:
+    if life.session_id and life.session_id != door.session_id:
+        raise SessionError(
+            f"this call belongs to another session, {life.session_id}",
+            place=life.call_id,
+            hint="open that one, or give the call an id of its own",
+        )

@@ -1,0 +1,86 @@
+"""The arguments of a card as the person has changed them so far: their types survive, and nothing invalid gets in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lastword import values
+from lastword.card.arguments import read_value
+from lastword.card.face import literal, one_line
+from lastword.consent.approval import MASK, ApprovalRequest, UserAction
+from lastword.errors import ArgumentsError, Problem, did_you_mean
+from lastword.tools.tool import Tool
+
+
+class Draft:
+    """Begins as the request's arguments. Every change is valid as a whole, or refused in words."""
+
+    def __init__(self, request: ApprovalRequest) -> None:
+        self._request = request
+        self._tool = Tool(request.manifest, "assistant", None)
+        self._arguments = request.arguments
+        self._typed: dict[str, str] = {}
+
+    @property
+    def is_changed(self) -> bool:
+        return not values.equal(self._arguments, self._request.arguments)
+
+    @property
+    def edits(self) -> dict[str, str]:
+        """The changes as they were typed, by name: for whoever reads them again, in the type that the tool wants."""
+        return dict(self._typed) if self.is_changed else {}
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that can be changed."""
+        declared = [parameter.name for parameter in self._request.manifest.parameters]
+        return declared + [name for name in self._arguments if name not in declared]
+
+    def is_secret(self, name: str) -> bool:
+        return name in self._request.manifest.secrets
+
+    def text_of(self, name: str) -> str:
+        """The value to begin editing with, as it would be typed. Nothing for a secret."""
+        if self.is_secret(name) or name not in self._arguments:
+            return ""
+        value = self._arguments[name]
+        return value if self._is_text(name) else values.canonical(value).decode()
+
+    def change(self, name: str, text: str) -> None:
+        """Give an argument a new value, in the type it must have. Raises a `Problem` in words and changes nothing."""
+        if name not in self.names and not self._request.manifest.additional_parameters:
+            listed = f"the arguments are: {', '.join(self.names)}"
+            raise Problem(f"there is no argument {one_line(name, 60)}", hint=did_you_mean(name, self.names) or listed)
+        value = text if self._is_text(name) else read_value(self._request.manifest, name, text)
+        arguments = self._arguments | {name: value}
+        try:
+            self._arguments = values.decode(self._tool.validate(arguments))
+        except ArgumentsError as problem:
+            raise Problem(
+                "; ".join(p.fact for p in problem.problems), hint=f"{one_line(name, 60)} stays as it was"
+            ) from None
+        self._typed[name] = text
+
+    def changes(self) -> Iterator[str]:
+        """What is different now, one line for each argument."""
+        before = self._request.arguments
+        for name, value in self._arguments.items():
+            if name in before and values.equal(before[name], value):
+                continue
+            old = self._shown(name, before[name]) if name in before else "(not given)"
+            yield f"{one_line(name)}: {old} → {self._shown(name, value)}"
+
+    def allow(self) -> UserAction:
+        """Yes, with the changes if there are any."""
+        if not self.is_changed:
+            return self._request.allow()
+        return UserAction(True, False, arguments=values.plain(self._arguments), answers=self._request.digest)
+
+    def _shown(self, name: str, value: Any) -> str:
+        return MASK if self.is_secret(name) else one_line(literal(value))
+
+    def _is_text(self, name: str) -> bool:
+        """A text stays a text: `42` typed over a string is the string 42."""
+        kind = next((p.type for p in self._request.manifest.parameters if p.name == name), "any")
+        return kind == "string" or (kind == "any" and isinstance(self._arguments.get(name), str))

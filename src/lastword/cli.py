@@ -1,0 +1,156 @@
+"""The command `lastword`. Thin: it finds the command, and turns whatever stops it into words and an exit code.
+
+0 done; 1 the tool or script failed; 2 wrong usage; 3 denied or nobody to ask; 4 outcome unknown; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from lastword import __version__
+from lastword.display import visible
+from lastword.errors import LastWordError, StoreError, did_you_mean
+
+DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+# Where each command lives. A module is imported when its command is used.
+COMMANDS = {
+    "call": "lastword.commands.tools:call",
+    "tools": "lastword.commands.tools:tools",
+    "new": "lastword.commands.tools:new",
+    "test": "lastword.commands.tools:test",
+    "demo": "lastword.commands.demo:demo",
+    "run": "lastword.commands.scripts:run",
+    "plan": "lastword.commands.scripts:plan",
+    "check": "lastword.commands.scripts:check",
+    "fmt": "lastword.commands.scripts:fmt",
+    "prompt": "lastword.commands.scripts:prompt",
+    "grammar": "lastword.commands.scripts:grammar",
+    "runs": "lastword.commands.memory:runs",
+    "show": "lastword.commands.memory:show",
+    "resume": "lastword.commands.memory:resume",
+    "approvals": "lastword.commands.memory:approvals",
+    "answer": "lastword.commands.memory:answer",
+    "resolve": "lastword.commands.memory:resolve",
+    "undo": "lastword.commands.editing:undo",
+    "journal": "lastword.commands.journal:journal",
+    "chat": "lastword.commands.chat:chat",
+    "edit": "lastword.commands.chat:edit",
+    "up": "lastword.commands.chat:up",
+    "serve": "lastword.commands.serving:serve",
+    "token": "lastword.commands.serving:token",
+    "doctor": "lastword.commands.serving:doctor",
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are loaded by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], COMMANDS) or "lastword --help lists the commands"
+            raise Misused(f"unknown command {args[0]}", place="lastword", hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+class Misused(LastWordError):
+    """The command line itself is wrong."""
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="lastword %(version)s")
+def lastword() -> None:
+    """Give an AI assistant real tools, and keep the last word."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The entry point of the console script."""
+    # A text that the terminal's encoding cannot hold is escaped; it must not stop the program.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code. No traceback ever reaches a user, except with LASTWORD_DEBUG=1."""
+    try:
+        code = lastword.main(arguments, prog_name="lastword", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (KeyboardInterrupt, click.Abort) as ended:
+        # The line with ^C on it has been ended by click, except where click itself was asking.
+        was_asking = isinstance(ended, click.Abort) and ended.__cause__ is None
+        complain("\nInterrupted." if was_asking else "Interrupted.")
+        return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as problem:
+        complain(problem.format_message())  # a group alone: its help, as it stands
+        return WRONG_USAGE
+    except click.ClickException as problem:
+        complain(str(_in_our_words(problem)))
+        return WRONG_USAGE
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except LastWordError as problem:
+        if _debugging():
+            raise
+        complain(str(problem))
+        return FAILED if isinstance(problem, StoreError) else WRONG_USAGE
+    except Exception as problem:
+        if _debugging():
+            raise
+        complain(f"lastword itself failed: {type(problem).__name__}: {problem}")
+        complain("hint: this is a bug; LASTWORD_DEBUG=1 shows where")
+        return FAILED
+    return code if isinstance(code, int) else DONE
+
+
+def _in_our_words(problem: click.ClickException) -> LastWordError:
+    """What click found, in the house's shape."""
+    place = "lastword"
+    hint = None
+    if isinstance(problem, click.UsageError) and problem.ctx is not None:
+        place = problem.ctx.command_path
+        hint = f"{place} --help"
+    fact = problem.format_message().rstrip(".")
+    if isinstance(problem, click.NoSuchOption):
+        fact = f"there is no option {problem.option_name}"
+        if problem.possibilities:
+            hint = f"did you mean {problem.possibilities[0]}?"
+    elif guess := re.match(r"(.*)\. Did you mean '(.*)'\?", fact):
+        fact, hint = guess.group(1), f"did you mean {guess.group(2)}?"
+    return Misused(fact[:1].lower() + fact[1:], place=place, hint=hint)
+
+
+def complain(words: str) -> None:
+    """Say what is wrong on stderr. The words may quote a file or a tool, so they are marked like a card's."""
+    sys.stdout.flush()
+    # A tab is what lines up the caret below a quoted line.
+    sys.stderr.write(visible(words).replace("‹U+0009›", "\t") + "\n")
+
+
+def _debugging() -> bool:
+    return os.environ.get("LASTWORD_DEBUG", "") not in ("", "0")

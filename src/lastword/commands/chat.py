@@ -1,0 +1,370 @@
+"""`lastword chat`, `edit` and `up`: a satellite at this terminal, with the server elsewhere or in the same process.
+
+The conversation is in a room (web/), and the terminal is a window on it that uses the page's API: in the same process,
+or in that of an `lastword up` that runs already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from lastword.cli import DONE
+from lastword.commands.doubt import tell_of_doubt
+from lastword.commands.joining import check_alone, find_here, join, shelf
+from lastword.commands.options import ask_trust, plain_option, store_option, tools_option
+from lastword.commands.seat import Seat, data_file
+from lastword.commands.serving import config_option
+from lastword.config import Config, load
+from lastword.editor.project import ProjectEditor
+from lastword.editor.tools import editor_tools
+from lastword.errors import LastWordError
+from lastword.journal import Journal
+from lastword.server.app import build_app
+from lastword.server.presence import Stopping
+from lastword.server.serving import Serving, bind, is_loopback
+from lastword.session import Session, wait_for_answer
+from lastword.store import Store
+from lastword.store.address import open_store
+from lastword.talk.apiclient import Api, HttpWire, Wire
+from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.model_choice import Choice, choose_model, usual_protocol
+from lastword.talk.presets import find_way, ways_of
+from lastword.talk.rehearsal import NAME as REHEARSAL
+from lastword.talk.rehearsal import NOTE
+from lastword.talk.tour import add_tour
+from lastword.terminal.card import fitted
+from lastword.terminal.screen import somebody_is_there
+from lastword.terminal.window import Window
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.toolbox import HERE, find_tools
+from lastword.web.latch import Found, Latch, find_open
+from lastword.web.opening import left_unfinished, open_page
+
+# A session's id is also a conversation's, and a part of a path.
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
+LOOPBACK = "127.0.0.1"
+
+preset_option = click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with.")
+session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
+
+
+@click.command()
+@click.option("--server", metavar="URL", help="An lastword server. Without it: one in this process.")
+@click.option(
+    "--attach",
+    is_flag=False,
+    flag_value="",
+    metavar="[URL]",
+    help="Join the conversation of an `lastword up` that runs: the one of this folder, or the one at URL.",
+)
+@tools_option
+@preset_option
+@session_option
+@plain_option
+@store_option
+@config_option
+def chat(
+    server: str | None,
+    attach: str | None,
+    folders: tuple[str, ...],
+    preset: str | None,
+    session_id: str | None,
+    plain: bool,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Talk with the assistant in this terminal. It asks before it does anything that needs your yes."""
+    if attach is not None:
+        own: dict[str, object] = {"--server": server, "--tools": folders, "--preset": preset, "--session": session_id}
+        check_alone({**own, "--store": store, "--config": config})
+        asyncio.run(join(attach, plain=plain))
+        return DONE
+    loaded = load(config, environ=os.environ, flags={"store": store})
+    check_session_id(session_id)
+    setup = Setup(loaded, folders, preset, session_id, plain=plain)
+    asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
+    return DONE
+
+
+@click.command(short_help="Talk about a project; every change waits for your yes.")
+@click.argument("project", metavar="DIR")
+@click.option("--server", metavar="URL", help="An lastword server. Without it: one in this process.")
+@tools_option
+@preset_option
+@session_option
+@plain_option
+@store_option
+@config_option
+def edit(
+    project: str,
+    server: str | None,
+    folders: tuple[str, ...],
+    preset: str | None,
+    session_id: str | None,
+    plain: bool,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
+    loaded = load(config, environ=os.environ, flags={"store": store})
+    check_session_id(session_id)
+    setup = Setup(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
+    asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
+    return DONE
+
+
+@click.command(short_help="Start the API, the page and a chat, on this machine only.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
+@tools_option
+@preset_option
+@session_option
+@plain_option
+@store_option
+@config_option
+def up(
+    port: int | None,
+    folders: tuple[str, ...],
+    preset: str | None,
+    session_id: str | None,
+    plain: bool,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
+    loaded = load(config, environ=os.environ, flags={"store": store, "port": port})
+    check_session_id(session_id)
+    asyncio.run(_up(Setup(loaded, folders, preset, session_id, plain=plain)))
+    return DONE
+
+
+def check_session_id(session_id: str | None) -> None:
+    """Refuse an id that could not name a conversation."""
+    if session_id is not None and not SESSION_ID.fullmatch(session_id):
+        raise LastWordError(
+            "an id has letters, digits, `_`, `:` and `-`, at most 100, and begins with a letter or digit",
+            place="--session",
+        )
+
+
+class Setup:
+    """What the person brings: configuration, tools, a preset, a terminal."""
+
+    def __init__(
+        self,
+        config: Config,
+        folders: tuple[str, ...],
+        preset: str | None,
+        session_id: str | None,
+        *,
+        plain: bool,
+        project: ProjectEditor | None = None,
+    ) -> None:
+        self.config = config
+        self.preset = preset
+        self.session_id = session_id
+        self.seat = Seat(plain=plain)
+        self.registry = ToolRegistry()
+        if folders or HERE.is_dir():
+            find_tools(folders).load(self.registry, ask=ask_trust if self.seat.is_taken else None)
+        self._project = project
+        self._command = "lastword chat" if project is None else f"lastword edit {project.folder}"
+        if project is not None:
+            editor_tools(self.registry)
+
+    def open_store(self) -> Store:
+        """The configured store, or the one in the user's data folder."""
+        return open_store(self.config.server.store or f"sqlite:///{data_file()}")
+
+    @property
+    def tour_hint(self) -> str:
+        """What to type first, where the tour's tools are at hand and somebody can type."""
+        return " Type tour to see how." if self.seat.is_taken and self.registry.is_registered(NOTE) else ""
+
+    @contextmanager
+    def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:
+        """The project to work on. For the tour: a folder that is thrown away, and tools that work in it."""
+        if self._project is not None or not is_rehearsal:
+            yield self._project
+            return
+        add_tour(self.registry)
+        with TemporaryDirectory(prefix="lastword-tour-") as folder:
+            yield ProjectEditor(folder, "tour")
+
+    async def talk(self, wire: Wire, store: Store, choice: Choice | None, words: str) -> None:
+        """Chat over this wire until the person leaves."""
+        api = Api(wire)
+        is_rehearsal = choice.is_rehearsal if choice else REHEARSAL in await api.models()
+        ways = ways_of(self.config.preset, usual_protocol(is_rehearsal=is_rehearsal))
+        chosen = find_way(ways, self.preset)
+        async with AsyncExitStack() as after:
+            session = Session(
+                self.registry,
+                id=self.session_id,
+                # Without anybody at the terminal there is no window that could answer.
+                approver=wait_for_answer if self.seat.is_taken else None,
+                journal=Journal(store),
+                preset=ways[chosen].preset,
+                editor=after.enter_context(self.project(is_rehearsal=is_rehearsal)),
+            )
+            await after.enter_async_context(session)
+            if self.seat.is_taken:
+                await tell_of_doubt(session.journal)
+            front, gate = await after.enter_async_context(
+                open_page(
+                    Response(status_code=404),
+                    session,
+                    api,
+                    ways,
+                    chosen,
+                    model=words,
+                    is_rehearsal=is_rehearsal,
+                    watches_others=False,
+                )
+            )
+            beside = find_here(find_open(shelf())) if self.seat.is_taken else []
+            await self.seat.talk(
+                Window(InProcessWire(front), gate.admit("terminal")),
+                words=[f"{words}{self.tour_hint}", *map(_beside, beside)],
+                farewell=lambda id: f"Left. `{self._command} --session {id}` comes back to it.",
+            )
+
+
+def _beside(found: Found) -> str:
+    return f"An `lastword up` of this folder runs at {found.address}; `lastword chat --attach` joins its conversation."
+
+
+async def _chat_elsewhere(setup: Setup, url: str) -> None:
+    wire = HttpWire(url, os.environ.get("LASTWORD_TOKEN"))
+    store = setup.open_store()
+    try:
+        await setup.talk(wire, store, None, f"Server: {wire.url}.")
+    finally:
+        await wire.close()
+        await store.close()
+
+
+async def _chat_here(setup: Setup) -> None:
+    async with _server(setup, log=None) as (app, store, choice, _), alive(app):
+        await setup.talk(InProcessWire(app), store, choice, choice.words)
+
+
+async def _up(setup: Setup) -> None:
+    config = setup.config.server
+    # At a person's terminal the access log would hide the conversation.
+    log = None if somebody_is_there() else sys.stderr.write
+    async with _server(setup, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
+        sock = bind(LOOPBACK, config.port)
+        address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
+        if setup.session_id is None and (left := await left_unfinished(store)) is not None:
+            say(f"Going on with session {left}: something was left unfinished in it.")
+            setup.session_id = left
+        ways = ways_of(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
+        chosen = find_way(ways, setup.preset)
+        session = Session(
+            setup.registry,
+            id=setup.session_id,
+            approver=wait_for_answer,
+            journal=Journal(store),
+            preset=ways[chosen].preset,
+            editor=after.enter_context(setup.project(is_rehearsal=choice.is_rehearsal)),
+        )
+        await after.enter_async_context(session)
+        front, gate = await after.enter_async_context(
+            open_page(
+                app,
+                session,
+                Api(InProcessWire(app)),
+                ways,
+                chosen,
+                model=choice.words,
+                is_rehearsal=choice.is_rehearsal,
+                limits=config.limits,
+                hosts=config.hosts,
+                origins=config.origins,
+                log=log,
+            )
+        )
+        serving = Beside(front, stopping, config.limits, sock)
+        is_chat = setup.seat.is_taken and sys.stdout.isatty()
+        stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
+        say(f"Listening on {address}/v1, for this machine only.")
+        if not is_loopback(config.host):
+            say(f"(host = {config.host} is for `lastword serve`.)")
+        say(f"Remembering in {config.store or data_file()}, session {session.id}.")
+        say(f"{choice.words}{setup.tour_hint}")
+        say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
+        sys.stdout.flush()
+        running = asyncio.ensure_future(serving.serve_here())
+        after.enter_context(Latch(shelf(), address, gate, Path.cwd()).hung())
+        try:
+            if is_chat:
+                window = Window(InProcessWire(front), gate.admit("terminal"))
+                again = f"lastword up --session {session.id}"
+                await setup.seat.talk(
+                    window, farewell=lambda id: f"Stopped. `{again}` comes back to it.", until=running
+                )
+            else:
+                await _until_told(running)
+        finally:
+            front.end_streams()
+            serving.should_exit = True
+            await running
+
+
+def say(words: str) -> None:
+    """A line of ours. On a screen it breaks between words; for a program it is one line."""
+    click.echo(fitted(words, sys.stdout))
+
+
+class Beside(Serving):
+    """A server that leaves signals to the chat beside it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _until_told(running: asyncio.Future[None]) -> None:
+    """Wait for a signal, or for the server to end by itself."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    running.add_done_callback(lambda done: told.set())
+    await told.wait()
+
+
+@asynccontextmanager
+async def _server(setup: Setup, *, log: Any) -> AsyncIterator[tuple[ASGIApp, Store, Choice, Stopping]]:
+    """The assistant API in this process, over the person's own store."""
+    config = setup.config
+    async with AsyncExitStack() as after:
+        choice = await choose_model(config)
+        store = setup.open_store()
+        after.push_async_callback(store.close)
+        stopping = Stopping()
+        app = build_app(
+            store,
+            choice.upstream,
+            model=config.server.model,
+            persona=config.persona_text(),
+            limits=config.server.limits,
+            hosts=config.server.hosts,
+            origins=config.server.origins,
+            log=log or (lambda line: None),
+            stopping=stopping,
+        )
+        yield app, store, choice, stopping

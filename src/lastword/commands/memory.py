@@ -1,0 +1,367 @@
+"""What lastword remembers, on the command line: runs, calls, waiting questions, calls in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import shlex
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import click
+
+from lastword import values
+from lastword.call.events import Asked, Event
+from lastword.call.recovery import Decision
+from lastword.card.arguments import read_arguments
+from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
+from lastword.commands.doubt import BY, ask_about_doubt
+from lastword.commands.options import (
+    ask_trust,
+    json_option,
+    plain_option,
+    print_json,
+    project_option,
+    store_option,
+    tools_option,
+    wait_option,
+    with_journal,
+)
+from lastword.commands.scripts import finish_run
+from lastword.commands.tools import EXIT_CODES, print_outcome
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.display import visible
+from lastword.editor.project import ProjectEditor
+from lastword.editor.tools import editor_tools
+from lastword.errors import LastWordError, SessionError
+from lastword.journal import Journal, data_of
+from lastword.journal.timeline import cut, timeline
+from lastword.runs import Run
+from lastword.session import Session, wait_for_answer
+from lastword.store import Record
+from lastword.terminal.approver import terminal_approver
+from lastword.terminal.attendance import attend
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.toolbox import HERE, find_tools
+
+
+@click.command(short_help="List the scripts that were carried out, newest first.")
+@store_option
+@json_option
+def runs(store: str | None, as_json: bool) -> int:
+    """List the scripts that were carried out, newest first, and calls by themselves that are in doubt."""
+    found = with_journal(store, _read_runs)
+    if as_json:
+        print_json(found)
+        return DONE
+    for facts in found:
+        name = visible(facts["name"] or "a script")
+        click.echo(f"{facts['run_id']}  {facts['began']}  {facts['status']:11}  {name}")
+    if not found:
+        click.echo("No script was carried out yet. lastword run FILE.nuwa does.")
+    elif any(facts["status"] in ("in doubt", "interrupted", "waiting") for facts in found):
+        click.echo("lastword resume ID goes on with one that has not ended; lastword show ID says how it stands.")
+    known = {facts["run_id"] for facts in found}
+    alone = [life for life in with_journal(store, Journal.in_doubt) if life.call_id.rpartition(".")[0] not in known]
+    for life in alone:
+        assert life.started is not None
+        click.echo(
+            f"{life.call_id}  in doubt: a call of {visible(life.started['tool'])}, and nobody knows how it ended"
+        )
+    if alone:
+        click.echo("lastword show ID tells what is known of one; lastword resolve ID decides about it.")
+    return DONE
+
+
+async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
+    ended = {r.subject: data_of(r).get("status", "pruned") for r in await journal.store.read(kind="run_finished")}
+    doubtful = {life.call_id.rpartition(".")[0] for life in await journal.in_doubt()}
+    asked = {facts["call_id"].rpartition(".")[0] for facts in await journal.waiting()}
+
+    def status(run_id: str) -> str:
+        if run_id in ended:
+            return str(ended[run_id])
+        if run_id in doubtful:
+            return "in doubt"
+        if run_id in asked:
+            return "waiting"
+        release = journal.store.hold(f"run:{run_id}")
+        if release is None:
+            return "running"
+        release()
+        return "interrupted"
+
+    return [
+        {
+            "run_id": record.subject,
+            "session_id": record.stream,
+            "name": data_of(record).get("name"),
+            "began": f"{datetime.datetime.fromtimestamp(record.at / 1e6).astimezone():%Y-%m-%d %H:%M:%S}",
+            "status": status(record.subject),
+        }
+        for record in reversed(await journal.store.read(kind="run_started"))
+    ]
+
+
+@click.command()
+@click.argument("id")
+@store_option
+@json_option
+def show(id: str, store: str | None, as_json: bool) -> int:
+    """Show the life of a call, a run or a session, with times."""
+
+    async def read(journal: Journal) -> Sequence[Record]:
+        return await journal.store.read(below=id) or await journal.store.read(stream=id)
+
+    records = with_journal(store, read)
+    if not records:
+        raise LastWordError(
+            f"nothing is remembered of {id}", place="lastword show", hint="lastword runs and approvals list ids"
+        )
+    if as_json:
+        print_json([_record_facts(record) for record in records])
+    else:
+        for line in timeline(records, of=id):
+            click.echo(line)
+    return DONE
+
+
+@click.command()
+@click.argument("run_id")
+@tools_option
+@project_option
+@wait_option
+@store_option
+@plain_option
+@json_option
+def resume(
+    run_id: str,
+    folders: tuple[str, ...],
+    project: str | None,
+    wait: bool,
+    store: str | None,
+    plain: bool,
+    as_json: bool,
+) -> int:
+    """Go on with a run that was interrupted. What was done is not done again.
+
+    With nobody at a terminal it goes on as far as it can, and leaves a question that comes up to `lastword answer`.
+    """
+    approver = None if wait else terminal_approver(plain=plain)
+    registry = _registry(folders, project, asking=approver is not None)
+
+    async def go_on(journal: Journal) -> Run | ApprovalRequest:
+        session_id = await _session_of(journal, run_id)
+        editor = None if project is None else ProjectEditor(project)
+        asked = approver or wait_for_answer
+        async with Session(registry, id=session_id, approver=asked, journal=journal, editor=editor) as session:
+            if approver is None and not wait:
+                return await _until_asked(session, session.resume(run_id))
+            if approver is not None:
+                await ask_about_doubt(session, run_id)
+            return await attend(session, session.resume(run_id), approver=approver, plain=plain)
+
+    found = with_journal(store, go_on)
+    if isinstance(found, Run):
+        return finish_run(found, as_json=as_json, show_output=True)
+    complain(
+        f"{run_id}: it waits for an answer, and there is nobody here to ask\n"
+        f"hint: lastword answer {found.call_id} shows the question; then lastword resume {run_id} goes on"
+    )
+    return NOT_ALLOWED
+
+
+async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run | ApprovalRequest:
+    """Go on until somebody is needed who is not here. The question stays in the journal, and so does the run."""
+    asked: list[ApprovalRequest] = []
+    going = asyncio.ensure_future(work)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Asked):
+            asked.append(event.request)
+            going.cancel()
+
+    stop = session.listen(hear)
+    try:
+        return await going
+    except asyncio.CancelledError:
+        if not asked:
+            raise
+        return asked[0]
+    finally:
+        stop()
+
+
+@click.command(short_help="List the questions that wait for an answer.")
+@store_option
+@json_option
+def approvals(store: str | None, as_json: bool) -> int:
+    """List the questions that wait for an answer, of all programs that share this memory."""
+    waiting = with_journal(store, Journal.waiting)
+    if as_json:
+        print_json(waiting)
+        return DONE
+    for facts in waiting:
+        request = ApprovalRequest.from_facts(facts)
+        arguments = cut(values.canonical(request.shown_arguments).decode())
+        asked_in = f", {request.origin}" if request.origin else ""
+        click.echo(f"{request.call_id}  {visible(cut(request.title))}")
+        click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}')}")
+    click.echo("Nothing waits for an answer." if not waiting else "lastword answer ID shows one and takes your answer.")
+    return DONE
+
+
+@click.command(short_help="Answer a waiting question, from any terminal.")
+@click.argument("call_id")
+@click.option("--allow", is_flag=True, help="Allow it, having seen it in `lastword approvals --json`.")
+@click.option("--deny", is_flag=True, help="Deny it.")
+@click.option("--reason", metavar="TEXT", help="Why you deny it; the assistant reads it.")
+@click.option("--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Allow it with an argument changed.")
+@store_option
+@plain_option
+def answer(
+    call_id: str,
+    allow: bool,
+    deny: bool,
+    reason: str | None,
+    edits: tuple[str, ...],
+    store: str | None,
+    plain: bool,
+) -> int:
+    """Answer a waiting question from anywhere: with its card here, or with --allow or --deny."""
+    said = _one_of("lastword answer", allow=allow, deny=deny)
+    if reason and said != "deny":
+        raise LastWordError("a reason goes with --deny", place="lastword answer")
+
+    async def reply(journal: Journal) -> tuple[UserAction, bool, str]:
+        facts = next((f for f in await journal.waiting() if f["call_id"] == call_id), None)
+        if facts is None:
+            raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
+        request = ApprovalRequest.from_facts(facts)
+        action = await _action(request, said, reason, edits, plain)
+        first = await journal.answer(facts, action, "lastword answer")
+        return action, first, await _what_comes_next(journal, call_id, store)
+
+    action, first, next_step = with_journal(store, reply)
+    if not first:
+        click.echo("Somebody else answered it first. Nothing was changed.", err=True)
+        return FAILED
+    click.echo("Allowed." if action.primary_confirmed else "Denied.")
+    click.echo(next_step)
+    return DONE
+
+
+async def _what_comes_next(journal: Journal, call_id: str, store: str | None) -> str:
+    """Who hears the answer: the program that asked, or the one that goes on with its run."""
+    run_id = call_id.rpartition(".")[0]
+    if not run_id or not await journal.store.read(subject=run_id, kind="run_started", limit=1):
+        return "The program that asked goes on by itself."
+    release = journal.store.hold(f"run:{run_id}")
+    if release is None:
+        return "The program that asked goes on by itself."
+    release()
+    there = f" --store {shlex.quote(store)}" if store else ""
+    return (
+        f"The program that asked has ended. Within a minute, while the answer counts: lastword resume {run_id}{there}"
+    )
+
+
+@click.command()
+@click.argument("call_id")
+@click.option("--again", is_flag=True, help="Run it once more, with the same call id.")
+@click.option("--done", is_flag=True, help="Take it as done.")
+@click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
+@tools_option
+@project_option
+@store_option
+def resolve(
+    call_id: str,
+    again: bool,
+    done: bool,
+    abandon: bool,
+    folders: tuple[str, ...],
+    project: str | None,
+    store: str | None,
+) -> int:
+    """Decide about a call that was running when its program died. Without a decision: show what is known."""
+    decision: Decision | None = _one_of("lastword resolve", again=again, done=done, abandon=abandon)
+    if decision is None:
+
+        async def look(journal: Journal) -> list[str]:
+            life = await journal.life(call_id)
+            if not life.in_doubt:
+                raise SessionError("this call is not in doubt", place=call_id, hint="lastword show says how it stands")
+            if journal.is_running(life):
+                raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
+            return timeline(await journal.store.read(subject=call_id), of=call_id)
+
+        for line in with_journal(store, look):
+            click.echo(line)
+        click.echo("Nobody knows how it ended. Look at what it changes, then say --again, --done or --abandon;")
+        click.echo("lastword undo takes back what it may have changed in files.")
+        return UNKNOWN
+    registry = _registry(folders, project, asking=False) if decision == "again" else ToolRegistry()
+
+    async def decide(journal: Journal) -> Any:
+        session_id = await _session_of(journal, call_id)
+        editor = None if project is None else ProjectEditor(project)
+        async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
+            return await session.resolve(call_id, decision, by=BY)
+
+    outcome = with_journal(store, decide)
+    print_outcome(outcome)
+    return DONE if decision != "again" else EXIT_CODES[outcome.kind]
+
+
+def _one_of(place: str, **flags: bool) -> Any:
+    """The one word that was said, if any. Two contradict each other, and neither may win by chance."""
+    said = [name for name, is_said in flags.items() if is_said]
+    if len(said) > 1:
+        both = " and ".join(f"--{name}" for name in said)
+        raise LastWordError(f"{both} contradict each other", place=place, hint="say one of them; nothing was changed")
+    return said[0] if said else None
+
+
+def _registry(folders: Sequence[str], project: str | None, *, asking: bool) -> ToolRegistry:
+    registry = ToolRegistry()
+    if folders or HERE.is_dir():
+        find_tools(folders).load(registry, ask=ask_trust if asking else None)
+    if project is not None:
+        editor_tools(registry)
+    return registry
+
+
+async def _session_of(journal: Journal, subject: str) -> str:
+    found = await journal.store.read(subject=subject, limit=1)
+    if not found:
+        raise SessionError("nothing is remembered of it", place=subject, hint="lastword runs and approvals list ids")
+    return found[0].stream
+
+
+async def _action(
+    request: ApprovalRequest, said: str | None, reason: str | None, edits: Sequence[str], plain: bool
+) -> UserAction:
+    if edits:
+        changed = read_arguments(request.manifest, edits, {})
+        return request.edit(**changed)
+    if said == "allow":
+        return request.allow()
+    if said == "deny":
+        return request.deny(reason)
+    approver = terminal_approver(plain=plain)
+    if approver is None:
+        raise LastWordError(
+            "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
+        )
+    return await approver(request)
+
+
+def _record_facts(record: Record) -> dict[str, Any]:
+    return {
+        "seq": record.seq,
+        "session_id": record.stream,
+        "kind": record.kind,
+        "subject": record.subject,
+        "at": record.at / 1e6,
+        "data": data_of(record),
+    }

@@ -1,0 +1,58 @@
+"""The terminal that a command was started in: whether somebody sits there, and a chat with whoever does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from lastword.store.address import default_path
+from lastword.terminal.chat import Chat
+from lastword.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
+from lastword.terminal.screen import is_dumb, somebody_is_there
+from lastword.terminal.window import Window
+
+
+class Seat:
+    """The terminal, and whether somebody sits at it."""
+
+    def __init__(self, *, plain: bool) -> None:
+        self.is_taken = somebody_is_there()
+        self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
+
+    async def talk(
+        self,
+        window: Window,
+        *,
+        words: Iterable[str] = (),
+        farewell: Callable[[str], str],
+        until: asyncio.Future[None] | None = None,
+    ) -> None:
+        """Chat in this window until the person leaves, or `until` is done."""
+        chat = Chat(
+            window,
+            words=words,
+            farewell=farewell,
+            can_answer=self.is_taken,
+            stdin=sys.stdin,
+            screen=sys.stdout,
+            cards=sys.stderr,
+            plain=self.plain,
+        )
+        if until is not None:
+            until.add_done_callback(lambda done: chat.leave())
+        await chat.talk(self._composer(chat))
+
+    def _composer(self, chat: Chat) -> Composer:
+        if not sys.stdin.isatty():
+            return PipeComposer(sys.stdin)
+        if self.plain:
+            return FlatComposer(sys.stdin, sys.stdout)
+        return LineComposer(chat.words, data_file().with_name("chat_history"))
+
+
+def data_file() -> Path:
+    """The store of somebody who configured none."""
+    return default_path(sys.platform, os.environ, Path.home())

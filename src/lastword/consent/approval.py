@@ -1,0 +1,377 @@
+"""Consent as data: the request a person sees, the action they take, the seal that binds the two.
+
+Who decides is a pure rule. What is shown is exactly what is digested. What does not live here: drawing a card
+(cards.py), asking (calls.py) and remembering (journal.py).
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+
+from lastword import ids, values
+from lastword.display import displayable
+from lastword.editor.recording import Preview
+from lastword.errors import LastWordError
+from lastword.tools.manifest import Manifest, Parameter
+
+Author = Literal["model", "person"]
+
+ALLOW = "Allow"
+CANCEL = "Cancel"
+
+
+class Preset(msgspec.Struct, frozen=True):
+    """The user's side of the two keys. `auto_approve` alone approves nothing: the tool must permit it too."""
+
+    auto_approve: bool = False
+    name: str = "default"
+
+    def __post_init__(self) -> None:
+        if type(self.auto_approve) is not bool:
+            # A setting read as the text "false" is true to Python, and this key must not turn by mistake.
+            raise LastWordError(
+                f"auto_approve is a {type(self.auto_approve).__name__}, not true or false", hint="Preset(True)"
+            )
+
+
+class Nobody(msgspec.Struct, frozen=True):
+    """The tool needs no approval."""
+
+
+class Auto(msgspec.Struct, frozen=True):
+    """Both keys are there."""
+
+
+class Person(msgspec.Struct, frozen=True):
+    """Somebody must be asked; `missing` says which of the two keys are not there."""
+
+    missing: tuple[Literal["preset", "tool"], ...]
+
+
+NOBODY = Nobody()
+AUTO = Auto()
+
+
+def who_decides(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
+    """Say whose yes a call of this tool needs."""
+    if not manifest.require_approval:
+        return NOBODY
+    if preset.auto_approve and manifest.auto_approve:
+        return AUTO
+
+    # Two keys, and at least one is missing. The card tells the person which.
+    if manifest.auto_approve:
+        return Person(("preset",))
+    return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
+
+
+class UserAction(msgspec.Struct, frozen=True):
+    """What a person did with a card."""
+
+    primary_confirmed: bool
+    secondary_confirmed: bool
+    reason: str | None = None
+    arguments: dict[str, Any] | None = None
+    """The arguments as the person changed them; None when they left them alone."""
+    answers: str | None = None
+    """The digest of the request this answers. Surfaces that are not handed the request itself must say it."""
+
+    def __post_init__(self) -> None:
+        if type(self.primary_confirmed) is not bool or type(self.secondary_confirmed) is not bool:
+            raise LastWordError("a user action is made of booleans", hint="UserAction(True, False) is Allow")
+        if self.primary_confirmed and self.secondary_confirmed:
+            raise LastWordError("a card cannot be both confirmed and declined", hint="choose one")
+        if self.reason is not None:
+            if not isinstance(self.reason, str):
+                raise LastWordError(f"a reason is text, not a {type(self.reason).__name__}")
+            msgspec.structs.force_setattr(self, "reason", displayable(self.reason))
+        if self.arguments is not None:
+            if type(self.arguments) is not dict:
+                raise LastWordError("edited arguments are an object", hint="pass all arguments by name, in a dict")
+            # A copy: whoever keeps the dict and changes it later changes nothing that was answered.
+            copy = values.decode(values.canonical(self.arguments))
+            msgspec.structs.force_setattr(self, "arguments", copy)
+
+
+ALLOWED = UserAction(True, False)
+DENIED = UserAction(False, True)
+CLOSED = UserAction(False, False)
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Exactly what a person is asked. Its digest covers everything they can see and everything that would run."""
+
+    call_id: str
+    tool: str
+    manifest: Manifest
+    tool_digest: str
+    session_id: str
+    canonical_arguments: bytes
+    title: str
+    message: str
+    primary_button_label: str = ALLOW
+    secondary_button_label: str = CANCEL
+    preview_label: str | None = None
+    preview: tuple[Preview, ...] = ()
+    reads: tuple[tuple[str, str | None], ...] = ()
+    """Files the card was drawn from, with their digests."""
+    missing: tuple[str, ...] = ()
+    """Which keys of auto-approval are not there."""
+    origin: str = ""
+    """Where the call comes from, in words: `line 3 of report.nuwa`."""
+    author: Author = "model"
+    problem: str | None = None
+    """Why the same call is asked again."""
+    nonce: str = msgspec.field(default_factory=lambda: ids.ordered(16))
+    digest: str = ""
+    """Computed, never given. Changes when anything changes that was shown or would run."""
+
+    def __post_init__(self) -> None:
+        shown = (
+            self.call_id,
+            self.tool_digest,
+            self.session_id,
+            self.canonical_arguments,
+            self.title,
+            self.message,
+            self.primary_button_label,
+            self.secondary_button_label,
+            self.preview_label,
+            self.preview,
+            self.reads,
+            self.origin,
+            self.author,
+            self.nonce,
+        )
+        msgspec.structs.force_setattr(self, "digest", values.digest(_encode(shown)))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """A fresh copy of what would run. Changing it changes nothing."""
+        decoded: dict[str, Any] = values.decode(self.canonical_arguments)
+        return decoded
+
+    @property
+    def shown_arguments(self) -> dict[str, Any]:
+        """The arguments as any surface may show them: secrets masked."""
+        return mask(self.arguments, self.manifest.secrets)
+
+    def allow(self) -> UserAction:
+        """Yes to this very request."""
+        return UserAction(True, False, answers=self.digest)
+
+    def deny(self, reason: str | None = None) -> UserAction:
+        """No to this very request."""
+        return UserAction(False, True, reason, answers=self.digest)
+
+    def close(self) -> UserAction:
+        """Neither yes nor no."""
+        return UserAction(False, False, answers=self.digest)
+
+    def edit(self, **arguments: Any) -> UserAction:
+        """Yes, with some arguments changed."""
+        return UserAction(True, False, arguments=self.arguments | arguments, answers=self.digest)
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any], manifest: Manifest | None = None) -> ApprovalRequest:
+        """A request as another process can show it: from what the journal holds, with secrets as digests.
+
+        Its digest is the one that was written down, so an answer to it answers the question that was asked. Who has no
+        `manifest` of the tool at hand gets one that knows as much of it as the facts do.
+        """
+        manifest = manifest or Manifest(
+            id=facts["tool"],
+            display_name=facts["display_name"],
+            description=facts["description"],
+            icon=facts["icon"],
+            color=facts["color"],
+            effect=facts["effect"],
+            content_parameter=facts["content_parameter"],
+            parameters=tuple(
+                Parameter(name, values.type_name[type(value)], secret=name in facts["secrets"])
+                for name, value in facts["arguments"].items()
+            ),
+        )
+        request = cls(
+            call_id=facts["call_id"],
+            tool=facts["tool"],
+            manifest=manifest,
+            tool_digest=facts["tool_digest"],
+            session_id=facts["session_id"],
+            canonical_arguments=values.canonical(facts["arguments"]),
+            title=facts["title"],
+            message=facts["message"],
+            primary_button_label=facts["primary_button_label"],
+            secondary_button_label=facts["secondary_button_label"],
+            preview_label=facts["preview_label"],
+            preview=tuple(msgspec.convert(preview, Preview) for preview in facts["preview"]),
+            reads=tuple((path, digest) for path, digest in facts["reads"]),
+            missing=tuple(facts["missing"]),
+            origin=facts["origin"],
+            author=facts["author"],
+            problem=facts["problem"],
+            nonce=facts["nonce"],
+        )
+        msgspec.structs.force_setattr(request, "digest", facts["digest"])
+        return request
+
+    def copy(self) -> ApprovalRequest:
+        """The same request in other memory, for whoever only looks at it."""
+        copied = copy.copy(self)
+        if self.preview:
+            msgspec.structs.force_setattr(copied, "preview", tuple(map(copy.copy, self.preview)))
+        return copied
+
+    def facts(self) -> dict[str, Any]:
+        """The request as plain data, for other processes. Secrets are digests."""
+        facts: dict[str, Any] = values.decode(self.written())
+        return facts
+
+    def written(self) -> bytes:
+        """The facts as the journal keeps them."""
+        manifest, arguments = self.manifest, self.canonical_arguments
+        secrets = manifest.secrets
+        if secrets:
+            arguments = values.canonical(hide(self.arguments, secrets))
+        return _encode(
+            _Facts(
+                self.call_id,
+                self.tool,
+                manifest.display_name,
+                manifest.description,
+                manifest.icon,
+                manifest.color,
+                manifest.effect,
+                manifest.content_parameter,
+                sorted(secrets),
+                self.tool_digest,
+                self.session_id,
+                msgspec.Raw(arguments),
+                self.title,
+                self.message,
+                self.primary_button_label,
+                self.secondary_button_label,
+                self.preview_label,
+                self.preview,
+                self.reads,
+                self.missing,
+                self.origin,
+                self.author,
+                self.problem,
+                self.nonce,
+                self.digest,
+            )
+        )
+
+
+class _Facts(msgspec.Struct, frozen=True, gc=False):
+    """What the journal keeps of a request: a struct is encoded in half the time of a dict."""
+
+    call_id: str
+    tool: str
+    display_name: str
+    description: str
+    icon: str | None
+    color: str | None
+    effect: str | None
+    content_parameter: str | None
+    secrets: list[str]
+    tool_digest: str
+    session_id: str
+    arguments: msgspec.Raw
+    title: str
+    message: str
+    primary_button_label: str
+    secondary_button_label: str
+    preview_label: str | None
+    preview: tuple[Preview, ...]
+    reads: tuple[tuple[str, str | None], ...]
+    missing: tuple[str, ...]
+    origin: str
+    author: Author
+    problem: str | None
+    nonce: str
+    digest: str
+
+
+_encode = msgspec.json.Encoder().encode
+
+Approver = Callable[[ApprovalRequest], Awaitable[UserAction]]
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """One answer to one request, good for one start within a short time."""
+
+    request: str
+    nonce: str
+    approver: str
+    answered_at: float
+
+    @property
+    def digest(self) -> str:
+        """What the journal keeps as the proof of consent."""
+        return values.digest(_encode((self.request, self.nonce, self.approver, self.answered_at)))
+
+
+def seal(request: ApprovalRequest, action: UserAction, approver: str, answered_at: float) -> Seal:
+    """Bind an action to the request it answers; an action for another request stays bound to that one."""
+    return Seal(action.answers or request.digest, request.nonce, displayable(approver), answered_at)
+
+
+def flaw(
+    sealed: Seal, request: ApprovalRequest, *, tool_digest: str | None, now: float, valid_seconds: float
+) -> str | None:
+    """Why this seal may not start this request's call now, or None."""
+    if sealed.request != request.digest or sealed.nonce != request.nonce:
+        return "the answer was given to another request"
+    if tool_digest != request.tool_digest:
+        return "the tool changed while the question waited"
+    if now < sealed.answered_at:
+        return "the answer is from the future: a clock was set back"
+    if now - sealed.answered_at > valid_seconds:
+        return f"the answer is older than {valid_seconds:g} seconds"
+    return None
+
+
+def approver_name(approver: Approver) -> str:
+    """How the journal calls whoever answered."""
+    name = getattr(approver, "name", None) or getattr(approver, "__name__", None)
+    return str(name or type(approver).__name__)
+
+
+MASK = "••••••"
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+def mask(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+    """Secrets as dots, for surfaces."""
+    return {k: MASK if k in secrets else v for k, v in arguments.items()} if secrets else arguments
+
+
+def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+    """Secrets as digests, for the journal."""
+    if not secrets:
+        return arguments
+    return {k: _hidden(v) if k in secrets else v for k, v in arguments.items()}
+
+
+def keep_secrets(edited: dict[str, Any], original: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
+    """Edited arguments with the secrets that the editor saw only as dots or digests, and so did not change."""
+    if not secrets:
+        return edited
+    return {
+        k: original[k] if k in secrets and k in original and v in (MASK, _hidden(original[k])) else v
+        for k, v in edited.items()
+    }
+
+
+def _hidden(value: Any) -> Any:
+    """A secret as its digest; one that is hidden already stays as it is."""
+    if type(value) is dict and value.keys() == {"secret"} and _DIGEST.fullmatch(str(value["secret"])):
+        return value
+    return {"secret": values.digest(values.canonical(value))}

@@ -1,0 +1,210 @@
+"""What happened to a call, and the words for it.
+
+Kinds are distinct on purpose: a model that was denied must not retry, one that sent bad arguments should, and nobody
+may mistake a timeout for a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+Kind = Literal[
+    "succeeded",
+    "failed",
+    "raised",
+    "invalid_arguments",
+    "unknown_tool",
+    "denied",
+    "no_approver",
+    "expired",
+    "stale",
+    "refused",
+    "cancelled",
+    "timed_out",
+    "outcome_unknown",
+]
+IN_A_WORD: dict[Kind, str] = {
+    "succeeded": "done",
+    "failed": "failed",
+    "raised": "failed",
+    "invalid_arguments": "wrong arguments",
+    "unknown_tool": "no such tool",
+    "denied": "not allowed",
+    "no_approver": "nobody to ask",
+    "expired": "nobody answered",
+    "stale": "out of date",
+    "refused": "no card",
+    "cancelled": "cancelled",
+    "timed_out": "took too long",
+    "outcome_unknown": "outcome unknown",
+}
+"""For people who look at a list of calls."""
+Approval = Literal["not_needed", "person", "auto", "none"]
+
+# Larger results drown the conversation; the tool should write a file and name it.
+MAX_MESSAGE = 100_000
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of one call."""
+
+    kind: Kind
+    message: str
+    call_id: str
+    tool: str
+    value: Any = None
+    gave_value: bool = False
+    """Whether the tool returned a value of its own, rather than `{success, message}`."""
+    approval: Approval = "none"
+    arguments: Any = None
+    """What really ran, when a person changed it."""
+    changed: tuple[str, ...] = ()
+    """The files it changed, which an undo of the call restores."""
+    overstepped: str | None = None
+    """What its code tried to do although the answer was no. It was stopped."""
+
+    @property
+    def success(self) -> bool:
+        return self.kind == "succeeded"
+
+    def result(self) -> dict[str, Any]:
+        """What the model is given: `{success, message}`."""
+        return {"success": self.success, "message": self.message}
+
+
+def cut(message: str) -> str:
+    """A result of bearable length, which says what was cut."""
+    if len(message) <= MAX_MESSAGE:
+        return message
+    return (
+        f"{message[:MAX_MESSAGE]}\n[cut here: {MAX_MESSAGE} of {len(message)} characters. "
+        "Ask for less, or for a part at a time.]"
+    )
+
+
+def denied(tool: str, reason: str | None, own_words: str | None, *, closed: bool) -> str:
+    """A person said no, or closed the question. The tool may have words of its own for it."""
+    first = f"{tool} was not run: the person {'closed the question without answering' if closed else 'denied it'}."
+    parts = [first]
+    if reason:
+        parts.append(f"Their reason: {reason}")
+    if own_words:
+        parts.append(own_words)
+    parts.append("Do not ask for the same call again unless they want it.")
+    return "\n".join(parts)
+
+
+def overstepped(tool: str, what: str) -> str:
+    """In the place of a tool's own words, when it tried to act all the same."""
+    return f"(A bug in {tool}: it tried to {what} although it was denied. It was stopped.)"
+
+
+def no_approver(tool: str, why: str) -> str:
+    return f"{tool} was not run: it needs a person's approval, and {why}. Nothing was done. This is not a refusal."
+
+
+def expired(tool: str, seconds: float) -> str:
+    return f"{tool} was not run: nobody answered within {seconds:g} seconds. Nothing was done. This is not a refusal."
+
+
+def stale(tool: str, why: str, times: int) -> str:
+    return (
+        f"{tool} was not run: the approval no longer fitted what would have happened ({why}), {times} times in a row. "
+        "Nothing was done. Look at the current state, then ask again."
+    )
+
+
+def refused(tool: str, why: str) -> str:
+    return (
+        f"{tool} was not run: its request for approval could not be shown ({why}). Nobody was asked and nothing was "
+        "done. This is a fault of the tool; its author must mend it."
+    )
+
+
+def cancelled(tool: str, partial: str | None) -> str:
+    if partial:
+        return f"{tool} was cancelled by the person while it ran. What it had by then:\n{partial}"
+    return f"{tool} was cancelled by the person while it ran. What it had done by then stays done."
+
+
+def called_off(tool: str) -> str:
+    """Cancelled after the yes, and before the tool's code began."""
+    return f"{tool} was cancelled by the person before it ran. Nothing was done."
+
+
+def abandoned(tool: str) -> str:
+    return f"{tool} was cancelled: the program that asked for it stopped waiting. What it had done by then stays done."
+
+
+def timed_out(tool: str, seconds: float) -> str:
+    return f"{tool} did not finish within {seconds:g} seconds and was stopped waiting for. It may have done part of it."
+
+
+def raised(tool: str, problem: BaseException, call_id: str) -> str:
+    advice = ""
+    if isinstance(problem, FileNotFoundError):
+        advice = " Something it needed was not found: check names and paths."
+    elif isinstance(problem, PermissionError):
+        advice = " It lacks a permission: ask the person to grant it."
+    elif isinstance(problem, (ConnectionError, TimeoutError)):
+        advice = " What it talks to did not answer: try again later."
+    return (
+        f"{tool} stopped with an error ({type(problem).__name__}).{advice} The details are in the log, call {call_id}."
+    )
+
+
+def edited(tool: str, arguments: str) -> str:
+    """Put before the result when a person changed the arguments."""
+    return f"The person changed the arguments of {tool} before approving. What ran: {arguments}"
+
+
+def unknown(tool: str) -> str:
+    return (
+        f"It is not known whether {tool} was carried out: the program stopped while it ran. "
+        "Do not repeat it; a person has to look."
+    )
+
+
+def still_running(tool: str) -> str:
+    return f"{tool} is still being carried out by another program. Do not repeat it; wait for that program."
+
+
+def unwritten(tool: str, why: str, call_id: str) -> str:
+    """It ran, and the journal does not know how it ended."""
+    return (
+        f"{tool} ran, but how it ended could not be written down ({why}), so it counts as not known. "
+        f"Do not repeat it; a person has to look: lastword resolve {call_id}"
+    )
+
+
+def taken_as_done(tool: str, by: str) -> str:
+    return (
+        f"The program stopped while {tool} ran. {_at_the_start(by)} looked afterwards and says that it was carried out."
+    )
+
+
+def _at_the_start(by: str) -> str:
+    """A name as a sentence begins with it."""
+    return by[:1].upper() + by[1:]
+
+
+def given_up(tool: str, by: str) -> str:
+    return f"The program stopped while {tool} ran. Whether it was carried out is not known, and {by} gave it up."
+
+
+def taken_back(tool: str, paths: Sequence[str]) -> str:
+    """What an undo did, for whoever asked for it."""
+    if not paths:
+        return f"{tool} had changed nothing yet, so there was nothing to restore."
+    if len(paths) == 1:
+        return f"Took back {tool}: {paths[0]} is as it was before."
+    return "\n".join([f"Took back {tool}: {len(paths)} files are as they were before.", *(f"  {p}" for p in paths)])
+
+
+def taken_back_in_doubt(tool: str, by: str, paths: Sequence[str]) -> str:
+    """The same for whoever asked for the call, and never heard how it ended."""
+    found = f"restored {', '.join(paths)}" if paths else "found that no file had been changed"
+    return f"The program stopped while {tool} ran. {_at_the_start(by)} took it back afterwards and {found}."

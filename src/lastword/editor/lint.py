@@ -1,0 +1,261 @@
+"""Real lint: ruff for Python, our checker for NuwaScript, the parsers of JSON and TOML, and what else is configured.
+
+A linter is a function from sources to findings, and a table says which file endings it is for. A project's own commands
+are entries of that table like the others. A linter that is missing, fails or takes too long is a finding, never a
+silence.
+
+Linters only look. Ruff is told so in every way it can be configured otherwise: the project's settings choose the rules,
+but may neither fix files nor leave a cache behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from ruff import find_ruff_bin
+
+from lastword.editor import LintError
+from lastword.editor.encoding import decode
+from lastword.errors import EditError
+from lastword.script.checker import check
+from lastword.script.signatures import Signatures
+
+# A linter that needs longer is stuck, and somebody is waiting for the card.
+LINT_TIMEOUT_SECONDS = 30
+# What a person or a model can still make use of.
+MAX_FINDINGS = 2_000
+
+# The endings that ruff is for.
+PYTHON = (".py", ".pyi")
+
+Findings = dict[str, list[LintError]]
+
+
+class Sources(NamedTuple):
+    """What a linter is given to look at."""
+
+    root: Path
+    files: list[str]
+    read: Callable[[str], bytes | None]
+
+
+Linter = Callable[[Sources], Findings]
+
+
+def default_linters() -> dict[str, Linter]:
+    """The table of file endings that need no configuration."""
+    return {
+        **dict.fromkeys(PYTHON, lint_python),
+        ".json": lint_json,
+        ".toml": lint_toml,
+        ".nuwa": script_linter(),
+    }
+
+
+def lint(
+    root: Path, files: Sequence[str], read: Callable[[str], bytes | None], linters: Mapping[str, Linter]
+) -> Findings:
+    """Every finding by path, sorted by line; files without any are left out."""
+    by_linter: dict[Linter, list[str]] = {}
+    for file in files:
+        if linter := linters.get(Path(file).suffix):
+            by_linter.setdefault(linter, []).append(file)
+    findings: Findings = {}
+    for linter, mine in by_linter.items():
+        for path, found in linter(Sources(root, mine, read)).items():
+            findings.setdefault(path, []).extend(found)
+    return _bounded(findings)
+
+
+def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
+    """A linter that looks at one text at a time. Files that are not text are somebody else's."""
+
+    def linter(sources: Sources) -> Findings:
+        findings: Findings = {}
+        for path in sources.files:
+            try:
+                text = decode(sources.read(path) or b"")
+            except EditError as refusal:
+                findings[path] = [LintError(line=1, message=f"not checked: {refusal.fact}")]
+                continue
+            if text is not None and (found := list(check(text))):
+                findings[path] = found
+        return findings
+
+    return linter
+
+
+def script_linter(signatures: Signatures | None = None) -> Linter:
+    """A linter for NuwaScript. Without signatures it says nothing about tools."""
+
+    def check_script(text: str) -> Iterable[LintError]:
+        for finding in check(text, signatures):
+            hint = f" ({finding.hint})" if finding.hint else ""
+            yield LintError(line=finding.line, message=f"{type(finding).__name__} {finding.fact}{hint}")
+
+    return text_linter(check_script)
+
+
+def command_linter(command: str) -> Linter:
+    """A linter that runs a command for each file, with `{path}` in its place, and reads `path:line[:column]: message`.
+
+    No shell is involved: the command is split as a shell would, and the path is one argument whatever it holds.
+    """
+    words = shlex.split(command)
+    if not any("{path}" in word for word in words):
+        raise EditError(
+            f"the lint command {command!r} does not say where the path goes", hint="write {path} in its place"
+        )
+
+    def linter(sources: Sources) -> Findings:
+        findings: Findings = {}
+        for path in sources.files:
+            # A path that starts with a dash would be read as an option.
+            arguments = [word.replace("{path}", f"./{path}") for word in words]
+            done = _run(arguments, cwd=sources.root)
+            if isinstance(done, str):
+                findings[path] = [LintError(line=1, message=done)]
+            elif found := _parse_lines(done.stdout + done.stderr):
+                findings[path] = found
+            elif done.returncode:
+                said = (done.stderr or done.stdout).strip().split("\n")[0]
+                findings[path] = [LintError(line=1, message=f"{words[0]} failed: {said or done.returncode}")]
+        return findings
+
+    return linter
+
+
+class _Place(msgspec.Struct):
+    row: int
+
+
+class _Diagnostic(msgspec.Struct):
+    filename: str
+    message: str
+    location: _Place | None = None
+    code: str | None = None
+
+
+_diagnostics = msgspec.json.Decoder(list[_Diagnostic])
+_LOOK_ONLY = ["--no-fix", "--no-unsafe-fixes", "--no-cache", "--quiet"]
+
+
+def lint_python(sources: Sources) -> Findings:
+    """What ruff finds when it is run in the project, with the rules and the exceptions that its own settings choose.
+
+    Ruff looks for the files itself. Given their names it would skip those below a folder called `build` or `venv`, even
+    if that folder is where the whole project stands; and it would be silent about it.
+    What it says about anything else than the project's own files, such as what a link leads to, is dropped.
+    """
+    options = [*_LOOK_ONLY, "--exit-zero", "--output-format=json"]
+    done = _run([find_ruff_bin(), "check", *options, "."], cwd=sources.root)
+    if isinstance(done, str) or done.returncode:
+        reason = done if isinstance(done, str) else done.stderr.strip().replace("\n", "; ")
+        said = f"ruff could not check the {len(sources.files)} Python files of the project: {reason}"
+        return {sources.files[0]: [LintError(line=1, message=said)]}
+    findings: Findings = {path: [] for path in sources.files}
+    for one in _diagnostics.decode(done.stdout or "[]"):
+        path = os.path.relpath(one.filename, sources.root)
+        if path in findings:
+            message = f"{one.code} {one.message}" if one.code else one.message
+            findings[path].append(LintError(line=one.location.row if one.location else 1, message=message))
+    return {path: found for path, found in findings.items() if found}
+
+
+def fixed_python(root: Path, path: str, text: str) -> str:
+    """The text as ruff's safe fixes would leave it. Writes nothing: ruff reads and answers through pipes."""
+    options = ["--fix-only", "--no-unsafe-fixes", "--no-cache", "--quiet", f"--stdin-filename={path}"]
+    done = _run([find_ruff_bin(), "check", *options, "-"], cwd=root, given=text)
+    if isinstance(done, str):
+        raise EditError(done, place=path)
+    if done.returncode:
+        raise EditError(f"ruff could not fix the file: {done.stderr.strip()}", place=path)
+    return done.stdout
+
+
+def _check_json(text: str) -> Iterable[LintError]:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as problem:
+        yield LintError(line=problem.lineno, message=problem.msg)
+    except RecursionError:
+        yield LintError(line=1, message="nested too deeply to be read")
+    except ValueError as problem:
+        yield LintError(line=1, message=str(problem))
+
+
+_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+def _check_toml(text: str) -> Iterable[LintError]:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        said = str(problem)
+        place = _TOML_PLACE.search(said)
+        last = text.count("\n") + (not text.endswith("\n"))
+        line = int(place[1]) if place and place[1] else last
+        yield LintError(line=line, message=_TOML_PLACE.sub("", said))
+    except RecursionError:
+        yield LintError(line=1, message="nested too deeply to be read")
+
+
+lint_json = text_linter(_check_json)
+lint_toml = text_linter(_check_toml)
+
+
+def _run(arguments: list[str], *, cwd: Path, given: str | None = None) -> subprocess.CompletedProcess[str] | str:
+    """What the process said, or in words why it said nothing."""
+    # Ruff's own variables could send its output elsewhere or turn fixing on.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
+    try:
+        return subprocess.run(
+            arguments,
+            cwd=cwd,
+            env=environment,
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=LINT_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        return f"{arguments[0]} is not installed"
+    except subprocess.TimeoutExpired:
+        return f"{arguments[0]} took longer than {LINT_TIMEOUT_SECONDS} seconds and was stopped"
+    except OSError as problem:
+        return f"{arguments[0]} could not be started: {problem.strerror}"
+
+
+_GCC_LINE = re.compile(r"^[^\n:]+:(\d+):(?:\d+:)?[ \t]*(.+)$", re.MULTILINE)
+
+
+def _parse_lines(output: str) -> list[LintError]:
+    return [LintError(line=int(line), message=message.strip()) for line, message in _GCC_LINE.findall(output)]
+
+
+def _bounded(findings: Findings) -> Findings:
+    """Sorted, and cut at the limit with a last finding that says so."""
+    result: Findings = {}
+    left = MAX_FINDINGS
+    total = sum(len(found) for found in findings.values())
+    for path in sorted(findings):
+        found = sorted(findings[path], key=lambda one: (one["line"], one["message"]))
+        if left <= len(found) and total > MAX_FINDINGS:
+            said = f"and {total - MAX_FINDINGS + 1} more findings in this file and others"
+            result[path] = [*found[: left - 1], LintError(line=found[-1]["line"], message=said)]
+            return result
+        result[path] = found
+        left -= len(found)
+    return result

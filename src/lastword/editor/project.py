@@ -1,0 +1,191 @@
+"""The editor over a project folder: what tools read, change, diff and lint.
+
+Reading gives the text as it is in the file, without a byte order mark; writing keeps the file's form (encoding.py). A
+file that changed since this editor last read it is not overwritten: who read the old one must look at the new one
+first.
+
+The methods that read and write are async as the interface demands, and yet never wait: a file is small, and a write
+that could be interrupted between its last look and its rename would be neither done nor undone.
+
+What does not live here: descriptors and atomic writes (folder.py), consent (recording.py), taking changes back
+(undo.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from lastword.editor import Change, LintError, Operation, Preview
+from lastword.editor.edits import insert, replace
+from lastword.editor.encoding import decode, encode
+from lastword.editor.folder import Folder
+from lastword.editor.lint import PYTHON, Linter, default_linters, fixed_python, lint
+from lastword.editor.listing import Listing, list_project
+from lastword.editor.recording import RecordingEditor
+from lastword.errors import Conflict, NotText
+from lastword.values import digest
+
+
+class ProjectEditor:
+    """A `ProjectProvider` for the files below one folder. Opening it removes what a killed writer left behind."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        name: str | None = None,
+        *,
+        linters: Mapping[str, Linter] | None = None,
+        show: Callable[[Preview], None] | None = None,
+    ) -> None:
+        self._folder = Folder(Path(folder))
+        self._name = name or self._folder.root.name
+        self._linters = default_linters() if linters is None else dict(linters)
+        self._show = show
+        self._seen: dict[str, str | None] = {}
+        self._folder.sweep()
+
+    @property
+    def script_name(self) -> str:
+        return self._name
+
+    @property
+    def folder(self) -> Path:
+        """Where the project is."""
+        return self._folder.root
+
+    def exists(self, path: str) -> bool:
+        return self._folder.kind(path) is not None
+
+    def listing(self) -> Listing:
+        """Folders and files in one walk, with a word on whether the list was cut."""
+        return list_project(self._folder)
+
+    def get_all_folders(self) -> list[str]:
+        return self.listing().folders
+
+    def get_all_files(self) -> list[str]:
+        return self.listing().files
+
+    def get_lint_errors(self) -> dict[str, list[LintError]]:
+        return lint(self._folder.root, self.get_all_files(), self.read_bytes, self._linters)
+
+    async def get_file_content(self, path: str) -> str | None:
+        data = self.read_bytes(path)
+        self._seen[path] = None if data is None else digest(data)
+        return None if data is None else decode(data)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return self._folder.read(path)
+
+    def file_mode(self, path: str) -> int | None:
+        return self._folder.mode(path)
+
+    def missing_folders(self, path: str) -> list[str]:
+        return self._folder.missing_folders(path)
+
+    def get_fixed_content(self, path: str) -> str | None:
+        data = self.read_bytes(path)
+        text = None if data is None else decode(data)
+        if text is None or not path.endswith(PYTHON):
+            return None
+        return fixed_python(self._folder.root, path, text)
+
+    async def update_file_content(self, path: str, content: str) -> bool:
+        current = self._current(path)
+        if current is None:
+            return False
+        self._write(path, encode(content, current, path=path), over=current)
+        return True
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        current = self._current(path)
+        self._write(path, encode(content, current, path=path), over=current)
+        return True
+
+    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
+        return self._edit(path, lambda text: insert(text, operations, path=path))
+
+    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
+        return self._edit(path, lambda text: replace(text, operations, path=path))
+
+    async def delete_file(self, path: str) -> bool:
+        current = self._current(path)
+        if current is None:
+            return False
+        self._folder.delete(path, over=current)
+        self._seen[path] = None
+        return True
+
+    async def rename_file(self, path: str, new_path: str) -> bool:
+        current = self._current(path)
+        if current is None:
+            return False
+        self._folder.rename(path, new_path, over=current)
+        self._seen[path] = None
+        self._seen[new_path] = digest(current)
+        return True
+
+    async def restore(self, change: Change) -> None:
+        current = self.read_bytes(change.path)
+        if current != change.after:
+            raise Conflict(
+                "the file changed since, so the change was not taken back",
+                place=change.path,
+                hint="compare it by hand; nothing was written",
+            )
+        if change.before is not None:
+            # A mode that somebody has set since is theirs.
+            ours = change.left_mode in (None, self.file_mode(change.path))
+            self._folder.write(change.path, change.before, over=current, mode=change.mode if ours else None)
+            self._seen[change.path] = digest(change.before)
+            return
+        if current is not None:
+            self._folder.delete(change.path, over=current)
+            self._seen[change.path] = None
+        for folder in reversed(change.made_folders):
+            self._folder.remove_if_empty(folder)
+
+    def open_diff_editor(self, path: str, content: str) -> None:
+        self._present(lambda recorder: recorder.open_diff_editor(path, content))
+
+    def show_deletion(self, path: str) -> None:
+        self._present(lambda recorder: recorder.show_deletion(path))
+
+    def show_rename(self, path: str, new_path: str) -> None:
+        self._present(lambda recorder: recorder.show_rename(path, new_path))
+
+    def _present(self, preview: Callable[[RecordingEditor], None]) -> None:
+        """Hand what would change to the surface at hand, as the same data that a card is drawn from."""
+        recorder = RecordingEditor(self)
+        preview(recorder)
+        if self._show is not None:
+            for shown in recorder.previews:
+                self._show(shown)
+
+    def _edit(self, path: str, edit: Callable[[str], str]) -> bool:
+        current = self._current(path)
+        if current is None:
+            return False
+        text = decode(current)
+        if text is None:
+            raise NotText("the file is binary or not UTF-8, and has no lines to edit", place=path)
+        self._write(path, encode(edit(text), current, path=path), over=current)
+        return True
+
+    def _current(self, path: str) -> bytes | None:
+        """The bytes a write would replace, unless they are not those that were read."""
+        current = self.read_bytes(path)
+        found = None if current is None else digest(current)
+        if self._seen.get(path, found) != found:
+            raise Conflict(
+                "the file changed since it was read, and nothing was written",
+                place=path,
+                hint="read it again, then decide",
+            )
+        return current
+
+    def _write(self, path: str, data: bytes, *, over: bytes | None) -> None:
+        if data != over:
+            self._folder.write(path, data, over=over)
+        self._seen[path] = digest(data)

@@ -1,0 +1,430 @@
+"""The two doubles that stand between a tool and the editor, so that what was shown is what is written.
+
+`RecordingEditor` is for looking: it reads, notes what it read, turns every diff into a `Preview`, and refuses and notes
+every write. `SealedEditor` is for acting after an approval: it writes a previewed file only with the previewed
+content, and has what is needed to take a change back remembered before it happens.
+
+Both note what they refused, so a tool that swallows the exception is found out all the same.
+
+What does not live here: asking anybody (approval.py), the audit hook that guards everything else (guard.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import Context
+
+from lastword.editor import Change, LintError, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
+from lastword.editor.edits import insert, replace
+from lastword.editor.encoding import decode, encode, keep_newlines
+from lastword.editor.undo import undo
+from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
+from lastword.tools.guard import refuse_if_watched
+from lastword.values import digest
+
+__all__ = ["Preview", "RecordingEditor", "SealedEditor", "still_current"]
+
+
+async def still_current(editor: ScriptEditorProvider, reads: Mapping[str, str | None]) -> list[str]:
+    """The paths whose content is not what it was when it was read, sorted."""
+    changed = []
+    for path, was in reads.items():
+        try:
+            now = _digest_of(await _content(editor, path))
+        except EditError:
+            # What can no longer be read, say because a link took its place, is not what was read.
+            changed.append(path)
+            continue
+        if now != was:
+            changed.append(path)
+    return sorted(changed)
+
+
+class RecordingEditor:
+    """An editor that looks and never writes: what a tool's request function gets."""
+
+    def __init__(self, editor: ScriptEditorProvider) -> None:
+        self._editor = editor
+        self._texts: dict[str, str | None] = {}
+        self._previews: dict[str, Preview] = {}
+        self.reads: dict[str, str | None] = {}
+        """Every file that was read, with the digest it had when it was first read."""
+        self.attempts: list[str] = []
+        """Every write that was tried, in words."""
+
+    @property
+    def previews(self) -> tuple[Preview, ...]:
+        """What was shown, in order. Who shows one file twice has shown the second."""
+        return tuple(self._previews.values())
+
+    @property
+    def script_name(self) -> str:
+        return self._editor.script_name
+
+    def exists(self, path: str) -> bool:
+        found = self._editor.exists(path)
+        if not found:
+            self.reads.setdefault(path, None)
+        return found
+
+    def get_all_folders(self) -> list[str]:
+        return self._editor.get_all_folders()
+
+    def get_all_files(self) -> list[str]:
+        return self._editor.get_all_files()
+
+    def get_lint_errors(self) -> dict[str, list[LintError]]:
+        # Linters are processes of ours that only read. In an empty context the guard, which forbids the tool to start
+        # any, does not see them.
+        return Context().run(self._editor.get_lint_errors)
+
+    def get_fixed_content(self, path: str) -> str | None:
+        self.read_bytes(path)
+        return Context().run(_project(self._editor).get_fixed_content, path)
+
+    async def get_file_content(self, path: str) -> str | None:
+        # The digest comes first: a file that changes between the two reads is then found stale, and never fresh.
+        content = await _content(self._editor, path)
+        self.reads.setdefault(path, _digest_of(content))
+        self._texts[path] = text = await self._editor.get_file_content(path)
+        return text
+
+    def read_bytes(self, path: str) -> bytes | None:
+        data = _project(self._editor).read_bytes(path)
+        self.reads.setdefault(path, _digest_of(data))
+        return data
+
+    def file_mode(self, path: str) -> int | None:
+        return _project(self._editor).file_mode(path)
+
+    def missing_folders(self, path: str) -> list[str]:
+        return _project(self._editor).missing_folders(path)
+
+    def open_diff_editor(self, path: str, content: str) -> None:
+        if isinstance(self._editor, ProjectProvider):
+            data = self.read_bytes(path)
+            # Nobody should be asked to approve what could not be written.
+            encode(content, data, path=path)
+            base = None if data is None else decode(data)
+        else:
+            base = self._foreign_base(path)
+        self._previews[path] = Preview(path, self.reads[path], base, content)
+
+    def show_deletion(self, path: str) -> None:
+        data = self._present(path)
+        self._previews[path] = Preview(path, self.reads[path], decode(data), None)
+
+    def show_rename(self, path: str, new_path: str) -> None:
+        data = self._present(path)
+        if self.read_bytes(new_path) is not None:
+            raise _taken(new_path)
+        self._previews[path] = Preview(path, self.reads[path], decode(data), None, new_path)
+
+    async def update_file_content(self, path: str, content: str) -> bool:
+        raise self._attempted("update_file_content", path)
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        raise self._attempted("write_to_file", path)
+
+    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
+        raise self._attempted("insert_content", path)
+
+    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
+        raise self._attempted("replace_in_file", path)
+
+    async def delete_file(self, path: str) -> bool:
+        raise self._attempted("delete_file", path)
+
+    async def rename_file(self, path: str, new_path: str) -> bool:
+        raise self._attempted("rename_file", path)
+
+    async def restore(self, change: Change) -> None:
+        raise self._attempted("restore", change.path)
+
+    def _attempted(self, method: str, path: str) -> NotAllowedNow:
+        self.attempts.append(f"{method} {path}")
+        return NotAllowedNow(
+            f"{method} writes, and nothing may be written before a person has agreed",
+            place=path,
+            hint="show the change with open_diff_editor here, and write in the execute function",
+        )
+
+    def _present(self, path: str) -> bytes:
+        data = self.read_bytes(path)
+        if data is None:
+            raise EditError("there is no such file", place=path)
+        return data
+
+    def _foreign_base(self, path: str) -> str | None:
+        """What a file of an editor without bytes holds now. Reading it is async, so it must have been read before."""
+        if path in self._texts:
+            text = self._texts[path]
+            if text is None and self._editor.exists(path):
+                raise NotText("the file is binary or not UTF-8, so it cannot be edited as text", place=path)
+            return text
+        if self.exists(path):
+            raise EditError(
+                "the diff of a file that was not read cannot be shown",
+                place=path,
+                hint="await editor.get_file_content(path) before open_diff_editor(path, content)",
+            )
+        return None
+
+
+class SealedEditor:
+    """An editor that writes what was previewed and nothing else: what a tool's execute function gets.
+
+    Without previews every path may be written: the tool showed no diff, and the person agreed to its arguments alone.
+    """
+
+    def __init__(
+        self,
+        editor: ScriptEditorProvider,
+        previews: Iterable[Preview] = (),
+        remember: Remembering | None = None,
+    ) -> None:
+        self._editor = editor
+        # A preview without a path is words, and says nothing about files.
+        self._previews = {preview.path: preview for preview in previews if preview.path}
+        self._remember = remember
+        self._left: dict[str, str | None] = {}
+        self.changes: list[Change] = []
+        """What was changed, in order."""
+        self._closed = False
+        self.violations: list[str] = []
+        """Every write that was refused because something else had been shown, in words."""
+
+    def close(self) -> None:
+        """The call is over: a tool that was cancelled or kept this editor writes nothing more with it."""
+        self._closed = True
+
+    @property
+    def script_name(self) -> str:
+        return self._editor.script_name
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether files can be read as bytes, deleted and renamed; a foreign editor has only text."""
+        return isinstance(self._editor, ProjectProvider)
+
+    def exists(self, path: str) -> bool:
+        return self._editor.exists(path)
+
+    def get_all_folders(self) -> list[str]:
+        return self._editor.get_all_folders()
+
+    def get_all_files(self) -> list[str]:
+        return self._editor.get_all_files()
+
+    def get_lint_errors(self) -> dict[str, list[LintError]]:
+        return self._editor.get_lint_errors()
+
+    def get_fixed_content(self, path: str) -> str | None:
+        return _project(self._editor).get_fixed_content(path)
+
+    async def get_file_content(self, path: str) -> str | None:
+        return await self._editor.get_file_content(path)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return _project(self._editor).read_bytes(path)
+
+    def file_mode(self, path: str) -> int | None:
+        return _project(self._editor).file_mode(path)
+
+    def missing_folders(self, path: str) -> list[str]:
+        return _project(self._editor).missing_folders(path)
+
+    def open_diff_editor(self, path: str, content: str) -> None:
+        self._editor.open_diff_editor(path, content)
+
+    def show_deletion(self, path: str) -> None:
+        _project(self._editor).show_deletion(path)
+
+    def show_rename(self, path: str, new_path: str) -> None:
+        _project(self._editor).show_rename(path, new_path)
+
+    async def update_file_content(self, path: str, content: str) -> bool:
+        content = await self._agreed_content("update_file_content", path, content)
+        before = await _content(self._editor, path)
+        if before is None:
+            return False
+        return await self._write(path, before, content, self._editor.update_file_content)
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        content = await self._agreed_content("write_to_file", path, content)
+        before = await _content(self._editor, path)
+        return await self._write(path, before, content, self._editor.write_to_file)
+
+    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
+        return await self._edit("insert_content", path, lambda text: insert(text, operations, path=path))
+
+    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
+        return await self._edit("replace_in_file", path, lambda text: replace(text, operations, path=path))
+
+    async def delete_file(self, path: str) -> bool:
+        preview = self._agreed("delete_file", path)
+        if preview is not None:
+            if preview.proposed is not None or preview.renamed_to is not None:
+                raise self._violated("delete_file", path, "something else than its deletion was shown")
+            await self._check_base(preview)
+        project = _project(self._editor)
+        before = project.read_bytes(path)
+        if before is None:
+            return False
+        gone = Change(path, before, None, project.file_mode(path))
+        return await self._change([gone], lambda: project.delete_file(path))
+
+    async def rename_file(self, path: str, new_path: str) -> bool:
+        preview = self._agreed("rename_file", path)
+        if preview is not None:
+            if preview.renamed_to != new_path:
+                raise self._violated("rename_file", path, f"a rename to {new_path} was not shown")
+            await self._check_base(preview)
+        project = _project(self._editor)
+        before, mode = project.read_bytes(path), project.file_mode(path)
+        if before is None:
+            return False
+        if project.read_bytes(new_path) is not None:
+            raise _taken(new_path)
+        gone = Change(path, before, None, mode)
+        there = Change(new_path, None, before, None, mode, self._folders(new_path))
+        return await self._change([gone, there], lambda: project.rename_file(path, new_path))
+
+    async def restore(self, change: Change) -> None:
+        raise self._violated("restore", change.path, "a tool does not undo; a person does")
+
+    async def take_back(self) -> list[str]:
+        """Undo what this editor has changed so far, for a call that cannot do the rest; returns the paths."""
+        for change in self.changes:
+            self._refuse_when_over(change.path)
+        restored = await undo(_project(self._editor), self.changes)
+        for first in {change.path: change for change in reversed(self.changes)}.values():
+            self._left[first.path] = _digest_of(first.before)
+            if self._remember is not None:
+                self._remember.has_changed(Change(first.path, first.before, first.before, first.mode, first.mode))
+        self.changes = []
+        return restored
+
+    async def _edit(self, method: str, path: str, edit: Callable[[str], str]) -> bool:
+        """Work out what the operations make of the file first, and write that if it is what was shown."""
+        self._agreed(method, path)
+        before = await _content(self._editor, path)
+        if before is None:
+            return False
+        # A project's file is not read as the tool reads it: that would make a file that changed since look familiar.
+        text = decode(before) if self.has_bytes else await self._editor.get_file_content(path)
+        if text is None:
+            raise NotText("the file is binary or not UTF-8, and has no lines to edit", place=path)
+        content = await self._agreed_content(method, path, edit(text))
+        return await self._write(path, before, content, self._editor.update_file_content)
+
+    async def _agreed_content(self, method: str, path: str, content: str) -> str:
+        """The content that was shown, if this is it."""
+        preview = self._agreed(method, path)
+        if preview is None:
+            return content
+        if preview.proposed is None or not _same_when_written(preview.base, preview.proposed, content):
+            raise self._violated(method, path, "this is not the content that was shown")
+        await self._check_base(preview)
+        return preview.proposed
+
+    def _agreed(self, method: str, path: str) -> Preview | None:
+        """What was shown of this path; None when nothing was shown at all."""
+        preview = self._previews.get(path)
+        if preview is None and self._previews:
+            raise self._violated(method, path, f"only {', '.join(self._previews)} was shown")
+        return preview
+
+    def _violated(self, method: str, path: str, fact: str) -> NotAllowedNow:
+        self.violations.append(f"{method} {path}: {fact}")
+        return NotAllowedNow(
+            f"{method} was refused: {fact}",
+            place=path,
+            hint="write exactly what the request function previewed, or ask again with another preview",
+        )
+
+    async def _check_base(self, preview: Preview) -> None:
+        """The file must be what was shown, or what this editor itself has made of it since."""
+        expected = self._left.get(preview.path, preview.base_digest)
+        if _digest_of(await _content(self._editor, preview.path)) != expected:
+            raise _moved_on(preview.path)
+
+    async def _write(
+        self, path: str, before: bytes | None, content: str, write: Callable[[str, str], Awaitable[bool]]
+    ) -> bool:
+        """Write a text. `before` is what the file holds; what it will hold must be known before it does."""
+        if isinstance(self._editor, ProjectProvider):
+            mode = self._editor.file_mode(path)
+            # What mode a new file gets is the system's business, and known only afterwards.
+            change = Change(path, before, encode(content, before, path=path), mode, mode, self._folders(path))
+        else:
+            change = Change(path, before, content.encode("utf-8", "surrogatepass"))
+        return change.before == change.after or await self._change([change], lambda: write(path, content))
+
+    def _folders(self, path: str) -> tuple[str, ...]:
+        return tuple(_project(self._editor).missing_folders(path))
+
+    async def _change(self, changes: Sequence[Change], write: Callable[[], Awaitable[bool]]) -> bool:
+        """Have what is about to happen remembered, do it, and note what it came to, also when it failed halfway."""
+        for change in changes:
+            self._refuse_when_over(change.path)
+            if self._remember is not None:
+                await self._remember.will_change(change)
+        for change in changes:
+            # Remembering takes its time, and the file or the call may have moved on.
+            self._refuse_when_over(change.path)
+            if await _content(self._editor, change.path) != change.before:
+                raise _moved_on(change.path)
+        try:
+            return await write()
+        finally:
+            for change in changes:
+                await self._note(change)
+
+    def _refuse_when_over(self, path: str) -> None:
+        refuse_if_watched(f"write {path} through an editor it kept")
+        if self._closed:
+            raise self._violated("a write", path, "its call is over")
+
+    async def _note(self, planned: Change) -> None:
+        path, before = planned.path, planned.before
+        after = await _content(self._editor, path)
+        if after == before:
+            return
+        left_mode = self._editor.file_mode(path) if isinstance(self._editor, ProjectProvider) else None
+        change = Change(path, before, after, planned.mode, left_mode, planned.made_folders)
+        self._left[path] = _digest_of(after)
+        self.changes.append(change)
+        if self._remember is not None:
+            self._remember.has_changed(change)
+
+
+def _moved_on(path: str) -> Conflict:
+    return Conflict("the file changed after it was shown", place=path, hint="ask again with a new diff")
+
+
+def _taken(path: str) -> EditError:
+    return EditError("there is a file of that name already", place=path, hint="choose a name that is free")
+
+
+def _project(editor: ScriptEditorProvider) -> ProjectProvider:
+    if isinstance(editor, ProjectProvider):
+        return editor
+    raise EditError("this editor has neither bytes nor modes, and cannot delete or rename files")
+
+
+async def _content(editor: ScriptEditorProvider, path: str) -> bytes | None:
+    """The bytes of a file, or for an editor that has none those of its text."""
+    if isinstance(editor, ProjectProvider):
+        return editor.read_bytes(path)
+    text = await editor.get_file_content(path)
+    return None if text is None else text.encode("utf-8", "surrogatepass")
+
+
+def _digest_of(data: bytes | None) -> str | None:
+    return None if data is None else digest(data)
+
+
+def _same_when_written(base: str | None, shown: str, content: str) -> bool:
+    """Whether both texts become the same file. Line endings that the file's own will replace make no difference."""
+    return shown == content or (base is not None and keep_newlines(base, shown) == keep_newlines(base, content))

@@ -1,0 +1,147 @@
+"""Finding text in a project: literally unless told otherwise, and never without bounds.
+
+A pattern comes from a model and may be hostile, or merely unlucky. Regular expressions are therefore matched line by
+line by the engine that checks the patterns of JSON Schemas here: its time is linear in the line, whatever the pattern.
+The price is that there is no look-around and no back reference. Python's own engine can take for ever on thirty
+characters, and cannot be stopped while it does.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+from lastword.editor.encoding import decode
+from lastword.errors import EditError
+
+# What a model can still make use of; a search with more hits is too wide.
+MAX_MATCHES = 500
+# A line beyond this is generated, and its beginning says as much.
+MAX_SHOWN_CHARACTERS = 300
+MAX_QUERY_CHARACTERS = 1_000
+# Somebody is waiting. What was found until then is still true.
+SEARCH_TIMEOUT_SECONDS = 10.0
+# The memory that one compiled pattern may take.
+MAX_PATTERN_BYTES = 1_000_000
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A line that matches. `line` counts from 1."""
+
+    path: str
+    line: int
+    text: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a search found, in the order of the files."""
+
+    matches: list[Match]
+    searched: int
+    """How many files were looked at."""
+    stopped: str | None = None
+    """Why there may be more, in words; None when everything was searched."""
+
+
+def search(
+    files: Iterable[str],
+    read: Callable[[str], bytes | None],
+    query: str,
+    *,
+    regex: bool = False,
+    ignore_case: bool = False,
+    max_matches: int = MAX_MATCHES,
+    timeout_seconds: float = SEARCH_TIMEOUT_SECONDS,
+) -> Found:
+    """The lines of these files that hold the query. Files that are not text, or too large to edit, are passed over."""
+    find = _finder(query, regex=regex, ignore_case=ignore_case)
+    deadline = time.monotonic() + timeout_seconds
+    matches: list[Match] = []
+    searched = 0
+    for path in files:
+        if time.monotonic() > deadline:
+            return Found(matches, searched, f"stopped after {timeout_seconds:g} seconds; search in fewer files")
+        try:
+            data = read(path)
+        except EditError:
+            continue
+        searched += 1
+        for line, text in find(data or b""):
+            if len(matches) == max_matches:
+                return Found(matches, searched, f"stopped at {max_matches} matches; search for something rarer")
+            matches.append(Match(path, line, _shown(text)))
+    return Found(matches, searched)
+
+
+Finder = Callable[[bytes], Iterator[tuple[int, str]]]
+
+
+def _finder(query: str, *, regex: bool, ignore_case: bool) -> Finder:
+    """A function from the bytes of a file to the lines that match."""
+    if not query or len(query) > MAX_QUERY_CHARACTERS:
+        raise EditError(f"a search takes 1 to {MAX_QUERY_CHARACTERS} characters, not {len(query)}")
+    try:
+        needle = query.encode()
+    except UnicodeEncodeError:
+        raise EditError("the search holds half a character", hint="send the whole one") from None
+    if regex:
+        return _by_line(_pattern(f"(?i){query}" if ignore_case else query))
+    literal = _by_place(re.compile(re.escape(query), re.IGNORECASE if ignore_case else 0).finditer)
+    if ignore_case:
+        return literal
+    # Most files do not hold the query, and looking at their bytes costs a fraction of reading them as text.
+    return lambda data: literal(data) if needle in data else iter(())
+
+
+def _pattern(expression: str) -> Callable[[Any], bool]:
+    try:
+        return jsonschema_rs.validator_for(
+            {"pattern": expression},
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_BYTES),
+        ).is_valid
+    except jsonschema_rs.ValidationError:
+        raise EditError(
+            f"{expression!r} is not a regular expression that can be searched for",
+            hint="look-around and back references are not known, and repetitions must be small; or search literally",
+        ) from None
+
+
+def _by_line(matches: Callable[[str], bool]) -> Finder:
+    def find(data: bytes) -> Iterator[tuple[int, str]]:
+        text = decode(data)
+        if text:
+            for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+                line = line.removesuffix("\r")
+                if matches(line):
+                    yield number, line
+
+    return find
+
+
+def _by_place(places: Callable[[str], Iterator[re.Match[str]]]) -> Finder:
+    def find(data: bytes) -> Iterator[tuple[int, str]]:
+        text = decode(data)
+        if text is None:
+            return
+        number, counted = 1, 0
+        last = 0
+        for place in places(text):
+            number, counted = number + text.count("\n", counted, place.start()), place.start()
+            if number != last:
+                start = text.rfind("\n", 0, counted) + 1
+                end = text.find("\n", counted)
+                yield number, text[start : end if end >= 0 else len(text)].removesuffix("\r")
+            last = number
+
+    return find
+
+
+def _shown(line: str) -> str:
+    if len(line) <= MAX_SHOWN_CHARACTERS:
+        return line
+    return f"{line[:MAX_SHOWN_CHARACTERS]}… ({len(line) - MAX_SHOWN_CHARACTERS} more characters)"

@@ -1,0 +1,479 @@
+"""The memory of calls: what was asked, answered, burned, started and finished, in the words of the product.
+
+A journal writes records of a session into a store and reads them back. It decides what must be on disk before the next
+step may happen, and nothing else: where the bytes go is the store's business (store/), and whether a call may run is
+decided in calls.py.
+
+The order that makes a crash harmless: *asked* is durable before anybody is asked; *answered*, *burned* and *started*
+before the tool's code runs, the last two, and mostly all three, together or not at all. *Started* takes a key of the
+call's own, so that not even a second yes starts it a second time. A call that was started and not finished, and whose
+process is gone, is in doubt; nothing here ever starts it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from lastword import ids, values
+from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
+from lastword.consent.outcome import Outcome
+from lastword.errors import SessionError, Tampered
+from lastword.store import PAGE_RECORDS, Entry, Record, Store, prove
+from lastword.store.memory import MemoryStore
+from lastword.tools.tool import Tool
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+Clock = Callable[[], float]
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A tool with arguments, asked for by somebody."""
+
+    id: str
+    tool: str
+    arguments: bytes
+    """Canonical: the only form in which arguments travel."""
+    origin: str = ""
+
+
+class _Started(msgspec.Struct, frozen=True, gc=False):
+    """Every call writes one of these and the next: a struct is encoded in half the time of a dict."""
+
+    tool: str
+    tool_digest: str
+    arguments: msgspec.Raw
+    origin: str
+    approval: str
+    idempotent: bool
+    process: str
+    """Whose it is to end: the name that the journal of that process holds while it lives."""
+
+
+class _Answered(msgspec.Struct, frozen=True, gc=False):
+    primary_confirmed: bool
+    secondary_confirmed: bool
+    reason: str | None
+    arguments: dict[str, Any] | None
+    request: str
+    approver: str
+    answered_at: float
+
+
+class _Finished(msgspec.Struct, frozen=True, gc=False):
+    tool: str
+    kind: str
+    message: str
+    value: Any
+    gave_value: bool
+    approval: str
+
+
+SESSION_KINDS = frozenset(
+    [
+        "asked",
+        "answered",
+        "burned",
+        "started",
+        "restarted",
+        "settled",
+        "unwritten",
+        "finished",
+        "reported",
+        "changing_file",
+        "changed_file",
+        "undone",
+        "state_set",
+        "state_described",
+        "state_cleared",
+        "run_started",
+        "run_now",
+        "run_finished",
+    ]
+)
+"""The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
+
+
+LIFE_KINDS = ("asked", "answered", "started", "unwritten", "finished")
+"""The records that say how a call stands. The others tell its story."""
+
+
+class Life(msgspec.Struct):
+    """What the journal knows of one call: the last of each kind of record."""
+
+    call_id: str
+    session_id: str = ""
+    proposed: dict[str, Any] | None = None
+    """The first question: what the model or the script wanted, before a person changed it."""
+    asked: dict[str, Any] | None = None
+    answered: dict[str, Any] | None = None
+    started: dict[str, Any] | None = None
+    finished: dict[str, Any] | None = None
+    starts: int = 0
+    unwritten: bool = False
+    """Whether whoever ran it said that it is over, and could not say how it ended."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """Started with somebody's consent, and nobody knows how it ended."""
+        return self.started is not None and self.finished is None and self.started["approval"] != "not_needed"
+
+    def outcome(self) -> Outcome:
+        """How it ended, as it was told the first time."""
+        assert self.finished is not None
+        if not self.finished:
+            raise SessionError(
+                "how this call ended was pruned from the journal; it is not run again",
+                place=self.call_id,
+                hint="ask for a new call",
+            )
+        return Outcome(call_id=self.call_id, **self.finished)
+
+    def add(self, record: Record) -> None:
+        """Take one more record of this call, in order."""
+        self.session_id = record.stream
+        if record.kind not in LIFE_KINDS:
+            return
+        data = data_of(record)
+        if record.kind == "asked":
+            self.asked, self.answered = data, None
+            self.proposed = self.proposed or data
+        elif record.kind == "answered":
+            if self.asked is not None and record.once == answer_key(self.asked.get("nonce", "")):
+                self.answered = data
+        elif record.kind == "started":
+            self.started, self.unwritten = data, False
+            self.starts += 1
+        elif record.kind == "unwritten":
+            self.unwritten = True
+        else:
+            self.finished = data
+
+
+class Journal:
+    """Records of sessions in a store: in memory when none is given."""
+
+    def __init__(self, store: Store | None = None, clock: Clock = time.time) -> None:
+        self.store: Store = MemoryStore() if store is None else store
+        self.clock = clock
+        self._process = ""
+        self._let_go: Callable[[], None] | None = None
+        self._running: set[str] = set()
+
+    # What needs a person is durable before the next step.
+
+    def asked(self, request: ApprovalRequest) -> Awaitable[bool]:
+        at = int(self.clock() * 1_000_000)
+        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
+
+    async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
+        """Write the answer down. False when the same question was answered before, here or elsewhere."""
+        return await self.store.commit(self._answered(request, action, sealed))
+
+    async def burn_and_start(self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str) -> bool:
+        """Spend the approval and mark the call as started, together. False when it was spent before."""
+        burned = self._burned(session_id, call, sealed)
+        return await self._start(
+            call.id, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
+        )
+
+    async def answer_and_start(
+        self, request: ApprovalRequest, action: UserAction, call: Call, tool: Tool, sealed: Seal, approval: str
+    ) -> bool:
+        """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
+        session_id = request.session_id
+        return await self._start(
+            call.id,
+            self._answered(request, action, sealed),
+            self._burned(session_id, call, sealed),
+            self._started(session_id, call, tool, approval, start_key(call.id, 0)),
+        )
+
+    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str) -> bool:
+        """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
+        noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=start_key(call.id, life.starts))
+        assert life.started is not None
+        return await self._start(call.id, noted, self._started(session_id, call, tool, life.started["approval"]))
+
+    async def _start(self, call_id: str, *entries: Entry) -> bool:
+        """Mark a call as started, and as running for as long as nobody says `stopped`."""
+        self._running.add(call_id)
+        spent = False
+        try:
+            spent = await self.store.commit(*entries)
+        finally:
+            if not spent:
+                self._running.discard(call_id)
+        return spent
+
+    def stopped(self, call_id: str) -> None:
+        """The code of a started call does not run any more, whether or not its end could be written down."""
+        self._running.discard(call_id)
+
+    def is_running(self, life: Life) -> bool:
+        """Whether a call that was started and has no end is being carried out right now, here or in another process."""
+        if not life.in_doubt:
+            return False
+        assert life.started is not None
+        process = life.started["process"]
+        if process == self._process:
+            return life.call_id in self._running
+        if life.unwritten:
+            return False
+        # Whoever carries it out holds this name, and loses it by dying.
+        release = self.store.hold(f"process:{process}")
+        if release is not None:
+            release()
+        return release is None
+
+    @contextmanager
+    def holding(self, what: str, name: str) -> Iterator[None]:
+        """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
+        release = self.store.hold(f"{what}:{name}")
+        if release is None:
+            raise SessionError(
+                f"this {what} is being carried out by another program",
+                place=name,
+                hint="lastword show says how it stands",
+            )
+        try:
+            yield
+        finally:
+            release()
+
+    async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
+        """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
+        noted = self._settled(session_id, outcome.call_id, life, why)
+        return await self.store.commit(noted, self._finished(session_id, outcome))
+
+    def finished(self, session_id: str, outcome: Outcome) -> Awaitable[bool]:
+        """Make the end of an approved call durable before anybody hears of it."""
+        return self.store.commit(self._finished(session_id, outcome))
+
+    async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
+        """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
+        await self._commit(session_id, "changing_file", call_id, facts)
+
+    async def undone(
+        self, session_id: str, call_id: str, life: Life, facts: dict[str, Any], outcome: Outcome | None = None
+    ) -> bool:
+        """Write down, once, that a call was taken back; one in doubt ends by that. False: somebody was faster."""
+        entries = [self._entry(session_id, "undone", call_id, facts, once=f"undo:{call_id}")]
+        if outcome is not None:
+            entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
+            entries.append(self._finished(session_id, outcome))
+        return await self.store.commit(*entries)
+
+    async def undone_already(self, call_id: str) -> dict[str, Any] | None:
+        """Who took a call back, if anybody did."""
+        record = await self.store.taken(f"undo:{call_id}")
+        return None if record is None else {"by": "somebody"} | data_of(record)
+
+    # What needs no person is written without waiting: by definition it may run again.
+
+    def started_freely(self, session_id: str, call: Call, tool: Tool) -> None:
+        self.store.append(self._started(session_id, call, tool, "not_needed"))
+
+    def finished_freely(self, session_id: str, outcome: Outcome) -> None:
+        self.store.append(self._finished(session_id, outcome))
+
+    def note(self, session_id: str, kind: str, subject: str, data: dict[str, Any]) -> None:
+        """Reports, changes of state, and whatever else only has to stay in order."""
+        self.store.append(self._entry(session_id, kind, subject, data))
+
+    async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
+        """Write something down that may happen only once, durably. False when it had happened before."""
+        return await self._commit(session_id, kind, subject, data, once)
+
+    async def history(
+        self, session_id: str, *, kind: str | Sequence[str] | None = None, after: int = 0
+    ) -> Sequence[Record]:
+        return await self.store.read(stream=session_id, kind=kind, after=after)
+
+    async def life(self, call_id: str) -> Life:
+        """Everything that is known of one call."""
+        life = Life(call_id)
+        for record in await self.store.read(subject=call_id):
+            life.add(record)
+        return life
+
+    async def in_doubt(self, session_id: str | None = None) -> list[Life]:
+        """The calls of which nobody knows how they ended, oldest first."""
+        unended = await self.store.unclosed("burned", closed_by="finished", stream=session_id)
+        lives = [await self.life(call_id) for call_id in dict.fromkeys(record.subject for record in unended)]
+        return [life for life in lives if life.in_doubt and not self.is_running(life)]
+
+    async def prove(self, call_id: str) -> None:
+        """Raise Tampered when what is known of a call is not what was written. Before anything is done about it."""
+        await prove(self.store, await self.store.read(subject=call_id))
+
+    async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
+        """The answer that a question got, whoever gave it."""
+        record = await self.store.taken(answer_key(request.nonce))
+        assert record is not None, "asked for an answer that nobody gave"
+        await prove(self.store, [record])
+        return read_answer(request.nonce, data_of(record))
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
+        # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
+        last = {record.subject: record for record in await self.store.unclosed("asked", closed_by="finished")}
+        found = []
+        for record in sorted(last.values(), key=lambda record: record.seq):
+            facts = data_of(record)
+            if facts and await self.store.taken(answer_key(facts["nonce"])) is None:
+                # Somebody will say yes to what they are shown, so it must be what was written.
+                await prove(self.store, [record])
+                found.append(facts)
+        return found
+
+    async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
+        """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
+        if any(record.kind == "finished" for record in await self.store.read(subject=facts["call_id"])):
+            return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
+        secrets = facts["secrets"]
+        for name, value in (action.arguments or {}).items():
+            if name in secrets and value not in (MASK, facts["arguments"].get(name)):
+                raise SessionError(
+                    f"the secret argument {name} can only be changed where the call was made",
+                    hint="leave it as it is; a secret does not pass through the journal",
+                )
+        data = _answer_data(action, action.answers or facts["digest"], by, self.clock())
+        return await self._commit(
+            facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
+        )
+
+    async def prune(self, before: float) -> int:
+        """Forget what the records of old sessions say; returns how many. What is still open is kept whole."""
+        kept = {facts["session_id"] for facts in await self.waiting()}
+        kept |= {record.stream for record in await self.store.unclosed("burned", closed_by="finished")}
+        kept |= {record.stream for record in await self.store.unclosed("run_started", closed_by="run_finished")}
+        old: dict[str, list[int]] = {}
+        after = 0
+        while page := await self.store.read(after=after, limit=PAGE_RECORDS):
+            after = page[-1].seq
+            for record in page:
+                if record.at >= before * 1_000_000:
+                    # One record of today keeps its session, whatever the clock said before and after it.
+                    kept.add(record.stream)
+                elif record.kind in SESSION_KINDS and record.data is not None:
+                    old.setdefault(record.stream, []).append(record.seq)
+        return await self.store.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
+
+    async def close(self) -> None:
+        await self.store.close()
+        if self._let_go is not None:
+            self._let_go()
+            self._process, self._let_go = "", None
+
+    def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
+        secrets = frozenset() if action.arguments is None else request.manifest.secrets
+        data = _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
+        return self._entry(request.session_id, "answered", request.call_id, data, once=answer_key(request.nonce))
+
+    def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
+        data = {"seal": sealed.digest, "nonce": sealed.nonce}
+        return self._entry(session_id, "burned", call.id, data, once=f"burn:{sealed.nonce}")
+
+    def _started(self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None) -> Entry:
+        secrets = tool.secrets
+        shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
+        idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
+        data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
+        return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data), once)
+
+    def _name(self) -> str:
+        """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
+        if self._let_go is None:
+            self._process = ids.name()
+            self._let_go = self.store.hold(f"process:{self._process}")
+            assert self._let_go is not None, "a name that nobody can guess was held"
+        return self._process
+
+    def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
+        return self._entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
+
+    def _finished(self, session_id: str, outcome: Outcome) -> Entry:
+        data = _Finished(
+            outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.gave_value, outcome.approval
+        )
+        return Entry(session_id, "finished", outcome.call_id, int(self.clock() * 1_000_000), _encode(data))
+
+    def _entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
+        return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
+
+    async def _commit(
+        self, session_id: str, kind: str, subject: str, data: dict[str, Any] | _Answered, once: str | None = None
+    ) -> bool:
+        return await self.store.commit(self._entry(session_id, kind, subject, data, once))
+
+
+_decode_started = msgspec.json.Decoder(_Started).decode
+_decode_finished = msgspec.json.Decoder(_Finished).decode
+
+
+def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
+    """What a call gave, by its records, if it is this one, started once, and gave a value; UNSET if it is not so plain.
+
+    A replay asks this for every CALL. It decodes a tenth of what a `Life` does.
+    """
+    if len(records) != 2:
+        return UNSET
+    start, end = records
+    if start.kind != "started" or end.kind != "finished" or start.data is None or end.data is None:
+        return UNSET
+    try:
+        started, finished = _decode_started(start.data), _decode_finished(end.data)
+    except ValueError:
+        return UNSET
+    if started.tool != tool or bytes(started.arguments) != arguments:
+        return UNSET
+    return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
+
+
+def answer_key(nonce: str) -> str:
+    """The key that makes an answer the only one."""
+    return f"answer:{nonce}"
+
+
+def start_key(call_id: str, starts: int) -> str:
+    """The key that an approved call takes to start, having started so often: whoever comes second does not run it."""
+    return f"start:{call_id}:{starts}"
+
+
+def _answer_data(
+    action: UserAction, request: str, approver: str, answered_at: float, secrets: frozenset[str] = frozenset()
+) -> _Answered:
+    arguments = None if action.arguments is None else hide(action.arguments, secrets)
+    return _Answered(
+        action.primary_confirmed, action.secondary_confirmed, action.reason, arguments, request, approver, answered_at
+    )
+
+
+def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
+    """An answer as it was written down, bound to the request that its author saw."""
+    action = UserAction(
+        data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"], data["request"]
+    )
+    return action, Seal(data["request"], nonce, data["approver"], data["answered_at"])
+
+
+def data_of(record: Record) -> dict[str, Any]:
+    """What a record says; empty when it was pruned."""
+    if record.data is None:
+        return {}
+    try:
+        said: dict[str, Any] = _decode(record.data)
+    except ValueError as problem:
+        raise Tampered(
+            f"record {record.seq} ({record.kind}) was changed after it was written: {problem}",
+            hint="lastword journal verify finds the first such record",
+        ) from None
+    return said

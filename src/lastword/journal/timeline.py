@@ -1,0 +1,113 @@
+"""What happened, as lines a person can read: the life of a call, a run or a session, with times."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+from lastword import values
+from lastword.display import visible
+from lastword.journal import data_of
+from lastword.store import Record
+
+# Arguments and messages longer than this are cut in a list; `--json` and `export` have all of it.
+MAX_WORDS = 160
+
+
+def timeline(records: Iterable[Record], of: str = "") -> list[str]:
+    """One line a record: when, how long after the one before, and what, in words.
+
+    `of` is the call or run whose life it is: of its own records it need not be said, and its calls are called .0, .1.
+    """
+    lines = []
+    before: int | None = None
+    for record in records:
+        words = _words(record)
+        if words is None:
+            continue
+        moment = datetime.datetime.fromtimestamp(record.at / 1e6).astimezone()
+        since = 0 if before is None else record.at - before
+        passed = "" if before is None else f"+{_duration(max(0, since) / 1e6)}"
+        set_back = f" (clock set back {_duration(-since / 1e6)})" if since < 0 else ""
+        lines.append(f"{moment:%Y-%m-%d %H:%M:%S}  {passed:>9}  {_call(record, of)}{visible(words)}{set_back}")
+        before = record.at
+    return lines
+
+
+def _call(record: Record, of: str) -> str:
+    name = record.subject.removeprefix(of) if of else record.subject
+    return f"[{name}] " if name else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _words(record: Record) -> str | None:
+    data = data_of(record)
+    if record.data is None:
+        return f"{record.kind} (its contents were pruned)"
+    match record.kind:
+        case "asked":
+            again = f", again because {data['problem']}" if data.get("problem") else ""
+            by_person = " as the person changed it" if data.get("author") == "person" else ""
+            return f"asked for {data['tool']} {_short(data['arguments'])}{by_person}{again}"
+        case "answered":
+            return _answer(data)
+        case "burned":
+            return "the approval was spent"
+        case "started":
+            why = {"not_needed": "no approval needed", "auto": "auto-approved", "person": "approved by a person"}
+            return f"started {data['tool']} {_short(data['arguments'])} ({why.get(data['approval'], data['approval'])})"
+        case "restarted":
+            return f"started once more: {data['why']}"
+        case "settled":
+            return f"settled: {data['why']}"
+        case "unwritten":
+            return f"its end could not be written down: {cut(data['why'])}"
+        case "reported":
+            return f"reported: {cut(data['message'])}"
+        case "finished":
+            return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
+        case "state_set":
+            return f"state {data['key']} = {_short(data['value'])}"
+        case "state_described":
+            return f"state {data['key']} means: {cut(data['description'])}"
+        case "state_cleared":
+            return "state cleared"
+        case "run_started":
+            return f"run of {data['name'] or 'a script'} began"
+        case "run_now":
+            return None
+        case "run_finished":
+            return f"run {data['status']}" + (f": {cut(data['error'])}" if data["error"] else "")
+        case "changing_file":
+            return f"about to change {data['change']['path']}"
+        case "changed_file":
+            return f"changed {data.get('path')}"
+        case "undone":
+            return f"its changes to files were taken back by {data['by']}"
+    return f"{record.kind} {_short(data)}"
+
+
+def _answer(data: dict[str, Any]) -> str:
+    by = data["approver"]
+    if data["primary_confirmed"]:
+        return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "")
+    reason = f": {data['reason']}" if data["reason"] else ""
+    return f"{'denied' if data['secondary_confirmed'] else 'closed'} by {by}{reason}"
+
+
+def _short(value: Any) -> str:
+    return cut(values.canonical(value).decode())
+
+
+def cut(text: str) -> str:
+    """A text on one line, of bearable length."""
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]}…"

@@ -1,0 +1,363 @@
+"""A script being carried out: its CALLs go through the door, and the journal makes it survive its process.
+
+A run is its text, its variables, and what its CALLs and NOWs gave. While the process lives, a coroutine waits. After a
+restart the script is run again from the top, and whatever the journal holds is given to it instead of being done; if it
+asks for something else than the journal holds, it stops. Each CALL has the id `RUN.n`, so the journal itself
+knows what belongs to the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from lastword import ids, script, values
+from lastword.call import recovery
+from lastword.call.door import Door
+from lastword.call.events import Printed, RunFinished, RunStarted
+from lastword.consent.approval import Person, Preset, hide, who_decides
+from lastword.consent.outcome import Outcome
+from lastword.errors import ArgumentsError, SessionError, did_you_mean
+from lastword.journal import LIFE_KINDS, Life, data_of, value_of
+from lastword.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
+from lastword.script.signatures import Parameter, Signature
+from lastword.store import Record
+from lastword.tools.manifest import Manifest
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.state import StateOwner
+from lastword.tools.tool import Tool
+
+# Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
+LANGUAGE_VERSION = 1
+
+Status = Literal["done", "failed", "cancelled", "waiting"]
+
+
+class Run(msgspec.Struct, frozen=True):
+    """How a run stands. `waiting` means that a call in doubt needs a person before it can go on."""
+
+    run_id: str
+    status: Status
+    output: list[str]
+    variables: dict[str, Any]
+    error: PlacedError | None = None
+    warnings: tuple[PlacedError, ...] = ()
+    errors: tuple[PlacedError, ...] = ()
+    """Everything the checker found, when it kept the script from starting."""
+    in_doubt: str | None = None
+    """The call that a waiting run needs a decision about."""
+
+
+class Past:
+    """What the journal holds of an interrupted run."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, list[Record]] = {}
+        self.nows: list[int] = []
+        self.ended = False
+        """Whether the run came to its end before; replaying it changes nothing."""
+
+
+class DoorHost:
+    """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
+
+    def __init__(self, door: Door, run_id: str, name: str | None, past: Past) -> None:
+        self._door = door
+        self._run_id = run_id
+        self._name = name
+        self._past = past
+        self._calls = 0
+        self._nows = 0
+        self._origins: dict[Site, str] = {}
+        self.in_doubt: str | None = None
+
+    def lookup(self, name: str) -> Any:
+        tool = self._door.registry.find(name)
+        if tool is None or (tool.manifest.script_editor_only and self._door.editor is None):
+            known = [t.name for t in self._door.registry.all(with_editor=self._door.editor is not None)]
+            raise CallFailed("ToolNotFound", f"unknown tool {name}", hint=did_you_mean(name, known))
+        return partial(self._call, tool)
+
+    def now(self) -> int:
+        self._nows += 1
+        if self._nows <= len(self._past.nows):
+            return self._past.nows[self._nows - 1]
+        now = time.time_ns() // 1_000_000
+        self._door.journal.note(self._door.session_id, "run_now", self._run_id, {"now": now})
+        return now
+
+    def printed(self, line: str) -> None:
+        if self._door.audience.listeners:
+            self._door.audience.tell(Printed(self._run_id, line))
+
+    def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
+        call_id = f"{self._run_id}.{self._calls}"
+        self._calls += 1
+        records = self._past.calls.get(call_id)
+        if records is None:
+            result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site))
+            if isinstance(result, Outcome):
+                return self._judge(tool, result)
+            return self._wait(tool, call_id, result)
+        try:
+            value = value_of(records, tool.name, tool.validate(arguments))
+        except ArgumentsError:
+            value = UNSET
+        if value is not UNSET:
+            return value
+        life = Life(call_id)
+        for record in records:
+            life.add(record)
+        if life.finished is None:
+            _same(life, tool, arguments)
+            recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site))
+            return self._wait(tool, call_id, recovered)
+        if life.started is not None and _difference(life.started, tool, arguments) is None:
+            return _value(tool, life.outcome())
+        return self._replay(tool, life, arguments)
+
+    async def _replay(self, tool: Tool, life: Life, arguments: dict[str, Any]) -> Any:
+        """A call that never started, or whose arguments a person changed: what was asked for is in its whole life."""
+        _same(await self._door.journal.life(life.call_id), tool, arguments)
+        return _value(tool, life.outcome())
+
+    async def _wait(self, tool: Tool, call_id: str, result: Awaitable[Outcome]) -> Any:
+        try:
+            outcome = await result
+        except asyncio.CancelledError:
+            self._interrupted(call_id, tool)
+            raise
+        return self._judge(tool, outcome)
+
+    def _judge(self, tool: Tool, outcome: Outcome) -> Any:
+        if outcome.kind == "succeeded" and outcome.gave_value:
+            return outcome.value
+        if outcome.kind == "outcome_unknown":
+            self.in_doubt = outcome.call_id
+        return _value(tool, outcome)
+
+    def _interrupted(self, call_id: str, tool: Tool) -> None:
+        """Somebody stopped waiting for the run. A card that waits goes on waiting, for the run can be resumed; a call
+        that had begun was told to stop, and has come to its end."""
+        if call_id in self._door.begun:
+            self._door.abandon(call_id, tool.name)
+
+    def _origin(self, site: Site) -> str:
+        """Where in the script a call stands, in words. A line in a loop is looked up once."""
+        origin = self._origins.get(site)
+        if origin is None:
+            origin = self._origins[site] = f"line {site.line} of {self._name or 'the script'}"
+        return origin
+
+
+def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
+    """Stop a replay that asks for something else than the journal holds."""
+    found = _difference(life.proposed or life.started or life.finished or {}, tool, arguments)
+    if found is not None:
+        raise CallFailed("ReplayDivergence", found, hint=_CHANGED)
+
+
+def _difference(known: dict[str, Any], tool: Tool, arguments: dict[str, Any]) -> str | None:
+    """What the script asks for now, if it is not what the journal knows."""
+    if known.get("tool") != tool.name:
+        return f"the journal has a call of {known.get('tool')} here, and the script now asks for {tool.name}"
+    if "arguments" not in known:
+        return None  # It was turned away before its arguments were worth writing down.
+    try:
+        now = hide(values.decode(tool.validate(arguments)), tool.secrets)
+    except ArgumentsError:
+        now = None
+    if now is None or not values.equal(now, known["arguments"]):
+        return f"the script now calls {tool.name} with other arguments than the journal holds"
+    return None
+
+
+_CHANGED = "the script or a tool changed since the run began; start a new run"
+
+
+def _value(tool: Tool, outcome: Outcome) -> Any:
+    """What a CALL gives to the script, or why it stops."""
+    kind = outcome.kind
+    if kind == "unknown_tool":
+        raise CallFailed("ToolNotFound", outcome.message)
+    if kind == "invalid_arguments":
+        raise CallFailed("ToolArgument", outcome.message)
+    if kind in ("raised", "outcome_unknown"):
+        raise CallFailed("ToolExecution", outcome.message)
+    if outcome.gave_value:
+        return outcome.value
+    if tool.style == "assistant" or (kind in ("succeeded", "failed") and tool.style == "function"):
+        return outcome.result()
+    raise CallFailed("Cancelled" if kind == "cancelled" else "ToolExecution", outcome.message)
+
+
+def check(text: str, registry: ToolRegistry | None = None, variables: Iterable[str] = ()) -> list[PlacedError]:
+    """Everything wrong with a script before it runs: errors and warnings, each with its place."""
+    return script.check(text, None if registry is None else signatures(registry, Preset()), variables)
+
+
+def plan(text: str, registry: ToolRegistry | None = None) -> list[Step]:
+    """What a script may do, before it does anything: every CALL, how often it may run, and who will be asked."""
+    return script.plan(text, None if registry is None else signatures(registry, Preset()))
+
+
+def script_prompt(registry: ToolRegistry, state: StateOwner | None = None, guidance: str | None = None) -> str:
+    """The instructions that a model needs to write scripts: the language, the tools, the state."""
+    known = None if state is None else state.format_state_for_prompt()
+    return script.script_prompt(signatures(registry, Preset()), known, guidance)
+
+
+def script_grammar(registry: ToolRegistry) -> str:
+    """A GBNF grammar that admits only scripts that parse and name only registered tools and parameters."""
+    return script.script_grammar(signatures(registry, Preset()))
+
+
+def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = True) -> dict[str, Signature]:
+    """What the language is told of the tools."""
+    return {
+        tool.name: signature_of(tool.manifest, preset, "object" if tool.style == "assistant" else tool.manifest.returns)
+        for tool in registry.all(with_editor=with_editor)
+    }
+
+
+EFFECT_WORDS = {"none": "changes nothing", "reversible": "can be undone", "irreversible": "cannot be undone"}
+
+
+def signature_of(manifest: Manifest, preset: Preset, returns: str) -> Signature:
+    """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
+    return Signature(
+        name=manifest.id,
+        description=manifest.description,
+        parameters=tuple(
+            Parameter(p.name, p.type, p.description, p.required, p.secret, p.schema) for p in manifest.parameters
+        ),
+        returns=returns,
+        needs_person=isinstance(who_decides(manifest, preset), Person),
+        additional=manifest.additional_parameters,
+        effect=None if manifest.effect is None else EFFECT_WORDS[manifest.effect],
+        display_name=manifest.display_name,
+    )
+
+
+async def start(
+    door: Door,
+    text: str,
+    variables: Mapping[str, Any] | None,
+    *,
+    checked: bool,
+    name: str | None,
+    limits: Limits | None,
+    run_id: str | None = None,
+) -> Run:
+    """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
+    given = dict(variables or {})
+    facts, _ = values.reduce(
+        {
+            "text": text,
+            "name": name,
+            "variables": given,
+            "checked": checked,
+            "version": LANGUAGE_VERSION,
+        }
+    )
+    known_as, run_id = run_id, run_id or ids.ordered()
+    with door.journal.holding("run", run_id):
+        # Asked while nobody else can begin it: of two who came at once, the second finds what the first has done.
+        if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
+            return await _resume(door, run_id, limits)
+        door.journal.note(door.session_id, "run_started", run_id, facts)
+        return await _run(door, run_id, facts, Past(), given, limits)
+
+
+async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
+    """Run a script again from the top, with what the journal holds instead of what was done."""
+    with door.journal.holding("run", run_id):
+        return await _resume(door, run_id, limits)
+
+
+# What was asked and answered about a call that has ended is seldom needed, and it is most of what a run has written.
+_REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
+
+
+async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
+    facts: dict[str, Any] | None = None
+    past = Past()
+    store = door.journal.store
+    records = await store.read(stream=door.session_id, below=run_id, kind=_REPLAYED)
+    ended = next((place for place in range(len(records), 0, -1) if records[place - 1].kind == "finished"), 0)
+    # Calls come one after the other: whatever is not over was asked for after the last that is.
+    after = records[ended - 1].seq if ended else 0
+    going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=after)
+    later = [record for record in records[ended:] if record.subject == run_id]
+    for record in (*records[:ended], *later, *going_on):
+        if record.subject != run_id:
+            past.calls.setdefault(record.subject, []).append(record)
+        elif record.data is None:
+            raise SessionError(
+                "what this run did was pruned from the journal, so it cannot go on",
+                place=run_id,
+                hint="start a new run",
+            )
+        elif record.kind == "run_started":
+            facts = data_of(record)
+        elif record.kind == "run_now":
+            past.nows.append(data_of(record)["now"])
+        elif record.kind == "run_finished":
+            past.ended = True
+    if not facts:
+        raise SessionError(
+            f"there is no run {run_id} in this session", place=door.session_id, hint="lastword runs lists them"
+        )
+    if facts["version"] != LANGUAGE_VERSION:
+        raise SessionError(
+            f"the run was started by a version of the language ({facts['version']}) that this one ({LANGUAGE_VERSION}) "
+            "does not replay",
+            place=run_id,
+            hint="finish it with the version that started it, or start a new run",
+        )
+    return await _run(door, run_id, facts, past, facts["variables"], limits)
+
+
+async def _run(
+    door: Door, run_id: str, facts: dict[str, Any], past: Past, variables: dict[str, Any], limits: Limits | None
+) -> Run:
+    name = facts["name"]
+    if door.audience.listeners:
+        door.audience.tell(RunStarted(run_id, name, facts["text"]))
+    warnings: tuple[PlacedError, ...] = ()
+    try:
+        parsed = parse(facts["text"], name=name)
+    except PlacedError as problem:
+        return _ended(door, past, Run(run_id, "failed", [], {}, problem))
+    if facts["checked"]:
+        known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
+        found = script.check(parsed, known, variables)
+        errors = [problem for problem in found if problem.severity == "error"]
+        warnings = tuple(problem for problem in found if problem.severity == "warning")
+        if errors:
+            return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
+    host = DoorHost(door, run_id, name, past)
+    result = await Machine(parsed, host, variables, limits).run()
+    status: Status = "waiting" if host.in_doubt else result.status
+    run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
+    return _ended(door, past, run)
+
+
+def _ended(door: Door, past: Past, run: Run) -> Run:
+    if run.status != "waiting" and not past.ended:
+        facts = {
+            "status": run.status,
+            "output": run.output,
+            "error": None if run.error is None else str(run.error),
+        }
+        door.journal.note(door.session_id, "run_finished", run.run_id, facts)
+    if door.audience.listeners:
+        error = None if run.error is None else str(run.error)
+        door.audience.tell(RunFinished(run.run_id, run.status, error))
+    return run

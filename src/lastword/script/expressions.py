@@ -1,0 +1,498 @@
+"""From an expression to a closure over a frame.
+
+Only for expressions that need no waiting and do not nest deeply: a closure calls the closures inside it. Those with
+a CALL or NOW, and those nested beyond what the host's stack should carry, are program.py's, which uses the same
+operations one after the other.
+
+The cost of a script is counted here, one for each part of an expression, and so are the words that its literals take,
+since both are known before it runs.
+
+Closures that scripts are full of take what they need as defaults of their parameters: steps.py says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lastword.script.binary import Operand, binary
+from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, Body, Builtin, missing_key
+from lastword.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
+from lastword.script.nodes import (
+    Access,
+    Calc,
+    Call,
+    Chain,
+    Expression,
+    Function,
+    Index,
+    ListOf,
+    Literal,
+    Member,
+    Name,
+    ObjectOf,
+    Unary,
+)
+from lastword.script.operators import element, is_number, kind_of, member, nearest, negate, not_boolean, sign
+from lastword.script.runtime import RUN, UNSET, Frame, Run
+from lastword.script.scopes import Scopes
+from lastword.values import scalar_text
+
+Closure = Callable[[Frame], Any]
+
+# Longer chains run in a loop, so that no chain is deep.
+MAX_NESTED_CHAIN = 6
+# Python binds a method of an imported name anew at each call, so these are bound here.
+_builtin = BUILTINS.get
+_pieces = PLACEHOLDER.split
+_LOGIC = frozenset(["AND", "OR"])
+_EQUALITY = frozenset(["==", "!="])
+# What a list and an object take, in words, before their elements.
+LIST_WORDS = 8
+OBJECT_WORDS = 24
+ENTRY_WORDS = 8
+
+
+class Expressions:
+    """Makes closures for one script, and counts what they cost."""
+
+    __slots__ = ("cost", "elastic", "scopes", "words")
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self.cost = 0
+        self.words = 0
+        self.elastic = False
+        """Whether something was compiled whose cost depends on the values it meets."""
+
+    def closure(self, node: Expression) -> Closure:
+        self.cost += 1
+        return MAKERS[type(node)](self, node)
+
+    def closures(self, nodes: Sequence[Expression]) -> list[Closure]:
+        closures = []
+        for node in nodes:
+            closures.append(MAKERS[type(node)](self, node))
+        self.cost += len(closures)
+        return closures
+
+    def _literal(self, node: Literal) -> Closure:
+        def constant(f: Frame, value: Any = node.value) -> Any:
+            return value
+
+        return constant
+
+    def _name(self, node: Name) -> Closure:
+        slot = self.scopes.sure_slot(node.name)
+        if slot is None:
+            return _first_of(self.scopes.find(node.name)[0], node.name, self.scopes, node.at)
+
+        def look(f: Frame, slot: int = slot) -> Any:
+            return f[slot]
+
+        return look
+
+    def _list(self, node: ListOf) -> Closure:
+        self.words += LIST_WORDS + len(node.items)
+        items = self.closures(node.items)
+        if len(items) == 2:
+            first, second = items
+
+            def pair(f: Frame, first: Closure = first, second: Closure = second) -> list[Any]:
+                return [first(f), second(f)]
+
+            return pair
+        return lambda f: [item(f) for item in items]
+
+    def _object(self, node: ObjectOf) -> Closure:
+        self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+        constants, entries = self.entries(node)
+
+        def make(
+            f: Frame, constants: dict[str, Any] = constants, entries: list[tuple[str, Closure]] = entries
+        ) -> dict[str, Any]:
+            made = constants.copy()
+            for key, value in entries:
+                made[key] = value(f)
+            return made
+
+        return make
+
+    def entries(self, node: ObjectOf | Call) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
+        """An object, or the arguments of a CALL, in their order with the constants filled in; closures for the rest."""
+        constants: dict[str, Any] = {}
+        entries: list[tuple[str, Closure]] = []
+        keys = node.keys
+        for number, value in enumerate(node.values):
+            if type(value) is Literal:
+                constants[keys[number]] = value.value
+            else:
+                constants[keys[number]] = None
+                entries.append((keys[number], MAKERS[type(value)](self, value)))
+        self.cost += len(keys)
+        return constants, entries
+
+    def _unary(self, node: Unary) -> Closure:
+        operand = self.closure(node.operand)
+        operator, at = node.operator, node.at
+        if operator == "NOT":
+            return lambda f: negate(operand(f), at)
+        return lambda f: sign(operator, operand(f), at)
+
+    def _chain(self, node: Chain) -> Closure:
+        operator = node.operators[0]
+        if operator in _LOGIC:
+            return self._logic(node)
+        if operator in _EQUALITY:
+            self.elastic = True
+        if len(node.operators) > 1:
+            return self._links(node)
+        self.cost += 2
+        left, right = node.operands
+        if type(right) is Literal:
+            return binary(operator, self._operand(left), ("constant", right.value), node.operator_ats[0])
+        return binary(operator, self._operand(left), self._operand(right), node.operator_ats[0])
+
+    def _links(self, node: Chain) -> Closure:
+        """A chain of several operators."""
+        if len(node.operators) > MAX_NESTED_CHAIN:
+            return self._long_chain(node)
+        self.cost += len(node.operands)
+        first, *rest = node.operands
+        left = self._operand(first)
+        for operator, operand, at in zip(node.operators, rest, node.operator_ats, strict=True):
+            chain = binary(operator, left, self._operand(operand), at)
+            left = "closure", chain
+        return chain
+
+    def _operand(self, node: Expression) -> Operand:
+        """What a binary operator takes: the place of a sure variable, a constant, or a closure. Does not count."""
+        if type(node) is Literal:
+            return "constant", node.value
+        if type(node) is Name:
+            slot = self.scopes.sure_slot(node.name)
+            if slot is not None:
+                return "slot", slot
+        return "closure", MAKERS[type(node)](self, node)
+
+    def _long_chain(self, node: Chain) -> Closure:
+        first, *rest = self.closures(node.operands)
+        # Each link works on a frame of its own: the run, the value so far, the next operand.
+        links = [
+            (operand, binary(operator, ("slot", 1), ("slot", 2), at))
+            for operator, operand, at in zip(node.operators, rest, node.operator_ats, strict=True)
+        ]
+
+        def fold(f: Frame) -> Any:
+            value = first(f)
+            for operand, link in links:
+                value = link([f[RUN], value, operand(f)])
+            return value
+
+        return fold
+
+    def _logic(self, node: Chain) -> Closure:
+        first, *rest = self.closures(node.operands)
+        links = list(zip(rest, node.operator_ats, strict=True))
+        operator = node.operators[0]
+        decided = operator == "OR"
+        if len(links) == 1:
+            ((second, at),) = links
+
+            def both(f: Frame) -> Any:
+                value = first(f)
+                if value is decided:
+                    return decided
+                if value is True or value is False:
+                    value = second(f)
+                    if value is True or value is False:
+                        return value
+                    raise not_boolean(operator, "right", value, at)
+                raise not_boolean(operator, "left", value, at)
+
+            return both
+
+        def each(f: Frame) -> Any:
+            value = first(f)
+            if value is not True and value is not False:
+                raise not_boolean(operator, "left", value, links[0][1])
+            for operand, at in links:
+                if value is decided:
+                    return decided
+                value = operand(f)
+                if value is not True and value is not False:
+                    raise not_boolean(operator, "right", value, at)
+            return value
+
+        return each
+
+    def _access(self, node: Access) -> Closure:
+        steps = node.steps
+        if len(steps) > MAX_NESTED_CHAIN:
+            return self._long_access(node)
+        target, first = node.target, steps[0]
+        if type(first) is Member and type(target) is Name:
+            slot = self.scopes.sure_slot(target.name)
+            if slot is not None:
+                self.cost += 2
+                reach = _member_of_slot(slot, first.name, first.at)
+                for step in steps[1:]:
+                    reach = self._step(reach, step)
+                return reach
+        reach = self.closure(target)
+        for step in steps:
+            reach = self._step(reach, step)
+        return reach
+
+    def _step(self, reach: Closure, step: Member | Index) -> Closure:
+        at = step.at
+        if type(step) is Member:
+            self.cost += 1
+            return _member_of(reach, step.name, at)
+        assert type(step) is Index
+        if type(step.index) is Literal and type(step.index.value) is int:
+            self.cost += 1
+            return _element_at(reach, step.index.value, at)
+        return _element_of(reach, self.closure(step.index), at)
+
+    def _long_access(self, node: Access) -> Closure:
+        target = self.closure(node.target)
+        steps = [self._loose_step(step) for step in node.steps]
+
+        def walk(f: Frame) -> Any:
+            value = target(f)
+            for step in steps:
+                value = step(f, value)
+            return value
+
+        return walk
+
+    def _loose_step(self, step: Member | Index) -> Callable[[Frame, Any], Any]:
+        at = step.at
+        if type(step) is Member:
+            self.cost += 1
+            name = step.name
+            return lambda f, value: member(value, name, at)
+        assert type(step) is Index
+        index = self.closure(step.index)
+        return lambda f, value: element(value, index(f), at)
+
+    def _function(self, node: Function) -> Closure:
+        self.elastic = True
+        builtin = _builtin(node.name)
+        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
+            return _raise(wrong_function(node, builtin))
+        if node.name == "FORMAT":
+            template, values = node.arguments
+            if type(template) is Literal and type(template.value) is str and type(values) is ObjectOf:
+                return self._template(template.value, values, node.at)
+        body, at = builtin.body, node.at
+        if len(node.arguments) == 1:
+            only = self.closure(node.arguments[0])
+
+            def apply(f: Frame, body: Body = body, only: Closure = only, at: int = at) -> Any:
+                return body(f[RUN], [only(f)], at)
+
+            return apply
+        return _applied(body, self.closures(node.arguments), at)
+
+    def _template(self, template: str, node: ObjectOf, at: int) -> Closure:
+        """FORMAT with both halves written out: cut before the script runs, and constants filled in."""
+        count = len(node.keys)
+        self.cost += 2 + count
+        self.words += OBJECT_WORDS + ENTRY_WORDS * count
+        # Reading a variable that certainly has a value changes nothing, so only the rest is evaluated, in its order.
+        evaluated: list[Closure] = []
+        operands: dict[str, Operand] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            operand = self._operand(value)
+            if operand[0] == "closure":
+                evaluated.append(operand[1])
+                operand = "evaluated", len(evaluated) - 1
+            operands[key] = operand
+
+        pieces = _pieces(template)
+        read: list[tuple[int, int]] = []
+        shown: list[tuple[int, int]] = []
+        missing: PlacedError | None = None
+        for gap in range(1, len(pieces), 2):
+            hole = pieces[gap]
+            if hole in DOUBLED:
+                pieces[gap] = hole[0]
+                continue
+            name = hole[1:-1]
+            if name not in operands:
+                missing = missing or missing_key(name, node.keys, at)
+                continue
+            kind, value = operands[name]
+            if kind == "slot":
+                read.append((gap, value))
+            elif kind == "evaluated":
+                shown.append((gap, value))
+            else:
+                pieces[gap] = scalar_text(value)
+        # A few long strings may be joined before they are weighed; many may not.
+        few = len(read) + len(shown) <= MAX_NESTED_CHAIN
+
+        def fill(
+            f: Frame,
+            pieces: list[str] = pieces,
+            evaluated: list[Closure] = evaluated,
+            read: list[tuple[int, int]] = read,
+            shown: list[tuple[int, int]] = shown,
+            missing: PlacedError | None = missing,
+            few: bool = few,
+            at: int = at,
+        ) -> str:
+            found = []
+            for value in evaluated:
+                found.append(value(f))
+            if missing is not None:
+                raise missing
+            run: Run = f[RUN]
+            filled = pieces.copy()
+            for gap, place in read:
+                one = f[place]
+                filled[gap] = one if type(one) is str else run.show(one, at)
+            for gap, number in shown:
+                one = found[number]
+                filled[gap] = one if type(one) is str else run.show(one, at)
+            if few:
+                text = "".join(filled)
+                run.string(len(text), at)
+                return text
+            run.string(sum(map(len, filled)), at)
+            return "".join(filled)
+
+        return fill
+
+    def _calc(self, node: Calc) -> Closure:
+        self.cost += len(node.text)
+        values = self.closures(node.variables.values)
+        evaluate = calc(node)
+        return lambda f: evaluate(f, [value(f) for value in values])
+
+
+# On the class and not on its objects: a table of bound methods would make every one of them a cycle to collect.
+MAKERS: dict[type, Callable[[Expressions, Any], Closure]] = {
+    Literal: Expressions._literal,
+    Name: Expressions._name,
+    ListOf: Expressions._list,
+    ObjectOf: Expressions._object,
+    Unary: Expressions._unary,
+    Chain: Expressions._chain,
+    Access: Expressions._access,
+    Function: Expressions._function,
+    Calc: Expressions._calc,
+}
+
+
+def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:
+    """A CALC as a function of its variables' values."""
+    keys = node.variables.keys
+    formula = Expressions(Scopes.of(keys)).closure(node.formula)
+    value_ats, at = [value.at for value in node.variables.values], node.formula_at
+
+    def evaluate(f: Frame, values: list[Any]) -> Any:
+        for key, value, value_at in zip(keys, values, value_ats, strict=True):
+            if not is_number(value):
+                raise TypeMismatch(f"CALC takes numbers, and {key} is {kind_of(value)}", value_at)
+        try:
+            return formula([*f[:2], *values])
+        except PlacedError as error:
+            # The formula has places of its own; the script has one for all of it.
+            error.at = at
+            raise
+
+    return evaluate
+
+
+def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
+    """The error for a name without a value."""
+    known = scopes.known()
+    if name in BUILTINS:
+        hint: str | None = f"{name} is a function: {BUILTINS[name].usage}"
+    else:
+        hint = nearest(name, known) or (f"give it a value first: LET {name} = …")
+    return UndefinedVariable(f"{name} has no value", at, hint=hint)
+
+
+def wrong_function(node: Function, builtin: Builtin | None) -> PlacedError:
+    """What is wrong with the name or the number of arguments of a function, known without running it."""
+    if builtin is None:
+        near = nearest(node.name, BUILTINS)
+        return UnknownFunction(f"unknown function {node.name}", node.at, hint=near or "tools are called with CALL")
+    words = f"{node.name} takes {_how_many(builtin)}, not {len(node.arguments)}"
+    return WrongArity(words, node.at, hint=f"write {builtin.usage}")
+
+
+def _how_many(builtin: Builtin) -> str:
+    if builtin.least == builtin.most:
+        return {0: "no argument", 1: "1 argument"}.get(builtin.least, f"{builtin.least} arguments")
+    if builtin.most > 10:
+        return f"at least {builtin.least} argument{'s' if builtin.least > 1 else ''}"
+    return f"{builtin.least} to {builtin.most} arguments"
+
+
+def _raise(problem: PlacedError) -> Closure:
+    def refuse(f: Frame) -> Any:
+        raise problem
+
+    return refuse
+
+
+def _first_of(places: tuple[int, ...], name: str, scopes: Scopes, at: int) -> Closure:
+    """A variable of which only the run knows in which of several scopes it is, if it is in any."""
+
+    def read(f: Frame) -> Any:
+        for place in places:
+            value = f[place]
+            if value is not UNSET:
+                return value
+        raise undefined(name, scopes, at)
+
+    return read
+
+
+def _applied(body: Body, arguments: list[Closure], at: int) -> Closure:
+    return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
+
+
+def _member_of_slot(slot: int, name: str, at: int) -> Closure:
+    def reach(f: Frame, slot: int = slot, name: str = name, at: int = at) -> Any:
+        target = f[slot]
+        if type(target) is dict:
+            try:
+                return target[name]
+            except KeyError:
+                pass
+        return member(target, name, at)
+
+    return reach
+
+
+def _member_of(target_of: Closure, name: str, at: int) -> Closure:
+    def reach(f: Frame, target_of: Closure = target_of, name: str = name, at: int = at) -> Any:
+        target = target_of(f)
+        if type(target) is dict:
+            try:
+                return target[name]
+            except KeyError:
+                pass
+        return member(target, name, at)
+
+    return reach
+
+
+def _element_of(target_of: Closure, index_of: Closure, at: int) -> Closure:
+    return lambda f: element(target_of(f), index_of(f), at)
+
+
+def _element_at(target_of: Closure, index: int, at: int) -> Closure:
+    def reach(f: Frame, target_of: Closure = target_of, index: int = index, at: int = at) -> Any:
+        target = target_of(f)
+        if type(target) is list and index < len(target):
+            return target[index]
+        return element(target, index, at)
+
+    return reach

@@ -1,0 +1,163 @@
+"""The machine that runs a script.
+
+It takes the steps of a program one after the other and waits where one gives something to wait for. It knows nothing of
+tools: what a CALL means is the host's business, and a host that gives plain values makes a run that never waits.
+
+    machine = Machine(parse(text), host)
+    result = await machine.run()
+
+A machine runs once.
+"""
+
+from __future__ import annotations
+
+from asyncio import sleep
+from collections.abc import Mapping
+from math import isfinite
+from time import perf_counter
+from typing import Any, Literal
+
+import msgspec
+
+from lastword.errors import NotJSON
+from lastword.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
+from lastword.script.limits import Limits
+from lastword.script.nodes import Script
+from lastword.script.program import write_program
+from lastword.script.runtime import RUN, STACK, UNSET, Frame, Host, Run
+from lastword.values import measure, plain
+
+_DEFAULT_LIMITS = Limits()
+
+Status = Literal["done", "failed", "cancelled"]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How a run ended, what it printed, and the variables at its top as they then were."""
+
+    status: Status
+    output: list[str]
+    variables: dict[str, Any]
+    error: PlacedError | None
+
+
+class Machine:
+    """One run of one script."""
+
+    def __init__(
+        self,
+        script: Script,
+        host: Host,
+        variables: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.script = script
+        self.given = variables or {}
+        self._program = write_program(script, self.given)
+        self._run = Run(host, limits or _DEFAULT_LIMITS)
+
+    @property
+    def output(self) -> list[str]:
+        """The lines printed so far."""
+        return self._run.output
+
+    async def run(self) -> Result:
+        """Run to the end, or to the first error."""
+        program, run = self._program, self._run
+        stack: list[Any] = []
+        frame: Frame = [UNSET] * program.frame_size
+        frame[RUN], frame[STACK] = run, stack
+        if self.given:
+            for name, value in self.given.items():
+                frame[program.slots[name]] = value
+        error: PlacedError | None = None
+        variables: dict[str, Any] = {}
+        run.deadline = perf_counter() + run.limits.seconds
+        try:
+            run.charge(program.cost, program.words, 0)
+            # The steps are taken here and not in a coroutine of their own, which every wait would pass through.
+            steps = program.steps
+            end = len(steps)
+            number = 0
+            while number < end:
+                outcome = steps[number](frame)
+                number += 1
+                if outcome is None:
+                    continue
+                if type(outcome) is int:
+                    if outcome >= 0:
+                        number = outcome
+                    else:
+                        number = ~outcome
+                        run.check_clock()
+                        await self._breathe()
+                    continue
+                before = perf_counter()
+                stack.append(await outcome)
+                run.deadline += perf_counter() - before
+        except PlacedError as problem:
+            error = problem
+        except CallFailed as failure:
+            error = failure.at(run.at)
+        try:
+            self._read_variables(frame, variables)
+        except LimitExceeded as problem:
+            # The first thing that went wrong is the one to report.
+            error = error or problem
+        if error is not None:
+            error.locate(self.script.source, self.script.name, "run")
+        status: Status = "done" if error is None else "cancelled" if type(error) is Cancelled else "failed"
+        return Result(status, run.output, variables, error)
+
+    async def _breathe(self) -> None:
+        """Let others have their turn; the time they take is not ours."""
+        before = perf_counter()
+        await sleep(0)
+        self._run.deadline += perf_counter() - before
+
+    def _read_variables(self, frame: Frame, into: dict[str, Any]) -> None:
+        """Copy the variables at the top, within the limits for values that leave a script."""
+        limits, given = self._run.limits, self.given
+        left = limits.value_size
+        if given:
+            into.update(given)
+        for name, slot in self._program.slots.items():
+            value = frame[slot]
+            kind = type(value)
+            if kind in _SIMPLE or (kind is float and isfinite(value) and not value.is_integer()):
+                into[name] = value
+                continue
+            if value is UNSET or (name in given and value is given[name]):
+                continue
+            if given:
+                into.pop(name, None)
+            if kind is dict:
+                size = _size_of_record(value)
+                if size is not None and size <= left and limits.value_depth:
+                    left -= size
+                    into[name] = value.copy()
+                    continue
+            try:
+                if kind is list or kind is dict:
+                    left -= measure(value, max_depth=limits.value_depth, max_size=left)
+                into[name] = plain(value, max_depth=limits.value_depth, max_size=limits.value_size)
+            except NotJSON as problem:
+                at = self._program.changed.get(slot, 0)
+                raise LimitExceeded(f"the variables left at the end: {name} is {problem.fact}", at) from None
+
+
+# What is its own plain form. Of numbers with a point that is said one by one: whole ones leave as integers.
+_SIMPLE = frozenset([str, int, bool, type(None)])
+_SIMPLE_KEYS = frozenset([str])
+
+
+def _size_of_record(value: dict[Any, Any]) -> int | None:
+    """What `measure` says of an object that is its own plain form and needs no look inside; None for any other."""
+    items = value.values()
+    if not _SIMPLE.issuperset(map(type, items)) or not _SIMPLE_KEYS.issuperset(map(type, value)):
+        return None
+    size = len(value) + 1 + sum(map(len, value))
+    for item in items:
+        if type(item) is str:
+            size += len(item)
+    return size

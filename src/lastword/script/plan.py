@@ -1,0 +1,335 @@
+"""What a script may do, before it does: every CALL in the order of the text, for a person to read.
+
+A plan says which tool, with what, how often, under which condition, and whether somebody will be asked. It is read off
+the text alone and promises an upper bound: a CALL that is not in the plan cannot happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from lastword.script.lexer import token_places
+from lastword.script.nodes import (
+    Call,
+    Chain,
+    Expression,
+    For,
+    Function,
+    If,
+    Let,
+    ListOf,
+    Literal,
+    Name,
+    ObjectOf,
+    Script,
+    Set,
+    Statement,
+    Unary,
+    children,
+)
+from lastword.script.parser import parse
+from lastword.script.printer import one_line
+from lastword.script.signatures import Signatures
+
+# What a person takes in at a glance; the script itself has the rest.
+MAX_SHOWN = 70
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One argument of a CALL: a constant, or something that is worked out while running."""
+
+    name: str
+    constant: bool
+    value: Any
+    """The constant; None where it is computed."""
+    text: str
+    """The constant as a person would write it, or the expression that computes it."""
+    secret: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        shown: dict[str, Any] = {"name": self.name, "constant": self.constant, "text": self.text}
+        if self.constant and not self.secret:
+            shown["value"] = self.value
+        return shown
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One CALL of a script."""
+
+    number: int
+    line: int
+    column: int
+    tool: str
+    title: str
+    description: str
+    known: bool
+    """Whether there is such a tool, as far as the plan was told."""
+    arguments: tuple[Argument, ...]
+    when: tuple[str, ...]
+    """The loops and branches around it, from the outside in, in words."""
+    least: int
+    most: int | None
+    """How often it may run; None where that depends on what the script meets."""
+    needs_person: bool
+    effect: str | None
+
+    @property
+    def how_often(self) -> str:
+        """How often it may run, in words."""
+        if self.most is None:
+            return "any number of times"
+        if self.most == 0:
+            return "never"
+        times = {1: "once", 2: "twice"}.get(self.most, f"{self.most} times")
+        return times if self.least == self.most else f"at most {times}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs: what `--json` prints."""
+        return {
+            "number": self.number,
+            "line": self.line,
+            "column": self.column,
+            "tool": self.tool,
+            "title": self.title,
+            "description": self.description,
+            "known": self.known,
+            "arguments": [argument.as_dict() for argument in self.arguments],
+            "when": list(self.when),
+            "least": self.least,
+            "most": self.most,
+            "how_often": self.how_often,
+            "needs_person": self.needs_person,
+            "effect": self.effect,
+        }
+
+
+def plan(script: str | Script, signatures: Signatures | None = None) -> list[Step]:
+    """Every CALL that a script may make, in the order in which it would make them. Raises if it does not parse."""
+    if isinstance(script, str):
+        script = parse(script)
+    places = token_places(script.source)
+    constants = _constants(script.body)
+    steps: list[Step] = []
+    for call, around in _calls(script.body, constants):
+        offset = places[call.at][0]
+        signature = signatures.get(call.tool) if signatures is not None else None
+        secrets = {parameter.name for parameter in signature.parameters if parameter.secret} if signature else set()
+        steps.append(
+            Step(
+                number=len(steps) + 1,
+                line=script.source.count("\n", 0, offset) + 1,
+                column=offset - script.source.rfind("\n", 0, offset),
+                tool=call.tool,
+                title=signature.title if signature else call.tool,
+                description=signature.description if signature else "",
+                known=signature is not None,
+                arguments=tuple(
+                    _argument(key, value, key in secrets, constants)
+                    for key, value in zip(call.keys, call.values, strict=True)
+                ),
+                when=around.when,
+                least=around.least,
+                most=around.most,
+                needs_person=signature.needs_person if signature else False,
+                effect=signature.effect if signature else None,
+            )
+        )
+    return steps
+
+
+def plan_text(steps: list[Step]) -> str:
+    """A plan as a page for a person who does not program."""
+    if not steps:
+        return "This script calls no tools. It only computes and prints.\n"
+    lines = [_summary(steps), ""]
+    for step in steps:
+        lines.append(f"{step.number}. {step.title}{f' ({step.tool})' if step.title != step.tool else ''}")
+        if step.description:
+            lines.append(f"   {step.description}")
+        lines += [f"   - {argument.name}: {argument.text}" for argument in step.arguments]
+        lines.append(f"   {_sentence([*step.when, step.how_often])} (line {step.line})")
+        if not step.known:
+            lines.append("   No such tool is known here.")
+        elif step.needs_person:
+            lines.append(f"   You are asked {'first' if step.most == 1 else 'first, each time'}.")
+        if step.effect:
+            lines.append(f"   {_sentence([step.effect])}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _summary(steps: list[Step]) -> str:
+    count = "one tool call" if len(steps) == 1 else f"{len(steps)} tool calls"
+    asked = sum(step.needs_person for step in steps)
+    if asked == 0:
+        consent = "Nobody is asked"
+    elif asked == len(steps):
+        consent = "You are asked before it runs" if asked == 1 else "You are asked before each of them runs"
+    else:
+        consent = f"You are asked before {asked} of them run{'s' if asked == 1 else ''}"
+    return f"This script has {count}. {consent}."
+
+
+def _sentence(parts: list[str]) -> str:
+    text = ", ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+class _Around(msgspec.Struct, frozen=True):
+    """The loops and branches around a place in the script."""
+
+    when: tuple[str, ...] = ()
+    least: int = 1
+    most: int | None = 1
+
+    def maybe(self, words: str) -> _Around:
+        return _Around((*self.when, words), 0, self.most)
+
+    def times(self, words: str, count: int | None) -> _Around:
+        if count is None:
+            return _Around((*self.when, words), 0, 0 if self.most == 0 else None)
+        return _Around((*self.when, words), self.least * count, None if self.most is None else self.most * count)
+
+
+def _constants(body: tuple[Statement, ...]) -> dict[str, Expression]:
+    """The variables that are given a value once in the whole script, at its top, by literals alone."""
+    given: dict[str, int] = {}
+    constants: dict[str, Expression] = {}
+    waiting: list[tuple[Statement, bool]] = [(statement, True) for statement in body]
+    while waiting:
+        statement, at_top = waiting.pop()
+        if isinstance(statement, (Let, Set, For)):
+            given[statement.name] = given.get(statement.name, 0) + 1
+        if isinstance(statement, Let) and at_top and _constant(statement.value) is not _MISSING:
+            constants[statement.name] = statement.value
+        elif isinstance(statement, For):
+            waiting += [(inner, False) for inner in statement.body]
+        elif isinstance(statement, If):
+            waiting += [(inner, False) for inner in (*statement.then, *(statement.otherwise or ()))]
+    return {name: value for name, value in constants.items() if given[name] == 1}
+
+
+def _calls(body: tuple[Statement, ...], constants: dict[str, Expression]) -> Iterator[tuple[Call, _Around]]:
+    """Every CALL of a script with what is around it, without recursion."""
+    waiting: list[tuple[Statement, _Around]] = [(statement, _Around()) for statement in reversed(body)]
+    while waiting:
+        statement, around = waiting.pop()
+        inner: list[tuple[Statement, _Around]] = []
+        if isinstance(statement, If):
+            yield from _calls_in(statement.condition, around)
+            condition = _in_words(statement.condition)
+            then, otherwise = around.maybe(f"only if {condition}"), around.maybe(f"unless {condition}")
+            inner = [(one, then) for one in statement.then] + [(one, otherwise) for one in statement.otherwise or ()]
+        elif isinstance(statement, For):
+            yield from _calls_in(statement.items, around)
+            words = f"for each {statement.name} in {_in_words(statement.items)}"
+            each = around.times(words, _length(_known(statement.items, constants)))
+            inner = [(one, each) for one in statement.body]
+        else:
+            yield from _calls_in(statement.value, around)
+        waiting.extend(reversed(inner))
+
+
+def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[Call, _Around]]:
+    """The CALLs of an expression: those in the arguments of another come before it."""
+    found: list[tuple[Call, _Around]] = []
+    waiting = [(node, around)]
+    while waiting:
+        part, here = waiting.pop()
+        if isinstance(part, Call):
+            found.append((part, here))
+        inner = list(children(part))
+        if isinstance(part, Chain) and part.operators[0] in ("AND", "OR"):
+            later = here.maybe("only where the rest of the condition leaves it open")
+            waiting += [(inner[0], here), *((operand, later) for operand in inner[1:])]
+        else:
+            waiting += [(child, here) for child in inner]
+    # Found from the right and from the outside; turned round, each CALL follows what it needs.
+    return reversed(found)
+
+
+def _length(node: Expression) -> int | None:
+    """How many elements a list has, where the text alone says so."""
+    if isinstance(node, ListOf):
+        return len(node.items)
+    if isinstance(node, Function) and node.name == "RANGE" and 1 <= len(node.arguments) <= 3:
+        numbers = [part.value for part in node.arguments if isinstance(part, Literal) and type(part.value) is int]
+        if len(numbers) == len(node.arguments):
+            start, stop, step = [(0, numbers[0], 1), (*numbers, 1), tuple(numbers)][len(numbers) - 1]
+            return len(range(start, stop, step)) if step else None
+    return None
+
+
+_MISSING = object()
+
+
+def _known(node: Expression, constants: dict[str, Expression]) -> Expression:
+    """What a name stands for, where the text alone says so."""
+    return constants.get(node.name, node) if isinstance(node, Name) else node
+
+
+def _argument(name: str, node: Expression, secret: bool, constants: dict[str, Expression]) -> Argument:
+    node = _known(node, constants)
+    value = _constant(node)
+    if secret:
+        return Argument(name, value is not _MISSING, None, "(secret)", secret=True)
+    if value is _MISSING:
+        shown = f"the value of {node.name}" if isinstance(node, Name) else f"worked out: {_in_words(node)}"
+        return Argument(name, False, None, shown)
+    return Argument(name, True, value, _cut(one_line(node)))
+
+
+def _constant(node: Expression) -> Any:
+    """The value of an expression made of literals alone, or _MISSING. Children first, without recursion."""
+    order = [node]
+    for part in order:
+        order.extend(children(part))
+    values: dict[int, Any] = {}
+    for part in reversed(order):
+        inner = [values[id(child)] for child in children(part)]
+        value: Any = _MISSING
+        if isinstance(part, Literal):
+            value = part.value
+        elif _MISSING in inner:
+            pass
+        elif isinstance(part, ListOf):
+            value = inner
+        elif isinstance(part, ObjectOf):
+            value = dict(zip(part.keys, inner, strict=True))
+        elif isinstance(part, Unary) and part.operator == "-" and type(inner[0]) in (int, float):
+            value = -inner[0]
+        values[id(part)] = value
+    return values[id(node)]
+
+
+_WORDS = {
+    "==": "is",
+    "!=": "is not",
+    "<": "is less than",
+    "<=": "is at most",
+    ">": "is more than",
+    ">=": "is at least",
+    "AND": "and",
+    "OR": "or",
+    "NOT": "not",
+}
+
+
+def _in_words(node: Expression) -> str:
+    """An expression with its comparisons in words, and not longer than a glance."""
+    text = one_line(node)
+    shown = []
+    end = 0
+    for offset, width in token_places(text):
+        word = text[offset : offset + width]
+        shown += [text[end:offset], _WORDS.get(word, word)]
+        end = offset + width
+    return _cut("".join(shown))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text)} characters)"

@@ -1,0 +1,322 @@
+"""From a tree to a program: a list of steps that the machine takes one after the other.
+
+Statements that need no waiting are one step each, a closure. A CALL, a FOR, and an expression with a CALL inside are
+several steps that pass values over a stack, so the machine itself never recurses and a run waits in one coroutine.
+
+The innermost FOR whose body needs no waiting sweeps over many elements in one step. Every other FOR takes at least one
+step for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from lastword.script import steps
+from lastword.script.builtins import BUILTINS
+from lastword.script.expressions import (
+    ENTRY_WORDS,
+    LIST_WORDS,
+    MAKERS,
+    OBJECT_WORDS,
+    Closure,
+    Expressions,
+    calc,
+    wrong_function,
+)
+from lastword.script.nodes import (
+    Access,
+    Calc,
+    Call,
+    Chain,
+    Do,
+    Expression,
+    For,
+    Function,
+    If,
+    Index,
+    Let,
+    ListOf,
+    ObjectOf,
+    Script,
+    Set,
+    Statement,
+    Unary,
+    children,
+)
+from lastword.script.operators import negate, sign
+from lastword.script.scopes import Scopes
+from lastword.script.sites import CallSite, Places
+from lastword.script.steps import Step
+from lastword.script.work import Block, Work, carry_out, walk
+
+# Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
+MAX_CLOSURE_DEPTH = 12
+_NOTHING: frozenset[int] = frozenset()
+
+
+class Program(msgspec.Struct, frozen=True):
+    """The steps of a script, for runs that are given certain variables."""
+
+    steps: list[Step]
+    cost: int
+    words: int
+    """What the steps outside every loop cost, and the words that their literals take."""
+    slots: dict[str, int]
+    """The places of the variables of the top."""
+    changed: dict[int, int]
+    """For every place in the frame, the token of the last statement that changes it."""
+    frame_size: int
+
+
+def write_program(script: Script, given: Iterable[str] = ()) -> Program:
+    """The program of a script, for runs that are given variables of these names."""
+    writer = _Writer(script, given)
+    walk(script.body, writer.take)
+    scopes, cost = writer.scopes, writer.cost + len(script.body)
+    return Program(writer.steps, cost, writer.words, scopes.innermost.slots, writer.changed, scopes.size)
+
+
+class _Writer(Expressions):
+    """Writes statements, with the closures of the expressions inside them."""
+
+    __slots__ = ("changed", "deep", "hard", "height", "jumps", "places", "steps")
+
+    def __init__(self, script: Script, given: Iterable[str]) -> None:
+        Expressions.__init__(self, Scopes.of(given))
+        self.steps: list[Step] = []
+        self.changed: dict[int, int] = {}
+        self.places = Places(script.source)
+        self.deep = script.depth > MAX_CLOSURE_DEPTH
+        self.jumps = 0
+        """How often the steps so far may jump or wait: a block that adds nothing to it can be one closure."""
+        self.height = 0
+        """How many closures deep the highest step of the current block is."""
+        self.hard: frozenset[int] | set[int] = _NOTHING
+        """The expressions of the current statement, by identity, that no closure can be made for."""
+
+    # Statements.
+
+    def take(self, statements: Iterator[Statement], block: Block) -> Iterator[Block] | None:
+        """Write the statements up to the next IF or FOR."""
+        for statement in statements:
+            if type(statement) is Let:
+                value = self.value(statement.value, statement.suspends)
+                slot = self.scopes.define(statement.name)
+                self.changed[slot] = statement.at
+                self.steps.append(steps.store(slot, value))
+            elif type(statement) is Do:
+                self.steps.append(steps.evaluate(self.value(statement.value, statement.suspends)))
+            elif type(statement) is Set:
+                self.steps.append(self.assign(statement, self.value(statement.value, statement.suspends)))
+            elif type(statement) is If:
+                return self.choice(statement)
+            elif type(statement) is For:
+                return self.loop(statement)
+        return None
+
+    def value(self, node: Expression, suspends: int) -> Closure:
+        """A closure for an expression. Where it must be spread over steps, these are written, and leave its value."""
+        if not self.deep:
+            if not suspends:
+                # As `closure` does, without one more call: most statements come this way.
+                self.cost += 1
+                return MAKERS[type(node)](self, node)
+            if suspends == 1 and type(node) is Call:
+                # The common one: nothing inside it waits.
+                self.cost += 1
+                self.jumps += 1
+                self.call(node)
+                return steps.pop
+        self.hard = _hard_parts(node)
+        if id(node) not in self.hard:
+            return self.closure(node)
+        self.jumps += 1
+        carry_out(self.spread(node))
+        return steps.pop
+
+    def assign(self, statement: Set, value: Closure) -> Step:
+        places, sure = self.scopes.find(statement.name)
+        for place in places:
+            self.changed[place] = statement.at
+        if sure and len(places) == 1:
+            return steps.store(places[0], value)
+        return steps.store_in_first(places, value, statement.name, self.scopes, statement.at)
+
+    def choice(self, node: If) -> Iterator[Block]:
+        jumps, height = self.jumps, self.height
+        condition = self.value(node.condition, node.suspends)
+        self.cost += len(node.then) + len(node.otherwise or ())
+        branch = self.leave_room()
+        self.height = 0
+        scope = self.scopes.innermost
+        since = len(scope.sure)
+        yield node.then
+        sure_then = scope.take_back(since)
+        skip = len(self.steps)
+        if node.otherwise is not None:
+            self.leave_room()
+            yield node.otherwise
+            for name in set(sure_then).intersection(scope.take_back(since)):
+                self.scopes.define(name)
+
+        if self.jumps == jumps and self.height < MAX_CLOSURE_DEPTH:
+            step = steps.choose(condition, self.steps[branch + 1 : skip], self.steps[skip + 1 :], node.condition.at)
+            del self.steps[branch:]
+            self.steps.append(step)
+            self.height = max(height, self.height + 1)
+            return
+        self.jumps += 1
+        if node.otherwise is None:
+            self.steps[branch] = steps.branch(condition, skip, node.condition.at)
+        else:
+            self.steps[branch] = steps.branch(condition, skip + 1, node.condition.at)
+            self.steps[skip] = steps.jump(len(self.steps))
+
+    def loop(self, node: For) -> Iterator[Block]:
+        items = self.value(node.items, node.suspends)
+        outside = self.cost, self.words, self.elastic
+        self.cost, self.words, self.elastic = 1 + len(node.body), 0, False
+        scope = self.scopes.enter()
+        slot = self.scopes.define(node.name)
+        enter = self.leave_room()
+        following = self.leave_room()
+        jumps = self.jumps
+        yield node.body
+        self.scopes.leave()
+        cost, words, elastic = self.cost, self.words, self.elastic
+        self.cost, self.words, self.elastic = outside
+
+        self.steps[enter] = steps.enter(items, cost, words, node.items.at)
+        emptied = sorted(scope.asked)
+        if self.jumps == jumps:
+            body = self.steps[following + 1 :]
+            del self.steps[following + 1 :]
+            self.steps[following] = steps.sweep(slot, emptied, body, cost, elastic, following, node.at)
+        else:
+            self.steps.append(steps.jump(following))
+            end = len(self.steps)
+            self.steps[following] = steps.take_next(slot, emptied, cost, following, end, node.at)
+        self.jumps += 1
+
+    def leave_room(self) -> int:
+        """Leave a place for a step that is written later; gives its number."""
+        self.steps.append(steps.nothing)
+        return len(self.steps) - 1
+
+    # Expressions that are spread over several steps, in the order in which they are evaluated.
+
+    def part(self, node: Expression) -> Work:
+        if id(node) in self.hard:
+            yield self.spread(node)
+        else:
+            self.steps.append(steps.push(self.closure(node)))
+
+    def spread(self, node: Expression) -> Work:
+        self.cost += 1
+        match node:
+            case Call() if any(id(value) in self.hard for value in node.values):
+                self.steps.append(steps.look_up(node))
+                for value in node.values:
+                    yield self.part(value)
+                self.steps.append(steps.invoke(node, CallSite(self.places, node.at, node.tool, node.site)))
+            case Call():
+                self.call(node)
+            case Chain() if node.operators[0] in ("AND", "OR"):
+                yield self.logic(node)
+            case Chain():
+                yield self.part(node.operands[0])
+                for operator, operand, at in zip(node.operators, node.operands[1:], node.operator_ats, strict=True):
+                    yield self.part(operand)
+                    self.steps.append(steps.combine(operator, at))
+            case Access():
+                yield self.access(node)
+            case Function():
+                yield self.function(node)
+            case _:
+                for child in children(node):
+                    yield self.part(child)
+                self.steps.append(self.gather(node))
+
+    def gather(self, node: Expression) -> Step:
+        match node:
+            case ListOf():
+                self.words += LIST_WORDS + len(node.items)
+                return steps.collect(len(node.items), lambda f, values: values)
+            case ObjectOf():
+                self.words += OBJECT_WORDS + ENTRY_WORDS * len(node.keys)
+                keys = node.keys
+                return steps.collect(len(keys), lambda f, values: dict(zip(keys, values, strict=True)))
+            case Unary():
+                operator, at = node.operator, node.at
+                if operator == "NOT":
+                    return steps.collect(1, lambda f, values: negate(values[0], at))
+                return steps.collect(1, lambda f, values: sign(operator, values[0], at))
+            case Calc():
+                self.cost += len(node.text)
+                evaluate = calc(node)
+                return steps.collect(1, lambda f, values: evaluate(f, list(values[0].values())))
+        raise AssertionError(node)
+
+    def logic(self, node: Chain) -> Work:
+        operator, ats = node.operators[0], node.operator_ats
+        yield self.part(node.operands[0])
+        # The first operand is the left side of the first operator; each of the others is the right side of its own.
+        blame = [("left", ats[0]), *(("right", at) for at in ats)]
+        decisions = []
+        for operand in node.operands[1:]:
+            decisions.append(self.leave_room())
+            yield self.part(operand)
+        self.steps.append(steps.must_be_boolean(operator, ats[-1]))
+        for number, (side, at) in zip(decisions, blame, strict=False):
+            self.steps[number] = steps.decide(operator, side, at, len(self.steps))
+
+    def access(self, node: Access) -> Work:
+        yield self.part(node.target)
+        for step in node.steps:
+            if isinstance(step, Index):
+                yield self.part(step.index)
+                self.steps.append(steps.take_element(step.at))
+            else:
+                self.cost += 1
+                self.steps.append(steps.take_member(step))
+
+    def function(self, node: Function) -> Work:
+        builtin = BUILTINS.get(node.name)
+        if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
+            self.steps.append(steps.refuse(wrong_function(node, builtin)))
+            return
+        for argument in node.arguments:
+            yield self.part(argument)
+        self.elastic = True
+        self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
+
+    def call(self, node: Call) -> None:
+        """A CALL whose arguments need no waiting."""
+        constants, entries = self.entries(node)
+        self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node.at, node.tool, node.site)))
+
+
+def _hard_parts(node: Expression) -> set[int]:
+    """The parts of an expression that need waiting or are too high for closures, by identity."""
+    order: list[Expression] = []
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        order.append(current)
+        waiting.extend(children(current))
+    heights: dict[int, int] = {}
+    hard: set[int] = set()
+    for current in reversed(order):
+        inner = children(current)
+        height = 1 + max((heights[id(child)] for child in inner), default=0)
+        heights[id(current)] = height
+        if (
+            (inner and height > MAX_CLOSURE_DEPTH * 2)
+            or isinstance(current, Call)
+            or (isinstance(current, Function) and current.name == "NOW")
+            or any(id(child) in hard for child in inner)
+        ):
+            hard.add(id(current))
+    return hard

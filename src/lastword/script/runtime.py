@@ -1,0 +1,202 @@
+"""What a running script has at hand: its frame, its budgets, its output, its host.
+
+A frame is a list. Its first two places hold the Run and the stack of values of unfinished expressions; each variable of
+the script has a place after them. A frame dies with its run, and nothing in it is shared with another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import Any, Protocol
+
+from lastword.errors import NotJSON
+from lastword.script.errors import LimitExceeded, NumberRange
+from lastword.script.limits import Limits
+from lastword.values import MAX_SAFE_INTEGER, compare, measure, number_text, scalar_text, text
+
+Frame = list[Any]
+RUN = 0
+STACK = 1
+FIRST_SLOT = 2
+
+# Steps between two breaths, at which other runs get their turn: about two milliseconds of computing.
+SLICE = 20_000
+_CONTAINERS = frozenset([list, dict])
+
+
+class _Unset:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET = _Unset()
+"""In the place of a variable that has no value yet."""
+
+
+class Site(Protocol):
+    """Where in a script a CALL stands."""
+
+    @property
+    def tool(self) -> str: ...
+    @property
+    def index(self) -> int:
+        """The number of this CALL in the text, from 0."""
+        ...
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+Tool = Callable[[dict[str, Any], Site], Any]
+
+
+class Host(Protocol):
+    """What a script can reach: this, and nothing else.
+
+    A host gives each tool as a function from arguments and a site to a JSON value, or to an awaitable of one. It may
+    raise CallFailed wherever it is asked something. The arguments are the script's own values: a host copies what it
+    keeps and changes none.
+    """
+
+    def lookup(self, name: str) -> Tool:
+        """The tool of this name. Asked before the arguments are evaluated."""
+        ...
+
+    def now(self) -> int | Awaitable[int]:
+        """The time in milliseconds since 1970; the same again when a run is replayed."""
+        ...
+
+    def printed(self, line: str) -> None:
+        """A line of output, as it comes."""
+        ...
+
+
+class Run:
+    """The budgets and the output of one run."""
+
+    __slots__ = ("at", "calls", "created", "deadline", "fuel", "host", "limits", "output", "output_left", "steps")
+
+    def __init__(self, host: Host, limits: Limits) -> None:
+        self.host = host
+        self.limits = limits
+        self.steps = limits.steps
+        self.created = limits.created_words
+        self.calls = limits.calls
+        self.output: list[str] = []
+        self.output_left = limits.output_bytes
+        self.fuel = SLICE
+        """Steps until the next breath."""
+        self.deadline = 0.0
+        """When the computing time is over; moved on by every wait."""
+        self.at = 0
+        """The CALL or NOW being answered, or the loop that last took a breath."""
+
+    def charge(self, steps: int, words: int, at: int) -> None:
+        """Pay for work before it is done."""
+        self.steps -= steps
+        self.created -= words
+        if self.steps < 0:
+            raise LimitExceeded(
+                f"more than {self.limits.steps} steps", at, hint="loop over less, or ask a tool to do it"
+            )
+        if self.created < 0:
+            raise LimitExceeded(
+                f"more than {self.limits.created_words} words of values made", at, hint="keep lists and texts short"
+            )
+
+    def work(self, steps: int, words: int, at: int) -> None:
+        """Pay for work whose size only shows while running, which also brings the next breath nearer."""
+        self.fuel -= steps
+        self.charge(steps, words, at)
+
+    def check_clock(self) -> None:
+        if perf_counter() > self.deadline:
+            raise LimitExceeded(f"more than {self.limits.seconds:g} seconds of computing", self.at)
+
+    def show(self, value: Any, at: int) -> str:
+        """A value as it prints, within the limits for strings and values."""
+        kind = type(value)
+        if kind is str:
+            shown: str = value
+            return shown
+        if kind is float:
+            return number_text(value)
+        if kind is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+            return str(value)
+        limits = self.limits
+        try:
+            if kind is not list and kind is not dict:
+                return scalar_text(value)
+            shown = text(value, max_depth=limits.value_depth, max_size=min(limits.value_size, limits.string_length))
+        except NotJSON as problem:
+            raise LimitExceeded(f"the value is {problem.fact}", at) from None
+        except ValueError:
+            # Python refuses to write integers of thousands of digits; one can only come from a tool.
+            raise NumberRange("the number has too many digits to print", at) from None
+        self.work(len(shown), 8 + len(shown) // 2, at)
+        return shown
+
+    def string(self, length: int, at: int) -> None:
+        """Pay for a string before it is made, if it may be that long."""
+        if length > self.limits.string_length:
+            raise LimitExceeded(f"a string of more than {self.limits.string_length} characters", at)
+        # As `work` does, without two more calls: FORMAT in a loop is common.
+        steps = 1 + length // 8
+        self.fuel -= steps
+        self.steps -= steps
+        self.created -= 8 + length // 2
+        if self.steps < 0 or self.created < 0:
+            self.charge(0, 0, at)
+
+    def list(self, length: int, at: int) -> None:
+        """Pay for a list before it is made, if it may be that long."""
+        if length > self.limits.list_length:
+            raise LimitExceeded(f"a list of more than {self.limits.list_length} elements", at)
+        self.work(1 + length, 8 + length, at)
+
+    def bounded(self, value: Any, at: int) -> None:
+        """Refuse a value that is too large or too deep to leave the script."""
+        if type(value) is list or type(value) is dict:
+            try:
+                size = measure(value, max_depth=self.limits.value_depth, max_size=self.limits.value_size)
+            except NotJSON as problem:
+                raise LimitExceeded(f"the value is {problem.fact}", at) from None
+            self.work(size, 0, at)
+
+    def call(self, tool: Tool, arguments: dict[str, Any], site: Site, at: int) -> Any:
+        """Hand a CALL out. Gives a value, or something to wait for."""
+        self.calls -= 1
+        if self.calls < 0:
+            raise LimitExceeded(f"more than {self.limits.calls} CALLs", at)
+        for value in arguments.values():
+            if type(value) in _CONTAINERS:
+                self.bounded(value, at)
+        self.at = at
+        before = perf_counter()
+        answer = tool(arguments, site)
+        self.deadline += perf_counter() - before
+        return answer
+
+    def print(self, value: Any, at: int) -> None:
+        line = value if type(value) is str else self.show(value, at)
+        self.output_left -= len(line.encode("utf-8", "surrogatepass")) + 1
+        if self.output_left < 0:
+            raise LimitExceeded(f"more than {self.limits.output_bytes} bytes of output", at)
+        self.output.append(line)
+        self.host.printed(line)
+
+
+def equality(f: Frame, left: Any, right: Any, at: int) -> bool:
+    """Deep equality; fails only for values so large that comparing them would be an attack."""
+    run: Run = f[RUN]
+    try:
+        answer, work = compare(left, right, max_size=run.limits.value_size)
+    except NotJSON as problem:
+        raise LimitExceeded(f"a value to compare is {problem.fact}", at) from None
+    run.work(work, 0, at)
+    return answer

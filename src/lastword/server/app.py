@@ -1,0 +1,186 @@
+"""The app: the doors, behind the checks, with everything they need."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from starlette.datastructures import QueryParams
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lastword.server.auth import EVERYTHING, Caller, Tokens, require
+from lastword.server.chat import Chat
+from lastword.server.conversations import Conversations
+from lastword.server.door import HEADERS, Body, Door, Gathered, access_log, send_body
+from lastword.server.limits import Limits
+from lastword.server.metrics import Metrics
+from lastword.server.openapi import document
+from lastword.server.operations import OPERATIONS, Incoming, Operation, Parts
+from lastword.server.presence import Stopping
+from lastword.server.refusal import Refusal
+from lastword.server.tail import Tail
+from lastword.server.upstream import Upstream
+from lastword.store import Store
+
+OUTSIDER = Caller("nobody", frozenset())
+"""Whoever knocks at a door that is open to all."""
+
+INSIDE = "lastword.inside"
+"""Set in the scope by a program that calls the app object itself. It could read the store as well, so it needs no
+token; nothing that comes over a socket can set it."""
+
+
+def build_app(
+    store: Store,
+    upstream: Upstream,
+    *,
+    model: str | None = None,
+    persona: str | None = None,
+    limits: Limits | None = None,
+    hosts: Collection[str] = (),
+    origins: Collection[str] = (),
+    log: Callable[[str], Any] | None = None,
+    stopping: Stopping | None = None,
+) -> ASGIApp:
+    """The assistant API over this store and this model. It closes the model; the store is the caller's to close."""
+    limits = limits or Limits()
+    metrics = Metrics()
+    tail = Tail(store)
+    conversations = Conversations(store, tail)
+    parts = Parts(
+        store=store,
+        tokens=Tokens(store, tail),
+        conversations=conversations,
+        chat=Chat(upstream, conversations, model=model, persona=persona, limits=limits, metrics=metrics),
+        upstream=upstream,
+        limits=limits,
+        metrics=metrics,
+        stopping=stopping or Stopping(),
+    )
+    rates = Rates(limits.requests_per_minute)
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        await conversations.finish_deletions()
+        try:
+            yield
+        finally:
+            await upstream.close()
+
+    by_path: dict[str, list[Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, []).append(operation)
+    endpoints: dict[str, ASGIApp] = {path: Endpoint(path, found, parts, rates) for path, found in by_path.items()}
+    endpoints["/openapi.json"] = OpenDocument(limits)
+    # The router alone: Starlette's application would turn a refusal into a page of its own. And no redirects: a path
+    # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
+    routes = [Route(path, endpoint) for path, endpoint in endpoints.items()]
+    router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
+    inside = Paths(endpoints, router)
+    write = log or Gathered(sys.stderr.write).write
+    return Door(inside, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
+
+
+class Paths:
+    """The way to an endpoint. Most requests name a path as it is written here, and need no router to find it."""
+
+    def __init__(self, endpoints: dict[str, ASGIApp], router: Router) -> None:
+        self._literal = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
+        self._router = router
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        # The router knows what a root path does to a path, and what to do at the start and the end.
+        endpoint = None if scope.get("root_path") or scope["type"] != "http" else self._literal.get(scope["path"])
+        if endpoint is None:
+            return self._router(scope, receive, send)
+        scope["path_params"] = {}
+        return endpoint(scope, receive, send)
+
+
+class Endpoint:
+    """The doors of one path: who is calling, may they, how often; then the one for the method."""
+
+    def __init__(self, path: str, operations: Sequence[Operation], parts: Parts, rates: Rates) -> None:
+        self._path = path
+        self._operations = {operation.method: operation for operation in operations}
+        self._parts = parts
+        self._rates = rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["lastword.route"] = self._path
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            raise wrong_method(self._operations)
+        headers = scope[HEADERS]
+        caller = OUTSIDER
+        if operation.scopes:
+            authorization = headers.get(b"authorization")
+            if scope.get(INSIDE) is True:
+                caller = EVERYTHING
+            else:
+                caller = await self._parts.tokens.identify(authorization.decode("latin-1") if authorization else None)
+            scope["lastword.caller"] = caller.id
+            require(caller, operation.scopes)
+            self._rates.spend(caller.id)
+        query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
+        incoming = Incoming(caller, scope["path_params"], query, headers, receive, send)
+        result = await operation.handle(self._parts, incoming)
+        if result is not None:
+            await send_body(send, 200, result if isinstance(result, Body) else Body(msgspec.json.encode(result)))
+
+
+class OpenDocument:
+    """The OpenAPI document. Made when somebody asks: it takes longer than everything else at the start together."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._body: Body | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["lastword.route"] = "/openapi.json"
+        if scope["method"] != "GET":
+            raise wrong_method(["GET"])
+        if self._body is None:
+            self._body = Body(msgspec.json.encode(document(self._limits)))
+        await send_body(send, 200, self._body)
+
+
+class Rates:
+    """How often each caller may come: a bucket that fills evenly and holds a tenth of a minute's worth."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_second = per_minute / 60
+        self._burst = max(1.0, per_minute / 10)
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """By caller: what was left, and when."""
+
+    def spend(self, caller: str) -> None:
+        """Take one request from the caller's bucket; refuse when it is empty."""
+        now = time.monotonic()
+        left, then = self._buckets.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._per_second)
+        if left < 1:
+            self._buckets[caller] = (left, now)
+            wait = (1 - left) / self._per_second
+            raise Refusal(
+                429,
+                "too_many_requests",
+                f"more than {self._per_second * 60:g} requests a minute",
+                hint="wait, or raise requests_per_minute in [server.limits]",
+                headers={"Retry-After": str(int(wait) + 1)},
+            )
+        self._buckets[caller] = (left - 1, now)
+
+
+def wrong_method(allowed: Collection[str]) -> Refusal:
+    """The path exists, and the method does not."""
+    return Refusal(405, "wrong_method", "this path has no such method", headers={"Allow": ", ".join(sorted(allowed))})
+
+
+async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Refusal(404, "unknown_path", "there is nothing here", hint="/openapi.json lists the paths")

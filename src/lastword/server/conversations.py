@@ -1,0 +1,346 @@
+"""Who said what, and which request is pending: folds over the records of the store.
+
+A turn is one group of records: the results and messages that came in, the model's reply, and what is pending after
+it. The group claims the number of its turn, so of two processes that carry out the same turn one commits, and a
+process that dies leaves the whole turn or none of it.
+
+    stream conversation/ID    opened · message · settled · pending · deleted
+    stream conversations/OWNER    listed, one for each conversation
+
+What does not live here: which messages count (intake.py), and what the model gets to see of them (prompt.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from lastword.server.refusal import Refusal
+from lastword.server.tail import Tail
+from lastword.store import Entry, Record, Store
+from lastword.values import canonical
+
+STREAM = "conversation/"
+
+# Conversations kept folded in memory, by number and by size; the others are read again when somebody comes back.
+CACHED_CONVERSATIONS = 512
+CACHED_BYTES = 64 * 1024 * 1024
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A request that waits for its result. The digest is None when the model's arguments could not be read."""
+
+    id: str
+    name: str
+    digest: str | None
+    native: bool
+    created: int
+
+
+class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message. A result that answers a native call says so, since it goes to the model in another role."""
+
+    role: Literal["user", "assistant", "tool_result"]
+    content: Any = None
+    name: str | None = None
+    id: str | None = None
+    native: bool = False
+    tool_calls: list[dict[str, Any]] | None = None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A message in its place in the history."""
+
+    said: Said
+    turn: int
+    at: int
+    weight: int
+    """Its size in bytes, roughly."""
+    plain: dict[str, Any] | None = None
+    """The message as the model's server knows it, when that does not depend on the messages around it."""
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What one turn adds."""
+
+    said: list[Said]
+    settled: dict[str, Literal["answered", "abandoned"]]
+    pending: list[Pending]
+    after: int = 0
+    """How many turns there were when the model was asked. The conversation may know of more by now."""
+
+
+class Conversation:
+    """The fold of one conversation's records, up to `seq`. It may grow while a turn runs: other processes write too."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.owner: str | None = None
+        self.created = 0
+        self.deleted = False
+        self.turns = 0
+        self.lines: list[Line] = []
+        self.pending: dict[str, Pending] = {}
+        self.seq = 0
+        self.weight = 0
+        self.seqs: list[int] = []
+        """Of the records whose data goes when the conversation does."""
+        self.written_after = -1
+        """How many looks at the store's end had begun when this process wrote last: those have not seen it."""
+
+    def apply(self, record: Record) -> None:
+        """Take the next record. One that was seen already changes nothing: two readers may catch up at once."""
+        if record.seq <= self.seq:
+            return
+        self.seq = record.seq
+        kind = record.kind
+        if kind == "conversation.deleted":
+            self.deleted = True
+            self.lines.clear()
+            self.pending.clear()
+            return
+        data = record.data
+        if data is None:
+            return
+        if kind == "conversation.opened":
+            self.owner = msgspec.json.decode(data)["owner"]
+            self.created = record.at
+            return
+        self.seqs.append(record.seq)
+        if kind == "conversation.message":
+            message = _decode_message(data)
+            self.turns = message.turn
+            weight = len(data)
+            self.lines.append(Line(message.said, message.turn, record.at, weight, _plain(message.said)))
+            self.weight += weight
+        elif kind == "conversation.pending":
+            self.pending[record.subject] = msgspec.json.decode(data, type=Pending)
+        elif kind == "conversation.settled":
+            self.pending.pop(record.subject, None)
+
+
+class Conversations:
+    """All conversations of a store."""
+
+    def __init__(self, store: Store, tail: Tail | None = None) -> None:
+        self._store = store
+        self._tail = tail or Tail(store)
+        self._tail.follow(self._take, self._lose)
+        self._folded: OrderedDict[str, Conversation] = OrderedDict()
+        self._weight = 0
+        self._running: set[str] = set()
+
+    async def find(self, id: str) -> Conversation | None:
+        """The conversation as it is now, or None when there never was one or it was deleted."""
+        conversation = await self._caught_up(id)
+        return None if conversation.owner is None or conversation.deleted else conversation
+
+    async def begin(self, id: str, owner: str) -> Conversation:
+        """The conversation for a new turn of its owner; a fresh one when the id is unknown."""
+        conversation = await self._caught_up(id)
+        if conversation.deleted:
+            raise Refusal(
+                404,
+                "conversation_deleted",
+                "this conversation was deleted",
+                param="conversation_id",
+                hint="use a new id",
+            )
+        if conversation.owner not in (None, owner):
+            raise not_found()
+        if conversation.id not in self._folded:
+            self._keep(conversation)
+        return conversation
+
+    def running(self, id: str) -> Running:
+        """One turn at a time. Another process is held off by the number of the turn, when it commits."""
+        return Running(self._running, id)
+
+    async def commit(self, conversation: Conversation, owner: str, turn: Turn) -> None:
+        """Remember a turn, whole; refuse it when another process was faster."""
+        at = time.time_ns() // 1000
+        stream = _stream(conversation.id)
+        number = turn.after + 1
+        entries: list[Entry] = []
+
+        def add(kind: str, subject: str, data: Any, once: str | None = None) -> None:
+            entries.append(Entry(stream, f"conversation.{kind}", subject, at, canonical(data), once))
+
+        if conversation.owner is None:
+            add("opened", conversation.id, {"owner": owner}, once=f"conversation/{conversation.id}")
+            entries.append(
+                Entry(f"conversations/{owner}", "conversation.listed", conversation.id, at, canonical({"at": at}))
+            )
+        for id, how in turn.settled.items():
+            add("settled", id, {"how": how})
+        once: str | None = _turn_key(conversation.id, number)
+        for said in turn.said:
+            entries.append(
+                Entry(stream, "conversation.message", conversation.id, at, _message_data(number, said), once)
+            )
+            once = None
+        for pending in turn.pending:
+            add("pending", pending.id, msgspec.to_builtins(pending))
+        await self._commit(conversation, *entries)
+
+    async def delete(self, conversation: Conversation) -> None:
+        """Forget what was said. That there was a conversation, and whose, stays in the chain."""
+        with self.running(conversation.id):
+            at = time.time_ns() // 1000
+            # The key of the turn that would come next: a turn that runs in another process cannot commit after this.
+            once = _turn_key(conversation.id, conversation.turns + 1)
+            data = canonical({"at": at})
+            gone = Entry(_stream(conversation.id), "conversation.deleted", conversation.id, at, data, once)
+            await self._commit(conversation, gone)
+            await self._forget(await self._caught_up(conversation.id))
+
+    async def finish_deletions(self) -> None:
+        """Forget what a crash between deleting and forgetting left behind."""
+        for record in await self._store.read(kind="conversation.deleted"):
+            await self._forget(await self._caught_up(record.subject))
+
+    async def page(self, owner: str | None, after: int, limit: int) -> tuple[list[Record], int | None]:
+        """The next conversations of an owner, or of everybody, and the cursor of the page that follows."""
+        stream = None if owner is None else f"conversations/{owner}"
+        records = await self._store.read(stream=stream, kind="conversation.listed", after=after, limit=limit + 1)
+        more = records[limit - 1].seq if len(records) > limit else None
+        return [record for record in records[:limit] if record.data is not None], more
+
+    async def _commit(self, conversation: Conversation, *entries: Entry) -> None:
+        done = await self._store.commit(*entries)
+        conversation.written_after = self._tail.looks
+        if not done:
+            raise turn_is_running()
+
+    async def _caught_up(self, id: str) -> Conversation:
+        conversation = self._folded.get(id)
+        if conversation is not None and conversation.written_after == self._tail.looks:
+            self._tail.forget_look()
+        await self._tail.look()
+        conversation = self._folded.get(id)
+        if conversation is not None:
+            self._folded.move_to_end(id)
+            return conversation
+        conversation = Conversation(id)
+        while True:
+            seen = self._tail.seq
+            for record in await self._store.read(stream=_stream(id), after=conversation.seq):
+                conversation.apply(record)
+            # What came while the store made us wait went past this fold, so the question is asked again.
+            if self._tail.seq == seen:
+                break
+        # Somebody who was faster may have a turn running on theirs. Both are the same fold.
+        if (faster := self._folded.get(id)) is not None:
+            return faster
+        # Ids that are only asked for must not push out conversations: what never began is not kept.
+        if conversation.seq:
+            self._keep(conversation)
+        return conversation
+
+    def _keep(self, conversation: Conversation) -> None:
+        self._folded[conversation.id] = conversation
+        self._weight += conversation.weight
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while len(self._folded) > CACHED_CONVERSATIONS or (self._weight > CACHED_BYTES and len(self._folded) > 1):
+            _, dropped = self._folded.popitem(last=False)
+            self._weight -= dropped.weight
+
+    def _take(self, record: Record) -> None:
+        """Add a record to the conversation it belongs to, if that is at hand."""
+        conversation = self._folded.get(record.stream.removeprefix(STREAM))
+        if conversation is not None and record.stream.startswith(STREAM):
+            before = conversation.weight
+            conversation.apply(record)
+            self._weight += conversation.weight - before
+            self._make_room()
+
+    def _lose(self) -> None:
+        self._folded.clear()
+        self._weight = 0
+
+    async def _forget(self, conversation: Conversation) -> None:
+        listed = await self._store.read(
+            stream=f"conversations/{conversation.owner}", kind="conversation.listed", subject=conversation.id
+        )
+        await self._store.forget([*conversation.seqs, *(record.seq for record in listed)])
+        conversation.seqs.clear()
+
+
+class Running:
+    """The one turn of a conversation that runs."""
+
+    def __init__(self, running: set[str], id: str) -> None:
+        self._running = running
+        self._id = id
+
+    def __enter__(self) -> None:
+        if self._id in self._running:
+            raise turn_is_running()
+        self._running.add(self._id)
+
+    def __exit__(self, *_: object) -> None:
+        self._running.discard(self._id)
+
+
+def not_found() -> Refusal:
+    """Also for what belongs to somebody else: that it exists is not for this caller to know."""
+    return Refusal(404, "conversation_not_found", "there is no such conversation", param="conversation_id")
+
+
+def turn_is_running() -> Refusal:
+    """One turn at a time, whoever asks first."""
+    return Refusal(
+        409,
+        "turn_running",
+        "another turn of this conversation is running or has just ended",
+        param="conversation_id",
+        hint="read the conversation, and send again what is not in it",
+    )
+
+
+def seconds(at: int) -> int:
+    """The store's microseconds as OpenAI's seconds."""
+    return at // 1_000_000
+
+
+def _stream(id: str) -> str:
+    return STREAM + id
+
+
+class _Message(msgspec.Struct, frozen=True):
+    said: Said
+    turn: int
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode_message = msgspec.json.Decoder(_Message).decode
+
+
+def _plain(said: Said) -> dict[str, Any] | None:
+    if said.role == "tool_result" or said.tool_calls:
+        return None
+    return {"role": said.role, "content": said.content}
+
+
+def _message_data(turn: int, said: Said) -> bytes:
+    """A message as canonical JSON. Most are plain text, and need no walk over their values to be that."""
+    message = _Message(said, turn)
+    if said.tool_calls is None and (said.content is None or isinstance(said.content, str)):
+        return _encode(message)
+    return canonical(msgspec.to_builtins(message))
+
+
+def _turn_key(id: str, number: int) -> str:
+    return f"turn/{id}/{number}"
+
+
+def settle(pending: Iterable[Pending], answered: Iterable[str]) -> dict[str, Literal["answered", "abandoned"]]:
+    """How everything that was pending ends with this turn."""
+    answered = set(answered)
+    return {entry.id: "answered" if entry.id in answered else "abandoned" for entry in pending}

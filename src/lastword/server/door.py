@@ -1,0 +1,276 @@
+"""What every request passes, whatever it wants: Host, Origin, the body's limits; and what every answer gets.
+
+A page on another site can make a browser send requests here. It cannot make the browser lie about where the page came
+from (Origin), nor about the name under which it found this machine (Host), so both are checked before anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lastword.server.limits import Limits
+from lastword.server.metrics import Metrics
+from lastword.server.presence import ClientGone
+from lastword.server.refusal import Refusal
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+
+# Request ids: unlike those of any other process, and in order within this one.
+_PROCESS = secrets.token_hex(6)
+_NUMBERS = itertools.count(1)
+
+_ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+HEADERS = "lastword.headers"
+"""Where the scope has its headers as a table, for whoever is inside."""
+
+UNMATCHED = "unmatched"
+"""The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
+
+
+class Body(msgspec.Struct, frozen=True):
+    """Bytes for the wire that are not JSON, or are already."""
+
+    data: bytes
+    media: str = "application/json"
+
+
+class Door:
+    """The outermost layer of the app."""
+
+    def __init__(
+        self,
+        inside: ASGIApp,
+        *,
+        hosts: Collection[str],
+        origins: Collection[str],
+        metrics: Metrics,
+        log: Callable[[LogLine], None],
+    ) -> None:
+        self._inside = inside
+        # An IPv6 address stands in brackets in a Host header, and without them in a configuration.
+        self._hosts = LOOPBACK | {f"[{host.strip('[]')}]" if ":" in host else host for host in map(str.lower, hosts)}
+        self._origins = frozenset(origins)
+        self._metrics = metrics
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._inside(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        start = time.perf_counter()
+        answer = Answer(send)
+        failure: str | None = None
+        try:
+            headers = scope[HEADERS] = dict(scope["headers"])
+            self._check(headers)
+            await self._inside(scope, receive, answer.send)
+        except Refusal as refusal:
+            await answer.refuse(refusal)
+            failure = refusal.code
+        except ClientGone:
+            failure = "client_gone"
+        except Exception as problem:
+            # The text of an unforeseen error may hold anything, so neither client nor log gets it: where it happened
+            # and of which class it is are enough to find it.
+            failure = f"{type(problem).__name__} at {_where(problem)}"
+            await answer.refuse(Refusal(500, "internal_error", "something went wrong inside the server"))
+        finally:
+            seconds = time.perf_counter() - start
+            route = scope.get("lastword.route", UNMATCHED)
+            method = scope["method"] if scope["method"] in METHODS else "OTHER"
+            self._metrics.count_request(route, method, answer.status, seconds)
+            self._log(
+                LogLine(
+                    method=method,
+                    route=route,
+                    status=answer.status,
+                    milliseconds=round(seconds * 1000, 1),
+                    caller=scope.get("lastword.caller"),
+                    request=answer.id,
+                    problem=failure,
+                    at=datetime.now(UTC),
+                )
+            )
+
+    def _check(self, headers: dict[bytes, bytes]) -> None:
+        host, name = _host(headers.get(b"host", b""))
+        if name not in self._hosts:
+            raise Refusal(
+                421,
+                "host_refused",
+                "this server does not answer to that name",
+                hint="add the name to hosts in [server] if it is yours",
+            )
+        origin = headers.get(b"origin")
+        if origin is None:
+            return
+        text = origin.decode("latin-1").lower()
+        if text not in self._origins and urlsplit(text).netloc != host:
+            raise Refusal(
+                403,
+                "origin_refused",
+                "pages of other sites may not talk to this server",
+                hint="add the origin to origins in [server] if the page is yours",
+            )
+
+
+@lru_cache(maxsize=64)
+def _host(header: bytes) -> tuple[str, str]:
+    """The Host header, and the name in it without a port. The same few come again and again."""
+    host = header.decode("latin-1").lower()
+    return host, host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+
+
+class Answer:
+    """A response on its way out: what was sent so far, and the headers that every one gets."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 499
+        """Of a request whose client left before there was one."""
+        self.id = f"{_PROCESS}-{next(_NUMBERS):x}"
+        self._started = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._started = True
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.id.encode()), *_ALWAYS]
+        await self._send(message)
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """Answer with an error, unless an answer has begun."""
+        if not self._started:
+            headers = dict(refusal.headers)
+            if refusal.status in (408, 413):
+                # The rest of the body is still coming, and nobody will read it.
+                headers["Connection"] = "close"
+            await send_body(self.send, refusal.status, Body(msgspec.json.encode(refusal.body())), headers)
+
+
+async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Limits) -> bytes:
+    """The body of a request that promises JSON, within its size. Its time is the socket's business: serving.py."""
+    media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    if media != b"application/json":
+        raise Refusal(
+            415, "not_json", "the body has to be JSON", hint="send the header `Content-Type: application/json`"
+        )
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > limits.body_bytes:
+        raise _too_large(limits)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone("the client has gone")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limits.body_bytes:
+            raise _too_large(limits)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_large(limits: Limits) -> Refusal:
+    return Refusal(
+        413,
+        "body_too_large",
+        f"the body is larger than {limits.body_bytes} bytes",
+        hint="send a conversation_id, and only what is new",
+    )
+
+
+async def send_body(send: Send, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
+    """A whole response."""
+    sent = [(b"content-type", body.media.encode()), (b"content-length", str(len(body.data)).encode())]
+    if headers:
+        sent += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": sent})
+    await send({"type": "http.response.body", "body": body.data})
+
+
+class EventStream:
+    """A stream of events. It begins with its first piece, so that an error before it still has a status of its own."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def write(self, piece: bytes) -> None:
+        """Send a piece."""
+        if not self.begun:
+            self.begun = True
+            headers = [(b"content-type", b"text/event-stream")]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def end(self) -> None:
+        """There is no more."""
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log says of a request. It knows routes and never paths, headers or bodies, so it has no secrets."""
+
+    method: str
+    route: str
+    status: int
+    milliseconds: float
+    caller: str | None
+    request: str
+    problem: str | None
+    event: Literal["request"] = "request"
+    at: datetime
+
+
+def access_log(write: Callable[[str], Any]) -> Callable[[LogLine], None]:
+    """A log of one JSON object a line."""
+    encode = msgspec.json.Encoder().encode
+
+    def log(line: LogLine) -> None:
+        write(encode(line).decode() + "\n")
+
+    return log
+
+
+class Gathered:
+    """Writes the lines of one round of the event loop together. Every write lets another thread of the process run
+    first, which under load cost more than all else that the log does."""
+
+    def __init__(self, write: Callable[[str], Any]) -> None:
+        self._write = write
+        self._lines: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Take a line, to be written as soon as what runs now is done."""
+        if not self._lines:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._lines.append(line)
+
+    def _flush(self) -> None:
+        lines = "".join(self._lines)
+        self._lines.clear()
+        self._write(lines)
+
+
+def _where(problem: BaseException) -> str:
+    frames = traceback.extract_tb(problem.__traceback__)
+    return f"{frames[-1].filename.rpartition('lastword/')[2]}:{frames[-1].lineno}" if frames else "?"

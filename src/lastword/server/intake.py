@@ -1,0 +1,200 @@
+"""Which messages of a request count, and which results are honoured.
+
+A result is evidence that somebody ran a tool. It is passed to the model only while the request it answers is pending:
+a result that nobody asked for is either a mistake or a forgery, and is named in the answer instead.
+
+Pure decisions, without the store and the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lastword import values
+from lastword.server.conversations import Pending, Said
+from lastword.server.limits import Limits
+from lastword.server.refusal import Refusal
+from lastword.server.scripts import is_script
+from lastword.server.wire import (
+    AssistantMessage,
+    ChatRequest,
+    DeveloperMessage,
+    IgnoredResult,
+    SystemMessage,
+    ToolMessage,
+    ToolProtocol,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+)
+from lastword.wire.protocol import NotARequest, ToolRequest, parse_arguments, parse_tool_request
+
+SCRIPT = "script"
+"""The name under which the result of a script is sent."""
+
+# Named once: a union that is written where it is used is made anew each time.
+_RESULTS = (ToolResultMessage, ToolMessage)
+_PROMPTS = (SystemMessage, DeveloperMessage)
+
+
+class Intake(msgspec.Struct, frozen=True):
+    """The messages of a request in a conversation, sorted: results before the person's words."""
+
+    prompt: str
+    results: list[Said]
+    users: list[Said]
+    answered: list[str]
+    ignored: list[IgnoredResult]
+
+
+def take_in(request: ChatRequest, pending: Iterable[Pending], limits: Limits) -> Intake:
+    """Sort the messages of a request in a conversation. The client's assistant messages are dropped: we know better."""
+    open_requests = {entry.id: entry for entry in pending}
+    answered: list[str] = []
+    results: list[Said] = []
+    users: list[Said] = []
+    ignored: list[IgnoredResult] = []
+    for message in request.messages:
+        if isinstance(message, UserMessage):
+            users.append(Said("user", message.content))
+        elif isinstance(message, _RESULTS):
+            found = match(message, open_requests, answered)
+            if isinstance(found, IgnoredResult):
+                ignored.append(found)
+            else:
+                del open_requests[found.id]
+                answered.append(found.id)
+                results.append(
+                    Said("tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native)
+                )
+    if not users and not results:
+        raise Refusal(
+            409,
+            "nothing_new",
+            "the request holds neither a user message nor a result that is waited for",
+            param="messages",
+            hint=_name_ignored(ignored) or "send a message with the role user",
+        )
+    return Intake(satellite_prompt(request, limits), results, users, answered, ignored)
+
+
+def satellite_prompt(request: ChatRequest, limits: Limits) -> str:
+    """What the satellite adds to the persona, as one text."""
+    parts = [text_of(m.content) for m in request.messages if isinstance(m, _PROMPTS)]
+    prompt = "\n\n".join(part for part in parts if part)
+    if len(prompt) > limits.prompt_characters:
+        raise Refusal(
+            400,
+            "prompt_too_long",
+            f"the system messages hold {len(prompt)} characters; at most {limits.prompt_characters} fit",
+            param="messages",
+            hint="shorten them, or raise prompt_characters in [server.limits]",
+        )
+    return prompt
+
+
+def match(
+    message: ToolResultMessage | ToolMessage, open_requests: dict[str, Pending], answered: Sequence[str]
+) -> Pending | IgnoredResult:
+    """The pending request that this result answers: by id when it has one, else by name."""
+    name = message.name if isinstance(message, ToolResultMessage) else None
+    id = message.id if isinstance(message, ToolResultMessage) else message.tool_call_id
+    if id is not None:
+        found = open_requests.get(id)
+        if found is not None and name in (None, found.name):
+            return found
+    else:
+        for entry in open_requests.values():
+            if entry.name == name:
+                return entry
+    reason: Literal["nothing_pending", "other_request", "duplicate"]
+    if id in answered or (id is None and not open_requests and answered):
+        reason = "duplicate"
+    else:
+        reason = "other_request" if open_requests else "nothing_pending"
+    return IgnoredResult(reason, name, id)
+
+
+def as_they_are(
+    request: ChatRequest, raw: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any] | Said], list[IgnoredResult]]:
+    """The messages of a request without a conversation: the client's own, except results that nobody asked for.
+
+    What is pending is what the assistant message before them asked for. Native results that are honoured stay as the
+    client wrote them; the others become `Said`, since the model's server does not know their role.
+    """
+    open_requests: dict[str, Pending] = {}
+    answered: list[str] = []
+    kept: list[dict[str, Any] | Said] = []
+    ignored: list[IgnoredResult] = []
+    for message, original in zip(request.messages, raw, strict=True):
+        if isinstance(message, _RESULTS):
+            found = match(message, open_requests, answered)
+            if isinstance(found, IgnoredResult):
+                ignored.append(found)
+                continue
+            del open_requests[found.id]
+            answered.append(found.id)
+            if isinstance(message, ToolMessage) and found.native:
+                kept.append(original)
+            else:
+                kept.append(
+                    Said("tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native)
+                )
+            continue
+        if isinstance(message, AssistantMessage):
+            open_requests = {entry.id: entry for entry in asked_by(message, request.tool_protocol)}
+            answered = []
+        elif isinstance(message, UserMessage):
+            open_requests = {}
+        kept.append(original)
+    if not kept:
+        raise Refusal(
+            409,
+            "nothing_new",
+            "the request holds nothing but results that nobody waits for",
+            param="messages",
+            hint=_name_ignored(ignored),
+        )
+    return kept, ignored
+
+
+def asked_by(message: AssistantMessage, protocol: ToolProtocol | None) -> list[Pending]:
+    """What an assistant message that a client sent asks for."""
+    if message.tool_calls:
+        return [pending_call(call.id, call.function.name, call.function.arguments) for call in message.tool_calls]
+    text = text_of(message.content)
+    found = parse_tool_request(text)
+    if isinstance(found, ToolRequest):
+        return [Pending(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
+    if protocol == "script" and is_script(text):
+        return [Pending(stateless_id(text), SCRIPT, values.digest(text.encode()), False, 0)]
+    return []
+
+
+def pending_call(id: str, name: str, arguments: str, created: int = 0) -> Pending:
+    """A native call as a pending request."""
+    read = parse_arguments(arguments)
+    digest = None if isinstance(read, NotARequest) else arguments_digest(read)
+    return Pending(id, name, digest, True, created)
+
+
+def stateless_id(asked: ToolRequest | str) -> str:
+    """The id of a request or script that no conversation holds: made from what it says, so it can be made again."""
+    said = asked if isinstance(asked, str) else [asked.name, asked.arguments]
+    return "call_" + values.digest(values.canonical(said))[:24]
+
+
+def arguments_digest(arguments: dict[str, Any]) -> str:
+    """What was asked for, in 64 characters."""
+    return values.digest(values.canonical(arguments))
+
+
+def _name_ignored(ignored: list[IgnoredResult]) -> str | None:
+    if not ignored:
+        return None
+    names = ", ".join(f"{entry.id or entry.name} ({entry.reason})" for entry in ignored[:5])
+    return f"ignored: {names}"

@@ -1,0 +1,135 @@
+"""What is counted, for Prometheus. No label takes a value from outside, so their number stays small.
+
+Counting is plain addition, on the one thread that the app runs on; the families that Prometheus knows are made when
+somebody asks for them. Its own counters lock and look up on every step, and a turn counts a dozen things.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lastword.server.reply import Reading
+from lastword.server.wire import IgnoredResult
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+# From a local answer without a model to a large model on a small machine.
+SECONDS = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+class Metrics(Collector):
+    """The counters of one server."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        """By route, method and status."""
+        self._seconds: dict[str, Times] = {}
+        self._asking = Times()
+        self._streams = 0
+        self._replies = Counter({("tool_request",): 0, ("near_miss",): 0, ("script",): 0, ("text",): 0})
+        self._ignored: Counter[tuple[str]] = Counter()
+        self._tokens = Counter({("prompt",): 0, ("completion",): 0})
+
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """A request has been answered."""
+        self._requests[route, method, str(status)] += 1
+        times = self._seconds.get(route)
+        if times is None:
+            times = self._seconds[route] = Times()
+        times.add(seconds)
+
+    def count_asking(self, seconds: float) -> None:
+        """The model's server has worked this long."""
+        self._asking.add(seconds)
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """While a stream is being sent."""
+        start = time.perf_counter()
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
+            self._asking.add(time.perf_counter() - start)
+
+    def count_reading(self, reading: Reading, ignored: list[IgnoredResult]) -> None:
+        """A turn is complete."""
+        kind = (
+            "tool_request" if reading.requests
+            else "near_miss" if reading.error
+            else "script" if reading.script
+            else "text"
+        )  # fmt: skip
+        self._replies[kind,] += 1
+        for entry in ignored:
+            self._ignored[entry.reason,] += 1
+
+    def count_tokens(self, usage: dict[str, Any] | None) -> None:
+        """What a turn cost, if the model's server says so."""
+        if usage is None:
+            return
+        for kind in ("prompt", "completion"):
+            count = usage.get(f"{kind}_tokens")
+            if type(count) is int and count > 0:
+                self._tokens[kind,] += count
+
+    def exposition(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """The families, as they are now."""
+        yield _counter("lastword_requests", "Requests answered", ["route", "method", "status"], self._requests)
+        seconds = HistogramMetricFamily(
+            "lastword_request_seconds", "From the headers to the end of the answer", labels=["route"]
+        )
+        for route, times in self._seconds.items():
+            seconds.add_metric([route], times.buckets(), times.total)
+        yield seconds
+        asking = HistogramMetricFamily("lastword_upstream_seconds", "Time spent in the model's server")
+        asking.add_metric([], self._asking.buckets(), self._asking.total)
+        yield asking
+        yield GaugeMetricFamily("lastword_streams", "Streams being sent", self._streams)
+        yield _counter("lastword_replies", "What the model's replies were", ["kind"], self._replies)
+        yield _counter(
+            "lastword_ignored_tool_results", "Results that answered no pending request", ["reason"], self._ignored
+        )
+        yield _counter("lastword_tokens", "Tokens as the model's server counts them", ["kind"], self._tokens)
+
+
+class Times:
+    """How many took how long."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(SECONDS) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self._counts[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """How many took at most so long, for each bound."""
+        bounds = [*(str(float(bound)) for bound in SECONDS), "+Inf"]
+        return list(zip(bounds, accumulate(self._counts), strict=True))
+
+
+def _counter(name: str, words: str, labels: list[str], counts: Counter[Any]) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, words, labels=labels)
+    for values, count in counts.items():
+        family.add_metric(values, count)
+    return family

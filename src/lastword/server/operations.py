@@ -1,0 +1,302 @@
+"""The doors of the API, each with its scope and its types. App and OpenAPI document are both made from this list.
+
+A door takes an `Incoming` and gives back a value for the wire. The chat door writes its own response, since that may
+be a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from starlette.types import Receive, Send
+
+from lastword.server.auth import Caller, Scope, Tokens
+from lastword.server.chat import CONFIGURED, Chat, OpenTurn
+from lastword.server.conversations import Conversation, Conversations, not_found, seconds
+from lastword.server.door import Body, EventStream, read_body, send_body
+from lastword.server.limits import Limits
+from lastword.server.metrics import CONTENT_TYPE, Metrics
+from lastword.server.presence import Attended, Stopping
+from lastword.server.refusal import Refusal
+from lastword.server.stream import error_event, events
+from lastword.server.upstream import Upstream
+from lastword.server.wire import (
+    ChatRequest,
+    ChatResponse,
+    ConversationList,
+    ConversationOut,
+    ConversationSummary,
+    Deleted,
+    Health,
+    Model,
+    ModelList,
+    PendingOut,
+    StoredMessage,
+    ToolCall,
+)
+from lastword.store import Store
+
+# A page of conversations, or of a conversation's messages.
+PAGE = 100
+MAX_PAGE = 1000
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What the doors work with."""
+
+    store: Store
+    tokens: Tokens
+    conversations: Conversations
+    chat: Chat
+    upstream: Upstream
+    limits: Limits
+    metrics: Metrics
+    stopping: Stopping
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """A request that has passed the checks before its door."""
+
+    caller: Caller
+    path: dict[str, str]
+    query: dict[str, str]
+    headers: dict[bytes, bytes]
+    receive: Receive
+    send: Send
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """A number from the query."""
+        text = self.query.get(name)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 19 and low <= int(text) <= high):
+            raise Refusal(400, "invalid_query", f"{name} is a whole number from {low} to {high}", param=name)
+        return int(text)
+
+
+class QueryNumber(msgspec.Struct, frozen=True):
+    """A number in the query, for the document."""
+
+    name: str
+    default: int
+    low: int
+    high: int
+    description: str
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One door."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    handle: Callable[[Parts, Incoming], Awaitable[Any]]
+    returns: Any
+    scopes: tuple[Scope, ...] = ()
+    """Any of these will do; none at all is for doors that are open to everybody."""
+    takes: Any = None
+    query: tuple[QueryNumber, ...] = ()
+    refuses: tuple[int, ...] = ()
+    media: str = "application/json"
+
+
+async def chat_completions(parts: Parts, incoming: Incoming) -> None:
+    """One turn. Errors before the first piece of an answer have a status; later ones are an event in the stream."""
+    body = await read_body(incoming.headers, incoming.receive, parts.limits)
+    stream = EventStream(incoming.send)
+    try:
+        async with Attended(incoming.receive, parts.stopping):
+            asked = parts.chat.read(body)
+            with parts.chat.room(asked, incoming.caller):
+                turn = await parts.chat.open(asked, incoming.caller)
+                answer = None if turn.request.stream else await turn.answer()
+                if answer is None:
+                    await _stream(parts, turn, stream)
+    except Refusal as refusal:
+        if not stream.begun:
+            raise
+        await stream.write(error_event(refusal))
+        await stream.end()
+        return
+    if answer is None:
+        await stream.end()
+    else:
+        await send_body(incoming.send, 200, Body(msgspec.json.encode(answer)))
+
+
+async def _stream(parts: Parts, turn: OpenTurn, stream: EventStream) -> None:
+    with parts.metrics.streaming():
+        async with aclosing(parts.upstream.stream(turn.body)) as chunks, aclosing(events(turn, chunks)) as pieces:
+            async for piece in pieces:
+                await stream.write(piece)
+
+
+async def list_conversations(parts: Parts, incoming: Incoming) -> ConversationList:
+    """The caller's conversations; those of everybody with the scope read."""
+    owner = None if incoming.caller.sees_all() else incoming.caller.id
+    limit = incoming.number("limit", PAGE, 1, MAX_PAGE)
+    records, more = await parts.conversations.page(owner, incoming.number("after", 0, 0, 2**53), limit)
+    return ConversationList([ConversationSummary(record.subject, seconds(record.at)) for record in records], more)
+
+
+async def show_conversation(parts: Parts, incoming: Incoming) -> ConversationOut:
+    """The newest messages of a conversation, and what is pending in it."""
+    conversation = await _visible(parts, incoming, to_change=False)
+    limit = incoming.number("limit", PAGE, 1, MAX_PAGE)
+    lines = conversation.lines[-limit:]
+    return ConversationOut(
+        id=conversation.id,
+        created=seconds(conversation.created),
+        turns=conversation.turns,
+        messages=[
+            StoredMessage(
+                role=line.said.role,
+                content=line.said.content,
+                turn=line.turn,
+                created=seconds(line.at),
+                name=line.said.name,
+                id=line.said.id,
+                tool_calls=msgspec.convert(line.said.tool_calls, list[ToolCall] | None),
+            )
+            for line in lines
+        ],
+        has_more=len(lines) < len(conversation.lines),
+        pending=[
+            PendingOut(entry.id, entry.name, entry.digest, seconds(entry.created))
+            for entry in conversation.pending.values()
+        ],
+    )
+
+
+async def delete_conversation(parts: Parts, incoming: Incoming) -> Deleted:
+    """Forget what was said. The id stays used."""
+    conversation = await _visible(parts, incoming, to_change=True)
+    await parts.conversations.delete(conversation)
+    return Deleted(conversation.id)
+
+
+async def _visible(parts: Parts, incoming: Incoming, *, to_change: bool) -> Conversation:
+    conversation = await parts.conversations.find(incoming.path["id"])
+    caller = incoming.caller
+    others = caller.may("admin") if to_change else caller.sees_all()
+    if conversation is None or not (others or conversation.owner == caller.id):
+        raise not_found()
+    return conversation
+
+
+async def list_models(parts: Parts, incoming: Incoming) -> ModelList:
+    """Our name for the configured model, and the names of the model's server if it answers."""
+    try:
+        found = await parts.upstream.models()
+    except Refusal:
+        found = []
+    return ModelList([Model(CONFIGURED, owned_by="lastword"), *(Model(name) for name in found if name != CONFIGURED)])
+
+
+async def health(parts: Parts, incoming: Incoming) -> Health:
+    """The process answers."""
+    return Health()
+
+
+async def ready(parts: Parts, incoming: Incoming) -> Health:
+    """The store answers, and the server is not stopping."""
+    if parts.stopping.begun:
+        raise Refusal(503, "server_stopping", "the server is stopping")
+    await parts.store.head()
+    return Health()
+
+
+async def metrics(parts: Parts, incoming: Incoming) -> Body:
+    """Counters for Prometheus."""
+    return Body(parts.metrics.exposition(), CONTENT_TYPE)
+
+
+_LIMIT = QueryNumber("limit", PAGE, 1, MAX_PAGE, "How many at most.")
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="POST",
+        path="/v1/chat/completions",
+        name="chat",
+        summary="Carry out one turn: ask the model, and read what its reply asks for.",
+        handle=chat_completions,
+        scopes=("chat",),
+        takes=ChatRequest,
+        returns=ChatResponse,
+        refuses=(400, 404, 408, 409, 413, 415, 429, 502, 503, 504),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/conversations",
+        name="list_conversations",
+        summary="List conversations, oldest first.",
+        handle=list_conversations,
+        scopes=("chat", "read"),
+        query=(_LIMIT, QueryNumber("after", 0, 0, 2**53, "The `next` of the page before.")),
+        returns=ConversationList,
+        refuses=(400, 429),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/conversations/{id}",
+        name="show_conversation",
+        summary="Read a conversation: its newest messages, and what is pending.",
+        handle=show_conversation,
+        scopes=("chat", "read"),
+        query=(_LIMIT,),
+        returns=ConversationOut,
+        refuses=(400, 404, 429),
+    ),
+    Operation(
+        method="DELETE",
+        path="/v1/conversations/{id}",
+        name="delete_conversation",
+        summary="Delete a conversation.",
+        handle=delete_conversation,
+        scopes=("chat",),
+        returns=Deleted,
+        refuses=(404, 409, 429),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/models",
+        name="list_models",
+        summary="List the models that a request may name.",
+        handle=list_models,
+        scopes=("chat",),
+        returns=ModelList,
+        refuses=(429,),
+    ),
+    Operation(
+        method="GET",
+        path="/healthz",
+        name="health",
+        summary="Say that the process answers.",
+        handle=health,
+        returns=Health,
+    ),
+    Operation(
+        method="GET",
+        path="/readyz",
+        name="ready",
+        summary="Say that the server takes turns.",
+        handle=ready,
+        returns=Health,
+        refuses=(503,),
+    ),
+    Operation(
+        method="GET",
+        path="/metrics",
+        name="metrics",
+        summary="Counters for Prometheus.",
+        handle=metrics,
+        scopes=("read",),
+        returns=str,
+        refuses=(429,),
+        media="text/plain",
+    ),
+)

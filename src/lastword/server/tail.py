@@ -1,0 +1,89 @@
+"""The end of the store's list, read once for all who follow it.
+
+Tokens and conversations are folds over records that other processes write too, so every request has to look whether
+there is something new. One look at the end of the list serves both, and everybody whose request is here by then: what
+a request must see was written before it was sent.
+
+Whoever follows is handed each record once, in order. After a long silence the list may have grown by more than is worth
+reading; followers then hear that they have lost the thread, and read what they need from the beginning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from lastword.store import Record, Store
+
+# Records in memory at a time: the others in the store, those of sessions, may hold whole files.
+PAGE_RECORDS = 32
+# Beyond this many records it is cheaper to read a conversation anew than everything that came meanwhile.
+MAX_BEHIND_RECORDS = 2000
+
+
+class Tail:
+    """Follows a store's list for whoever asks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._followers: list[tuple[Callable[[Record], None], Callable[[], None]]] = []
+        self.seq = -1
+        """How far the list was read; before the first look, nowhere."""
+        self.looks = 0
+        """How many have begun."""
+        self._round = 0
+        self._fresh_in: int | None = None
+
+    def follow(self, take: Callable[[Record], None], lose: Callable[[], None]) -> None:
+        """Hand every new record to `take`. `lose` is called when some were left out."""
+        self._followers.append((take, lose))
+
+    async def look(self) -> None:
+        """Hand out what is new. Returns at once when somebody has looked in this round of the event loop.
+
+        Whatever runs in this round was waiting before that look, and so were the bytes of its request. The round is
+        counted before the store is asked: a store that makes us wait for its answer ends it.
+        """
+        if self._fresh_in == self._round:
+            return
+        asyncio.get_running_loop().call_soon(self._end_round)
+        now = self._round
+        self.looks += 1
+        if self.seq < 0:
+            await self._start_anew()
+        read = 0
+        while records := await self._store.read(after=self.seq, limit=PAGE_RECORDS):
+            # Another look may have been faster, if the store made this one wait; followers know what they have seen.
+            self.seq = max(self.seq, records[-1].seq)
+            self._hand_out(records)
+            if len(records) < PAGE_RECORDS:
+                break
+            read += len(records)
+            if read >= MAX_BEHIND_RECORDS:
+                await self._start_anew()
+        self._fresh_in = now
+
+    def forget_look(self) -> None:
+        """This process has written something that the next question must see."""
+        self._fresh_in = None
+
+    def _hand_out(self, records: Sequence[Record]) -> None:
+        try:
+            for record in records:
+                for take, _ in self._followers:
+                    take(record)
+        except Exception:
+            # Somebody has written what cannot be read. Whoever needs that record meets it again and fails; all others
+            # read what is theirs, and miss nothing that came after it.
+            self._lose()
+
+    async def _start_anew(self) -> None:
+        self.seq = (await self._store.head()).seq
+        self._lose()
+
+    def _lose(self) -> None:
+        for _, lose in self._followers:
+            lose()
+
+    def _end_round(self) -> None:
+        self._round += 1

@@ -1,0 +1,303 @@
+"""The model's server: anything that speaks OpenAI's chat completions.
+
+One pooled session, timeouts for every phase, and further attempts while nothing of the answer has arrived. Its
+failures become our refusals: 502 when it is broken, 504 when it is slow, 429 when it is busy. What it says about them
+goes to our client only after keys were taken out of it.
+
+What does not live here: what the messages mean. A reply is checked for its shape and handed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from lastword.errors import ConfigError
+from lastword.server.limits import Limits
+from lastword.server.refusal import Refusal
+from lastword.server.reply_shape import Completion, check_chunk, check_completion
+
+# Connections kept to the model's server. More streams than this wait for one another.
+POOL = 512
+# Of an error text from the model's server, what a client gets to see.
+MAX_QUOTED = 300
+
+_JSON = {"Content-Type": "application/json"}
+
+# What keys look like, wherever they come from. The server's own key is removed by name besides.
+_KEYS = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|AIza|ghp|lastword)[-_][\w\-*.…]{4,}|Bearer\s+\S+", re.IGNORECASE)
+
+
+# Where local models usually answer.
+USUAL = {
+    "Ollama": "http://127.0.0.1:11434/v1",
+    "LM Studio": "http://127.0.0.1:1234/v1",
+    "llama.cpp": "http://127.0.0.1:8080/v1",
+    "vLLM": "http://127.0.0.1:8000/v1",
+}
+
+
+class Upstream(Protocol):
+    """What the server needs of a model."""
+
+    async def complete(self, body: dict[str, Any]) -> Completion:
+        """One whole answer."""
+
+    def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        """An answer in OpenAI's chunks. Nothing was received when the first `anext` raises."""
+
+    async def models(self) -> list[str]:
+        """The names that a request may use."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class HttpUpstream:
+    """A model behind a URL."""
+
+    def __init__(self, url: str, *, key: str | None = None, limits: Limits | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(
+                f"{url!r} is not the address of a model's server", hint="write it like http://127.0.0.1:11434/v1"
+            )
+        self.url = url.rstrip("/")
+        self._chat = f"{self.url}/chat/completions"
+        self._key = key
+        self._limits = limits or Limits()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def complete(self, body: dict[str, Any]) -> Completion:
+        response = await self._post(body)
+        async with response:
+            data = await self._read_all(response)
+        return check_completion(self._decode(data))
+
+    async def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        response = await self._post(body)
+        async with response:
+            if response.content_type == "application/json":
+                # Asked for a stream, it answered in one piece; or with an error and the status of a success.
+                whole = check_completion(self._decode(await self._read_all(response)))
+                for chunk in whole.as_chunks():
+                    yield chunk
+                return
+            finished = False
+            async with aclosing(self._events(response)) as events:
+                async for data in events:
+                    if data == b"[DONE]":
+                        return
+                    chunk = check_chunk(self._decode(data), self.redact)
+                    for choice in chunk["choices"]:
+                        finished = finished or bool(choice.get("finish_reason"))
+                    yield chunk
+            if not finished:
+                raise Refusal(502, "upstream_died", "the model's server broke off before its answer was complete")
+
+    async def models(self) -> list[str]:
+        session = self._open()
+        timeout = aiohttp.ClientTimeout(total=self._limits.connect_seconds)
+        try:
+            async with session.get(f"{self.url}/models", timeout=timeout) as response:
+                if response.status != 200:
+                    raise self._failed(response.status, await self._some(response), None)
+                found = self._decode(await self._read_all(response))
+        except (TimeoutError, aiohttp.ClientError, OSError) as problem:
+            raise self._unreachable(problem) from None
+        entries = found.get("data") if isinstance(found, dict) else None
+        if not isinstance(entries, list):
+            raise Refusal(502, "upstream_garbage", "the model's server lists its models in a form we do not know")
+        return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def redact(self, text: str) -> str:
+        """A text of the model's server without keys, short enough to be repeated."""
+        if self._key:
+            text = text.replace(self._key, "[removed]")
+        text = _KEYS.sub("[removed]", text)
+        return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # Compression would hold back the pieces of a stream.
+            headers = {"User-Agent": "lastword", "Accept-Encoding": "identity"}
+            if self._key:
+                headers["Authorization"] = f"Bearer {self._key}"
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=POOL, ttl_dns_cache=60),
+                headers=headers,
+                # Nothing of one caller's turn may stick to another's.
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # `sock_read` is the wait for the first byte; between later ones, `_piece` is stricter.
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self._limits.connect_seconds, sock_read=self._limits.first_byte_seconds
+                ),
+            )
+        return self._session
+
+    async def _post(self, body: dict[str, Any]) -> aiohttp.ClientResponse:
+        """The response once its headers are here and say that it is one; further attempts until then."""
+        data = msgspec.json.encode(body)
+        attempt = 0
+        while True:
+            refusal, wait = await self._attempt(data)
+            if not isinstance(refusal, Refusal):
+                return refusal
+            if wait is None or attempt >= self._limits.retries:
+                raise refusal
+            await asyncio.sleep(max(wait, self._limits.retry_seconds * 2**attempt))
+            attempt += 1
+
+    async def _attempt(self, data: bytes) -> tuple[aiohttp.ClientResponse | Refusal, float | None]:
+        """One attempt: a response, or why not and how long to wait at least before another (None: there is no use)."""
+        try:
+            # No redirects: one could carry the key to another host.
+            response = await self._open().post(self._chat, data=data, headers=_JSON, allow_redirects=False)
+        except TimeoutError:
+            return self._slow("did not begin to answer"), None
+        except (aiohttp.ClientError, OSError) as problem:
+            return self._unreachable(problem), 0.0
+        if response.status == 200:
+            return response, None
+        async with response:
+            said = await self._some(response)
+        retry_after = response.headers.get("Retry-After")
+        refusal = self._failed(response.status, said, retry_after)
+        if response.status != 429 and response.status < 500:
+            return refusal, None
+        wait = _seconds(retry_after)
+        return refusal, None if wait > self._limits.retry_after_seconds else wait
+
+    async def _read_all(self, response: aiohttp.ClientResponse) -> bytes:
+        content = response.content
+        if content.is_eof() and content.total_bytes <= self._limits.reply_bytes:
+            # The whole answer came with its headers, as short ones do.
+            return await content.read()
+        parts: list[bytes] = []
+        size = 0
+        while piece := await self._piece(content):
+            size += len(piece)
+            if size > self._limits.reply_bytes:
+                raise self._too_large()
+            parts.append(piece)
+        return b"".join(parts)
+
+    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+        """The data of each server-sent event. Events that carry none, such as comments, are skipped."""
+        rest = b""
+        size = 0
+        while piece := await self._piece(response.content):
+            size += len(piece)
+            if size > self._limits.reply_bytes * STREAM_OVERHEAD:
+                raise self._too_large()
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                if line.startswith(b"data:") and (data := line[5:].strip()):
+                    yield data
+        if rest.startswith(b"data:") and (data := rest[5:].strip()):
+            yield data
+
+    async def _piece(self, content: aiohttp.StreamReader) -> bytes:
+        """What arrives next, with the failures of the network as refusals; nothing at the end."""
+        try:
+            async with asyncio.timeout(self._limits.idle_seconds):
+                return await content.readany()
+        except TimeoutError:
+            raise self._slow("stopped in the middle of its answer") from None
+        except (aiohttp.ClientError, OSError):
+            raise Refusal(502, "upstream_died", "the model's server broke off in the middle of its answer") from None
+
+    async def _some(self, response: aiohttp.ClientResponse) -> str:
+        """What an error response says, if it says it soon."""
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                data = await response.content.read(16_384)
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return ""
+        try:
+            found = msgspec.json.decode(data)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return ""
+        error = found.get("error") if isinstance(found, dict) else None
+        said = error.get("message") if isinstance(error, dict) else error
+        return self.redact(said) if isinstance(said, str) else ""
+
+    def _decode(self, data: bytes) -> Any:
+        try:
+            return msgspec.json.decode(data)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            raise Refusal(502, "upstream_garbage", "the model's server sent something that is not JSON") from None
+
+    def _failed(self, status: int, said: str, retry_after: str | None) -> Refusal:
+        quoted = f": {said}" if said else ""
+        if status == 429:
+            headers = {"Retry-After": str(int(_seconds(retry_after)) or 1)}
+            return Refusal(429, "upstream_busy", f"the model's server is busy{quoted}", headers=headers)
+        if status in (401, 403):
+            return Refusal(
+                502,
+                "upstream_key",
+                "the model's server refused our key",
+                hint="set LASTWORD_UPSTREAM_KEY, and try `lastword doctor`",
+            )
+        if status in (400, 404, 413, 422):
+            answered = 404 if status == 404 else 400
+            return Refusal(answered, "upstream_refused", f"the model's server refused the request{quoted}")
+        if status == 504:
+            return Refusal(504, "upstream_slow", f"the model's server timed out{quoted}")
+        return Refusal(502, "upstream_failed", f"the model's server answered with status {status}{quoted}")
+
+    def _slow(self, how: str) -> Refusal:
+        return Refusal(504, "upstream_slow", f"the model's server {how} in time")
+
+    def _too_large(self) -> Refusal:
+        return Refusal(502, "upstream_too_large", f"the model's answer is longer than {self._limits.reply_bytes} bytes")
+
+    def _unreachable(self, problem: BaseException) -> Refusal:
+        if isinstance(problem, TimeoutError):
+            return Refusal(504, "upstream_slow", "the model's server could not be reached in time")
+        return Refusal(
+            502,
+            "upstream_unreachable",
+            "the model's server cannot be reached",
+            hint="is it running? `lastword doctor` says what is configured and whether it answers",
+        )
+
+
+# Around every word of a stream stands some hundred bytes of JSON; the limit is on the answer, not on its wrapping.
+STREAM_OVERHEAD = 64
+
+
+def _seconds(retry_after: str | None) -> float:
+    """The Retry-After header in seconds. Its other form, a date, is rare here and counts as none."""
+    try:
+        return min(max(0.0, float(retry_after or 0)), 3600.0)
+    except ValueError:
+        return 0.0
+
+
+async def find_local(places: Mapping[str, str] = USUAL) -> tuple[str, str] | None:
+    """The name and address of the first local model's server that answers and has a model."""
+    # On this machine an answer takes a moment, or there is nobody.
+    limits = Limits(connect_seconds=0.5)
+    for name, url in places.items():
+        upstream = HttpUpstream(url, limits=limits)
+        try:
+            if await upstream.models():
+                return name, url
+        except Refusal:
+            continue
+        finally:
+            await upstream.close()
+    return None

@@ -1,0 +1,400 @@
+"""A session: registry, state, approver, preset, journal and editor in one object that users hold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from lastword import ids, values
+from lastword.call import changes, recovery
+from lastword.call.changes import Undone
+from lastword.call.door import Door, Limits
+from lastword.call.events import Event
+from lastword.call.recovery import Decision
+from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
+from lastword.consent.outcome import Outcome
+from lastword.editor import ScriptEditorProvider, folder_of
+from lastword.errors import SessionError, StoreError
+from lastword.journal import Journal, Life, answer_key, data_of
+from lastword.lazily import load_later
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.state import Change, State, StateOwner
+
+if TYPE_CHECKING:
+    from lastword import runs
+    from lastword.runs import Run
+    from lastword.script import Limits as ScriptLimits
+else:
+    # The language is a third of the start-up time, and a session without scripts never needs it.
+    runs = load_later("lastword.runs")
+
+T = TypeVar("T")
+
+log = logging.getLogger("lastword")
+
+# How long to leave a failing disk alone before listening again for answers from other processes.
+DEAF_SECONDS = 1.0
+
+_STATE_CHANGES = (Change.SET, Change.DESCRIBED, Change.CLEARED)
+
+
+class Session(StateOwner):
+    """One conversation's worth of tools. The same id reopens it, with its state, as long as its journal stands."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        id: str | None = None,
+        approver: Approver | None = None,
+        preset: Preset | None = None,
+        journal: Journal | None = None,
+        state: dict[str, Any] | None = None,
+        editor: ScriptEditorProvider | None = None,
+        *,
+        limits: Limits | None = None,
+    ) -> None:
+        self.id = id or ids.ordered()
+        self._is_new = id is None
+        self._opened = False
+        # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
+        self._starting_state: dict[str, Any] = values.plain(state or {})
+        self._opening = asyncio.Lock()
+        self._journal = journal or Journal()
+        self._state = State(self._remember_state)
+        self._door = Door(
+            session_id=self.id,
+            registry=registry,
+            journal=self._journal,
+            state=self._state,
+            approver=approver,
+            preset=preset or Preset(),
+            editor=editor,
+            limits=limits or Limits(),
+            watch=self._watch,
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._background: _Background | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def registry(self) -> ToolRegistry:
+        return self._door.registry
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    @property
+    def preset(self) -> Preset:
+        return self._door.preset
+
+    @preset.setter
+    def preset(self, preset: Preset) -> None:
+        self._door.preset = preset
+
+    @property
+    def editor(self) -> ScriptEditorProvider | None:
+        return self._door.editor
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "", call_id: str | None = None
+    ) -> Outcome:
+        """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes.
+
+        Whoever gives the call an id of their own may ask again after a crash: what was done is told, not done again.
+        """
+        if not self._opened:
+            await self.open()
+        if call_id is not None:
+            return await self._call_again(call_id, tool, arguments, origin)
+        call_id = ids.ordered()
+        try:
+            result = self._door.carry_out(call_id, tool, arguments, origin)
+            return result if isinstance(result, Outcome) else await result
+        except asyncio.CancelledError:
+            self._door.abandon(call_id, tool)
+            raise
+
+    async def _call_again(self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str) -> Outcome:
+        """A call whose id was given: perhaps for the first time."""
+        with self._journal.holding("call", call_id):
+            life = await self._journal.life(call_id)
+            try:
+                return await recovery.recover(self._door, life, tool, arguments, origin)
+            except asyncio.CancelledError:
+                # What was in doubt stays so until somebody looks, and what has an end keeps it.
+                if not life.in_doubt and life.finished is None:
+                    self._door.abandon(call_id, tool)
+                raise
+
+    def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
+        """`call` for code without an event loop."""
+        return self._run_in_background(self.call(tool, arguments, origin=origin))
+
+    async def run_script(
+        self,
+        text: str,
+        variables: Mapping[str, Any] | None = None,
+        check: bool = True,
+        *,
+        name: str | None = None,
+        limits: ScriptLimits | None = None,
+        run_id: str | None = None,
+    ) -> Run:
+        """Carry out a NuwaScript. A script with definite errors does not start, unless `check` is off.
+
+        Whoever gives the run an id of their own may ask again after a crash: it goes on where it was.
+        """
+        if not self._opened:
+            await self.open()
+        return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
+
+    def run_script_sync(
+        self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None
+    ) -> Run:
+        """`run_script` for code without an event loop."""
+        return self._run_in_background(self.run_script(text, variables, check, name=name))
+
+    async def resume(self, run_id: str) -> Run:
+        """Go on with a run that was interrupted. What was done is not done again."""
+        if not self._opened:
+            await self.open()
+        return await runs.resume(self._door, run_id)
+
+    async def in_doubt(self) -> list[Life]:
+        """The calls of this session that were started and of which nobody knows how they ended."""
+        return await self._journal.in_doubt(self.id)
+
+    async def resolve(self, call_id: str, decision: Decision, by: str = "resolve") -> Outcome:
+        """Decide about a call in doubt: run it again, take it as done, or give it up."""
+        if not self._opened:
+            await self.open()
+        return await recovery.resolve(self._door, call_id, decision, by)
+
+    async def undo(self, call_id: str, by: str = "undo") -> Undone:
+        """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""
+        if not self._opened:
+            await self.open()
+        if call_id in self._door.running:
+            raise SessionError("this call is still running", place=call_id, hint="cancel it, then undo it")
+        return await changes.take_back(self._journal, self._editor_in, call_id, by=by)
+
+    def _editor_in(self, folder: Path | None) -> ScriptEditorProvider | None:
+        """This session's editor, unless the files to restore are another project's."""
+        editor = self._door.editor
+        here = folder_of(editor)
+        if folder is not None and here is not None and here != folder:
+            raise SessionError(
+                f"the call changed files in {folder}, and this session works in {here}",
+                place=self.id,
+                hint="undo it in a session with an editor on that folder, or with lastword undo",
+            )
+        return editor
+
+    def cancel(self, call_id: str) -> None:
+        """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
+        loop = self._home()
+        if loop is None:
+            return
+        if _running_loop() is loop:
+            self._door.cancel(call_id)
+        else:
+            loop.call_soon_threadsafe(self._door.cancel, call_id)
+
+    def pending(self) -> list[ApprovalRequest]:
+        """The cards that wait for an answer here, oldest first. From any thread."""
+        return [waiting.request for waiting in list(self._door.desk.pending.values())]
+
+    def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
+        """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
+        ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
+        return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, by)]) or []
+
+    def events(self) -> AsyncIterator[Event]:
+        """Reports, cards and outcomes as they happen."""
+        return self._door.audience.events()
+
+    def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `listener` with every event, on the session's event loop; returns what stops it."""
+        return self._door.audience.listen(listener)
+
+    async def open(self) -> Self:
+        """Bring back what this session knew. Happens by itself at the first call."""
+        if self._closed:
+            raise _closed(self.id)
+        async with self._opening:  # Two first calls at once must not bring old state back over each other's changes.
+            if not self._opened:
+                self._loop = asyncio.get_running_loop()
+                is_known = not self._is_new and await self._journal.store.read(stream=self.id, limit=1)
+                for record in await self._journal.history(self.id, kind=_STATE_CHANGES) if is_known else ():
+                    if record.data is not None:  # What was pruned was to be forgotten.
+                        self._state.restore(record.kind, data_of(record))
+                self._opened = True
+                if not is_known:
+                    for key, value in self._starting_state.items():
+                        if not self._state.has(key):
+                            self._state.set(key, value, None, "")
+        return self
+
+    async def close(self) -> None:
+        """Stop listening. The journal stays open: it belongs to whoever made it."""
+        self._closed, self._opened = True, False
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+
+    def close_sync(self) -> None:
+        """`close` for code that used `call_sync`."""
+        if self._background is not None:
+            self._background.refuse_own_thread(self.id)
+        self._closed, self._opened = True, False
+        if self._background is not None:
+            self._background.stop()
+            self._background = None
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _before_change(self, what: str) -> None:
+        super()._before_change(what)
+        if not self._opened and not self._is_new:
+            raise SessionError(
+                f"cannot {what} before the session is open", place=self.id, hint="`async with session:` opens it"
+            )
+
+    def _remember_state(self, kind: str, data: dict[str, Any], call_id: str) -> None:
+        self._journal.note(self.id, kind, call_id, data)
+
+    def _watch(self) -> None:
+        """Listen for answers that other processes write into the journal, while a card waits here."""
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.get_running_loop().create_task(self._hear_answers())
+
+    async def _hear_answers(self) -> None:
+        while self._door.desk.pending:
+            try:
+                await self._hear_until_nobody_waits()
+            except StoreError as problem:
+                log.warning("session %s: answers from elsewhere cannot be heard now: %s", self.id, problem)
+                await asyncio.sleep(DEAF_SECONDS)
+
+    async def _hear_until_nobody_waits(self) -> None:
+        store = self._journal.store
+        known: set[str] = set()
+        seen = 0
+        while self._door.desk.pending:
+            # The end is looked up before the answers are: one that comes in between is not slept through.
+            head = await store.head()
+            answers = list(await self._journal.history(self.id, kind="answered", after=seen) if seen else ())
+            for key in {answer_key(waiting.request.nonce) for waiting in self._door.desk.pending.values()} - known:
+                # A card from before a restart may have its answer already, however far back.
+                known.add(key)
+                if answer := await store.taken(key):
+                    answers.append(answer)
+            for answer in answers:
+                await self._door.desk.heard(answer)
+            seen = head.seq
+            await store.changed(head.seq)
+
+    def _on_loop(self, function: Callable[[], T]) -> T | None:
+        """Call a function on the session's event loop, from whichever thread; None when there is none yet."""
+        loop = self._home()
+        if loop is None:
+            return None
+        if _running_loop() is loop:
+            return function()
+
+        async def there() -> T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(there(), loop).result()
+
+    def _home(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that the session lives on. After `asyncio.run` has closed one, another may have taken over."""
+        if self._loop is not None and self._loop.is_closed():
+            waiting = [card.answer.get_loop() for card in list(self._door.desk.pending.values())]
+            running = [execution.loop for execution in list(self._door.running.values())]
+            alive = [loop for loop in (*waiting, *running) if not loop.is_closed()]
+            if not alive:
+                return None  # Nothing waits or runs that could be reached.
+            self._loop = alive[0]
+        return self._loop
+
+    def _run_in_background(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._background is None:
+            if self._closed:
+                coroutine.close()
+                raise _closed(self.id)
+            if self._loop is not None:
+                coroutine.close()
+                raise SessionError(
+                    "this session already lives on an event loop", place=self.id, hint="await session.call(…) there"
+                )
+            self._background = _Background()
+        try:
+            self._background.refuse_own_thread(self.id)
+        except SessionError:
+            coroutine.close()
+            raise
+        return self._background.run(coroutine)
+
+
+class _Background:
+    """An event loop in a daemon thread, for sessions used from sync code."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="lastword-session", daemon=True)
+        self._thread.start()
+
+    def refuse_own_thread(self, session_id: str) -> None:
+        """Whatever runs on this loop, an inline tool or a listener, must not wait for it: it would wait for ever."""
+        if _running_loop() is self.loop:
+            raise SessionError(
+                "this is the session's own event loop, which cannot wait for itself",
+                place=session_id,
+                hint="make the tool async and await session.call(…), or let it run in a thread",
+            )
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end_tasks(), self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    async def _end_tasks(self) -> None:
+        """Tell whatever still waits on this loop, such as an abandoned approver, that nobody will come."""
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0)
+
+
+def _closed(session_id: str) -> SessionError:
+    return SessionError("the session is closed", place=session_id, hint="open a new one with the same id")
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+async def wait_for_answer(request: ApprovalRequest) -> UserAction:
+    """An approver that asks nobody itself: the card waits until somebody answers it elsewhere."""
+    answered: asyncio.Future[UserAction] = asyncio.get_running_loop().create_future()
+    return await answered

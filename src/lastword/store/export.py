@@ -1,0 +1,123 @@
+"""A store as text, one JSON object a line: to be kept, searched and proven elsewhere. Nothing is imported from it.
+
+A line holds the whole record. `data` is embedded as it is, so a reader sees JSON and a verifier sees the very bytes.
+Data that is not JSON is in `data_base64`, and of pruned data only `"pruned":true` is left. There is exactly one way to
+write a record, so a verifier writes each line again and compares: no byte can change unseen.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Iterable
+
+import msgspec
+
+from lastword.errors import Tampered
+from lastword.store import GENESIS, PAGE_RECORDS, Head, Record, Store, verify
+
+_INVESTIGATE = "compare it with the journal, or with another copy of the export"
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The wire form of a record, in the order in which a person wants to read it."""
+
+    seq: int
+    at: int
+    stream: str
+    kind: str
+    subject: str
+    once: str | None = None
+    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    data_base64: str | None = None
+    pruned: bool = False
+    data_digest: str = ""
+    digest: str = ""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Line)
+_any = msgspec.json.Decoder()
+
+
+async def export(store: Store) -> AsyncIterator[bytes]:
+    """Every record as a line, oldest first, including what is written while this runs."""
+    after = 0
+    while page := await store.read(after=after, limit=PAGE_RECORDS):
+        for record in page:
+            yield write_line(record)
+        after = page[-1].seq
+
+
+def verify_export(lines: Iterable[bytes], *, name: str = "export", head: Head | None = None) -> Head:
+    """Prove an export, for example an open binary file, line by line; raise Tampered at the first that does not fit."""
+    last = Head(0, GENESIS)
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        place = f"{name}:{number}"
+        try:
+            record = read_line(line)
+            last = verify((record,), start=last, head=head if head is not None and head.seq == record.seq else None)
+        except Tampered as problem:
+            raise Tampered(problem.fact, place=place, hint=problem.hint or _INVESTIGATE) from None
+        except (ValueError, RecursionError) as problem:
+            raise Tampered(f"record {last.seq + 1} cannot be read: {problem}", place=place, hint=_INVESTIGATE) from None
+    try:
+        return verify((), start=last, head=head)
+    except Tampered as problem:
+        raise Tampered(problem.fact, place=f"{name}:{number}", hint=problem.hint) from None
+
+
+def write_line(record: Record) -> bytes:
+    """The one line that stands for this record."""
+    line = Line(
+        record.seq,
+        record.at,
+        record.stream,
+        record.kind,
+        record.subject,
+        record.once,
+        data_digest=record.data_digest,
+        digest=record.digest,
+    )
+    if record.data is None:
+        line = msgspec.structs.replace(line, pruned=True)
+    elif _is_one_line_of_json(record.data):
+        line = msgspec.structs.replace(line, data=msgspec.Raw(record.data))
+    else:
+        line = msgspec.structs.replace(line, data_base64=b64encode(record.data).decode())
+    return _encoder.encode(line) + b"\n"
+
+
+def read_line(line: bytes) -> Record:
+    """The record on a line; ValueError when it is not exactly what `write_line` writes."""
+    found = _decoder.decode(line)
+    data: bytes | None = None
+    if isinstance(found.data, msgspec.Raw):
+        data = bytes(found.data)
+    elif found.data_base64 is not None:
+        data = b64decode(found.data_base64, validate=True)
+    record = Record(
+        found.seq,
+        found.stream,
+        found.kind,
+        found.subject,
+        found.at,
+        data,
+        found.once,
+        found.data_digest,
+        found.digest,
+    )
+    if write_line(record) != line:
+        raise ValueError("it is not written as an export writes it")
+    return record
+
+
+def _is_one_line_of_json(data: bytes) -> bool:
+    # Space around the value would be lost when the line is read, and a line break would end the line.
+    if data != data.strip() or b"\n" in data or b"\r" in data:
+        return False
+    try:
+        _any.decode(data)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,207 @@
+"""The store that lives as long as its process: for tests, trials and sessions that should leave no trace."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from threading import Lock
+
+import msgspec
+
+from lastword.store import GENESIS, Entry, Head, Record, chain, check, check_group
+
+# Chaining many records in one go costs half of chaining each by itself. Nobody can tell: whoever looks, chains first.
+CHAINED_AT_ONCE = 256
+
+
+class MemoryStore:
+    """What was written in one list, and its chain in another; records are made of both for whoever reads.
+
+    What was accepted is chained a page at a time, in the order in which it came, and always before anybody sees it.
+    Where the records of a stream or subject are is noted when somebody first looks for them.
+    """
+
+    def __init__(self) -> None:
+        # A session used from sync code lives on another thread, and may share the store with this one.
+        self._lock = Lock()
+        self._accepted: deque[Entry] = deque()
+        self._entries: list[Entry] = []
+        self._digests: list[str] = []
+        self._forgotten: dict[int, str] = {}  # The digests of data that was forgotten, by place.
+        self._streams: dict[str, list[int]] = {}
+        self._subjects: dict[str, list[int]] = {}
+        self._noted = 0
+        self._keys: dict[str, int] = {}
+        self._claimed = False  # Whether something accepted claims a key.
+        self._held: set[str] = set()
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def append(self, entry: Entry) -> None:
+        assert entry.once is None, "an entry that claims a key is committed, not appended"
+        check(entry)
+        self._accepted.append(entry)  # One step, and so safe from other threads without the lock.
+        if self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
+            with self._lock:
+                self._chain()
+
+    async def commit(self, *entries: Entry) -> bool:
+        check_group(entries)
+        with self._lock:
+            for entry in entries:
+                if entry.once is not None and entry.once in self._keys:
+                    return False
+            for entry in entries:
+                if entry.once is not None:
+                    self._keys[entry.once] = -1  # Taken; where it stands is known once it is chained.
+                    self._claimed = True
+            self._accepted.extend(entries)
+            if self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
+                self._chain()
+        return True
+
+    async def read(
+        self,
+        *,
+        stream: str | None = None,
+        kind: str | Sequence[str] | None = None,
+        subject: str | None = None,
+        below: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> Sequence[Record]:
+        kinds = (kind,) if isinstance(kind, str) else kind
+        with self._lock:
+            self._chain()
+            self._note_places()
+            if below is not None:
+                names = [name for name in self._subjects if name == below or name.startswith(f"{below}.")]
+                places: Sequence[int] = sorted(place for name in names for place in self._subjects[name])
+            elif subject is not None:
+                places = self._subjects.get(subject, ())
+            elif stream is not None:
+                places = self._streams.get(stream, ())
+            else:
+                places = range(len(self._entries))
+            found: list[int] = []
+            # The record in place n has the number n + 1, so the first one beyond `after` is in the place `after`.
+            for index in range(bisect_left(places, after), len(places)):
+                if limit is not None and len(found) >= limit:
+                    break
+                entry = self._entries[places[index]]
+                if stream is not None and entry.stream != stream:
+                    continue
+                if subject is not None and entry.subject != subject:
+                    continue
+                if kinds is None or entry.kind in kinds:
+                    found.append(places[index])
+            return [self._record(place) for place in found]
+
+    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
+        closed = {record.subject: record.seq for record in await self.read(kind=closed_by)}
+        return [
+            record for record in await self.read(stream=stream, kind=kind) if closed.get(record.subject, 0) < record.seq
+        ]
+
+    async def taken(self, once: str) -> Record | None:
+        with self._lock:
+            self._chain()
+            place = self._keys.get(once)
+            return None if place is None else self._record(place)
+
+    async def head(self) -> Head:
+        with self._lock:
+            self._chain()
+            return Head(len(self._digests), self._digests[-1]) if self._digests else Head(0, GENESIS)
+
+    async def changed(self, after: int) -> None:
+        while True:
+            with self._lock:
+                self._chain()
+                if len(self._entries) > after:
+                    return
+                waiter = asyncio.get_running_loop().create_future()
+                self._waiters.add(waiter)
+            try:
+                await waiter
+            finally:
+                with self._lock:
+                    self._waiters.discard(waiter)
+
+    async def forget(self, seqs: Iterable[int]) -> int:
+        forgotten = 0
+        with self._lock:
+            self._chain()
+            for seq in seqs:
+                if 0 < seq <= len(self._entries) and seq - 1 not in self._forgotten:
+                    entry = self._entries[seq - 1]
+                    self._forgotten[seq - 1] = sha256(entry.data).hexdigest()
+                    self._entries[seq - 1] = msgspec.structs.replace(entry, data=b"")
+                    forgotten += 1
+        return forgotten
+
+    def hold(self, name: str) -> Callable[[], None] | None:
+        with self._lock:
+            if name in self._held:
+                return None
+            self._held.add(name)
+        return lambda: self._held.discard(name)
+
+    async def examine(self) -> None:
+        """Nobody but this process can reach it."""
+
+    async def close(self) -> None:
+        """Nothing to flush. The records stay readable: a closed session may still be looked at."""
+
+    def _chain(self) -> None:
+        """Put what was accepted in its place, and tell whoever waits for something new. The lock is held."""
+        if not self._accepted:
+            return
+        # Other threads may append meanwhile, at the other end; what they add is chained the next time.
+        take = self._accepted.popleft
+        new = [take() for _ in range(len(self._accepted))]
+        if self._claimed:
+            for place, entry in enumerate(new, len(self._entries)):
+                if entry.once is not None:
+                    self._keys[entry.once] = place
+            self._claimed = False
+        last = self._digests[-1] if self._digests else GENESIS
+        self._digests += chain(last, len(self._entries) + 1, new)
+        self._entries += new
+        self._wake()
+
+    def _record(self, place: int) -> Record:
+        entry = self._entries[place]
+        forgotten = self._forgotten.get(place)
+        return Record(
+            place + 1,
+            entry.stream,
+            entry.kind,
+            entry.subject,
+            entry.at,
+            entry.data if forgotten is None else None,
+            entry.once,
+            forgotten or sha256(entry.data).hexdigest(),
+            self._digests[place],
+        )
+
+    def _note_places(self) -> None:
+        """Catch up with what was written since somebody last looked: most records of a trial are never read."""
+        for place in range(self._noted, len(self._entries)):
+            entry = self._entries[place]
+            self._streams.setdefault(entry.stream, []).append(place)
+            self._subjects.setdefault(entry.subject, []).append(place)
+        self._noted = len(self._entries)
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            # A loop that was closed has nobody left who waits.
+            if not (loop := waiter.get_loop()).is_closed():
+                loop.call_soon_threadsafe(_resolve, waiter)
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

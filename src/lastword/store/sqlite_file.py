@@ -1,0 +1,238 @@
+"""The SQLite file itself: making it, knowing it for ours, bringing it up to date, and words for what can go wrong.
+
+Nothing here reads or writes records.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from time import monotonic, sleep
+
+import apsw
+
+from lastword.errors import NewerStore, StoreError, Tampered
+from lastword.store.folders import make_private, sync_names
+
+# "ASST": the mark by which the file is known for ours, here and to file(1).
+APPLICATION_ID = 0x41535354
+# How long to wait for another process to finish writing. Its commits take milliseconds; ten seconds of silence
+# mean that it is stopped, or that somebody holds the file open in a transaction by hand.
+BUSY_SECONDS = 10.0
+# After a burst the log is cut back to this, so that one large import does not occupy the disk for ever.
+MAX_LOG_BYTES = 64 * 2**20
+
+_RESTORE = "restore it from a copy, and keep both for whoever investigates"
+
+
+def connect(path: Path) -> apsw.Connection:
+    """Open the file for writing; make it and bring it up to date if need be. Raises StoreError in words."""
+    try:
+        create(path)
+        connection = _open(path)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    except (apsw.Error, OSError) as problem:
+        raise explain(problem, path) from problem
+
+
+def connect_for_reading(path: Path) -> apsw.Connection:
+    """A second connection to a file that `connect` has opened before."""
+    try:
+        connection = _open(path)
+        connection.pragma("query_only", True)
+        return connection
+    except apsw.Error as problem:
+        raise explain(problem, path) from problem
+
+
+def examine(path: Path) -> None:
+    """Raise Tampered where the file contradicts itself: an index that hides a record, a trigger that swallows one."""
+    connection = connect_for_reading(path)
+    pattern = apsw.Connection(":memory:")
+    try:
+        for step in MIGRATIONS:
+            pattern.execute(step).fetchall()
+        if _schema(connection) != _schema(pattern):
+            raise Tampered("its tables, indexes or triggers were changed", place=str(path), hint=_RESTORE)
+        found = connection.execute("PRAGMA integrity_check(1)").get
+        if found != "ok":
+            raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=_RESTORE)
+    except apsw.Error as problem:
+        raise explain(problem, path) from problem
+    finally:
+        pattern.close()
+        connection.close()
+
+
+def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
+    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+    return list(connection.execute(sql))
+
+
+def _open(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    # Whoever can write the file could leave a trigger or a view in it that says yes and does nothing. Ours has none.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # Without this a statement is planned anew for every value that is bound to it, which takes longer than to carry it
+    # out; and the file holds no statistics that could make one value's plan differ from another's.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    return connection
+
+
+def create(path: Path) -> None:
+    """Make an empty file that only its owner can read, and the folders above it, unless they exist.
+
+    SQLite gives its log and its index the mode of the file. Only a new file is opened: closing a file drops every lock
+    that this process holds on it, so an existing one is left to SQLite alone.
+    """
+    make_private(path.parent)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    os.close(descriptor)
+    sync_names(path.parent)
+
+
+def _prepare(connection: apsw.Connection, path: Path) -> None:
+    # Looked at before anything is changed: somebody else's file stays as it is.
+    _recognise(connection, path)
+    _enter_log_mode(connection)
+    connection.pragma("synchronous", "full")
+    # Where the system has two kinds of sync, only the full one reaches the disk.
+    connection.pragma("fullfsync", True)
+    connection.pragma("checkpoint_fullfsync", True)
+    # What was pruned is overwritten, not only unlinked.
+    connection.pragma("secure_delete", True)
+    connection.pragma("journal_size_limit", MAX_LOG_BYTES)
+    migrate(connection, path)
+
+
+def _recognise(connection: apsw.Connection, path: Path) -> None:
+    # One transaction, so that a new file to which another process gives tables and mark is seen with both or neither.
+    connection.execute("BEGIN")
+    try:
+        ours = connection.pragma("application_id") == APPLICATION_ID
+        empty = not connection.execute("SELECT count(*) FROM sqlite_schema").get
+        if ours:
+            check_version(connection, path)
+    finally:
+        connection.execute("ROLLBACK")
+    if not ours and not empty:
+        raise StoreError(
+            "this is a database, but not one of lastword",
+            place=str(path),
+            hint="name another file; this one was left as it is",
+        )
+
+
+def _enter_log_mode(connection: apsw.Connection) -> None:
+    """Turn the write-ahead log on. It is a property of the file, so usually it is on."""
+    deadline = monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            mode = connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            # Two processes that open a new file at once can each hold what the other needs. SQLite then refuses at
+            # once instead of waiting, and whoever comes a moment later finds the log on.
+            if monotonic() > deadline:
+                raise
+            sleep(0.005)
+            continue
+        if mode != "wal" and not connection.readonly("main"):
+            raise StoreError(
+                f"the write-ahead log cannot be used here (SQLite stays in {mode} mode)",
+                hint="keep the journal on a local disk, not on a network folder",
+            )
+        return
+
+
+def migrate(connection: apsw.Connection, path: Path) -> None:
+    """Carry out the migrations that this file has not seen, all together, while nobody else can write."""
+    if connection.pragma("user_version") == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster, and of a later version, while this one waited for the lock.
+        check_version(connection, path)
+        for step in MIGRATIONS[connection.pragma("user_version") :]:
+            connection.execute(step).fetchall()
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", len(MIGRATIONS))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _load_migrations() -> list[str]:
+    """The steps from an empty file to the present form. Step n is in the file whose name begins with n."""
+    folder = files("lastword.store") / "migrations"
+    found = sorted((step for step in folder.iterdir() if step.name.endswith(".sql")), key=lambda step: step.name)
+    for number, step in enumerate(found, start=1):
+        assert step.name.startswith(f"{number:04d}_"), f"{step.name} is not step {number}"
+    return [step.read_text(encoding="utf-8") for step in found]
+
+
+MIGRATIONS = _load_migrations()
+
+
+def check_version(connection: apsw.Connection, path: Path) -> None:
+    """Refuse a file that a later version of lastword has brought further than this one can follow."""
+    version = connection.execute("PRAGMA user_version").get
+    if version > len(MIGRATIONS):
+        raise NewerStore(
+            f"written by a later version of lastword (its form is {version}, this version knows {len(MIGRATIONS)})",
+            place=str(path),
+            hint="upgrade lastword, or name another file",
+        )
+
+
+def explain(problem: apsw.Error | OSError, path: Path) -> StoreError:
+    """What went wrong with the file, and what to do about it."""
+    if isinstance(problem, OSError):
+        fact, hint = f"cannot be made: {problem.strerror or problem}", "check the folder's owner and mode"
+    elif isinstance(problem, apsw.FullError):
+        fact, hint = "the disk is full", "make room and try again"
+    elif isinstance(problem, apsw.ReadOnlyError) or (isinstance(problem, apsw.IOError) and _unwritable(path)):
+        fact = "the file, one beside it (-wal, -shm) or their folder cannot be written"
+        hint = "check owner and mode, or name another file"
+    elif isinstance(problem, apsw.BusyError | apsw.LockedError):
+        fact = f"another process has been writing to it for more than {BUSY_SECONDS:g} seconds"
+        hint = "end the other process, or wait for it and try again"
+    elif isinstance(problem, apsw.CantOpenError):
+        fact, hint = "cannot be opened", "check that it is a file, and its owner, mode and folder"
+    elif isinstance(problem, apsw.NotADBError):
+        fact, hint = "this is not a journal of lastword", "name another file; this one was left as it is"
+    elif isinstance(problem, apsw.CorruptError):
+        fact = f"the file is damaged ({problem})"
+        hint = "keep it as it is and restore from a copy"
+    elif isinstance(problem, apsw.IOError):
+        fact, hint = f"the disk reported an error ({_code(problem)})", "check the disk and try again"
+    else:
+        fact, hint = f"SQLite refused: {problem}", "try again; if it stays, keep the file and restore from a copy"
+    return StoreError(fact, place=str(path), hint=hint)
+
+
+def _unwritable(path: Path) -> bool:
+    """Whether a mode is to blame: SQLite calls a log that it may not write an error of the disk."""
+    beside = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
+    effective = os.access in os.supports_effective_ids
+    return any(name.exists() and not os.access(name, os.W_OK, effective_ids=effective) for name in beside)
+
+
+def _code(problem: apsw.Error) -> str:
+    # The attribute is there on every error that came from SQLite, though the package's type hints do not know it.
+    code = getattr(problem, "extendedresult", 0)
+    return str(apsw.mapping_extended_result_codes.get(code, code))

@@ -1,0 +1,1 @@
+"""The loop between a conversation and a session, and whom it talks to."""

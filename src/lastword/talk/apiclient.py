@@ -1,0 +1,204 @@
+"""The assistant API from a client's side: one turn as a stream, and what the server remembers of a conversation.
+
+The same bytes travel over HTTP and in process: a `Wire` carries a request and brings back a response, and everything
+above it is the same. What does not live here: what a reply asks for (replies.py) and what to do about it
+(satellite.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+import msgspec
+
+from lastword.errors import ConfigError, LastWordError
+
+# Reaching a server on this machine or in the same house. A server that is further away has a network in between.
+CONNECT_SECONDS = 10.0
+# Between two pieces of an answer. The server itself waits three minutes for a slow model, and then says so.
+IDLE_SECONDS = 200.0
+# What a reply may hold besides text: more than this is not a chunk of an answer.
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+
+
+class ConnectionLost(LastWordError):
+    """The server could not be reached, or went away before its answer was complete."""
+
+
+class ApiError(LastWordError):
+    """The server answered, and refused."""
+
+    def __init__(self, status: int, code: str, fact: str, hint: str | None = None) -> None:
+        super().__init__(fact, hint=hint)
+        self.status = status
+        self.code = code
+
+
+class Response(Protocol):
+    """The beginning of a response; its body comes in pieces."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By name, without regard to its case."""
+
+    def pieces(self) -> AsyncGenerator[bytes]:
+        """The body as it arrives. Raises ConnectionLost when it breaks off."""
+
+
+class Wire(Protocol):
+    """A way to the server."""
+
+    def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[Response]:
+        """Send a request; inside the context is its response. Leaving the context hangs up."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class Api:
+    """What a satellite needs of the server."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def turn(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        """One turn, as the chunks of its answer. It is complete when the generator ends without an exception."""
+        data = msgspec.json.encode({**body, "stream": True, "stream_options": {"include_usage": True}})
+        async with self._wire.exchange("POST", "/v1/chat/completions", data) as response:
+            if response.status != 200:
+                raise refusal_of(response.status, await read_all(response))
+            done = False
+            async with aclosing(response.pieces()) as pieces:
+                async for event in _events(pieces):
+                    if event == b"[DONE]":
+                        done = True
+                        break
+                    chunk = decode(event)
+                    if "error" in chunk:
+                        # The answer has begun, so its status is spent; the refusal comes as an event.
+                        raise refusal_of(502, event)
+                    yield chunk
+            if not done:
+                raise ConnectionLost("the server closed the connection before its answer was complete")
+
+    async def conversation(self, id: str) -> dict[str, Any] | None:
+        """What the server remembers of a conversation; None when it knows none of that id."""
+        async with self._wire.exchange("GET", f"/v1/conversations/{quote(id, safe='')}", None) as response:
+            data = await read_all(response)
+        if response.status == 404:
+            return None
+        if response.status != 200:
+            raise refusal_of(response.status, data)
+        return decode(data)
+
+    async def models(self) -> list[str]:
+        """The names that a request may use; the first is the configured one."""
+        async with self._wire.exchange("GET", "/v1/models", None) as response:
+            data = await read_all(response)
+        if response.status != 200:
+            raise refusal_of(response.status, data)
+        return [str(entry["id"]) for entry in decode(data)["data"]]
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+
+class HttpWire:
+    """The server at a URL."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"{url!r} is not the address of a server", hint="write it like http://127.0.0.1:8811")
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self._token = token
+        self._session: aiohttp.ClientSession | None = None
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[_HttpResponse]:
+        sent = {"Content-Type": "application/json", **(headers or {})} if body is not None else dict(headers or {})
+        try:
+            # A redirect could carry the token to another host.
+            request = self._open().request(method, self.url + path, data=body, headers=sent, allow_redirects=False)
+            async with request as response:
+                yield _HttpResponse(response)
+        except (TimeoutError, aiohttp.ClientError, OSError) as problem:
+            raise ConnectionLost(
+                f"{self.url} does not answer ({type(problem).__name__})", hint="is the server running?"
+            ) from None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            headers = {"User-Agent": "lastword"}
+            if self._token:
+                headers["Authorization"] = f"Bearer {self._token}"
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=IDLE_SECONDS)
+            self._session = aiohttp.ClientSession(headers=headers, timeout=timeout)
+        return self._session
+
+
+class _HttpResponse:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        while piece := await self._response.content.readany():
+            yield piece
+
+
+async def read_all(response: Response) -> bytes:
+    """The whole body."""
+    async with aclosing(response.pieces()) as pieces:
+        return b"".join([piece async for piece in pieces])
+
+
+async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The data of each server-sent event."""
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > MAX_EVENT_BYTES:
+            raise ApiError(502, "too_large", f"the server sent an event of more than {MAX_EVENT_BYTES} bytes")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """A JSON object; nothing else is an answer."""
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ApiError(502, "garbage", "the server answered with something that is not a JSON object")
+    return found
+
+
+def refusal_of(status: int, data: bytes) -> ApiError:
+    """What a server said when it refused, as far as it can be read."""
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    match found:
+        case {"error": {"message": str(words), **more}}:
+            fact, _, hint = words.partition("\nhint: ")
+            code = more.get("code")
+            return ApiError(status, code if isinstance(code, str) else "", fact, hint or None)
+    return ApiError(status, "", f"the server answered with status {status}")

@@ -1,0 +1,69 @@
+"""How a satellite works under a preset's name: model, persona, auto-approval, protocol, bounds.
+
+What does not live here: the two keys of auto-approval (approval.py) and reading `lastword.toml` (config.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from lastword.config import PresetConfig, PresetLimits, read_text
+from lastword.consent.approval import Preset
+from lastword.errors import ConfigError, did_you_mean
+from lastword.talk.bounds import Bounds
+from lastword.talk.replies import Protocol
+from lastword.talk.satellite import CONFIGURED, Satellite
+
+DEFAULT = "default"
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a preset decides."""
+
+    preset: Preset
+    protocol: Protocol
+    model: str
+    persona: str | None
+    bounds: Bounds
+
+    def apply(self, satellite: Satellite) -> None:
+        """Let the satellite work this way from now on."""
+        satellite.session.preset = self.preset
+        satellite.protocol, satellite.model, satellite.persona = self.protocol, self.model, self.persona
+        satellite.bounds = self.bounds
+
+
+def ways_of(presets: Mapping[str, PresetConfig], protocol: Protocol) -> dict[str, Way]:
+    """The ways that a configuration names, and the default one. `protocol` is for presets that name none."""
+    configured = {DEFAULT: PresetConfig(), **presets}
+    return {name: _way(name, preset, protocol) for name, preset in configured.items()}
+
+
+def find_way(ways: Mapping[str, Way], name: str | None) -> str:
+    """The name of the way to begin with, or an error with the nearest one."""
+    if name is None:
+        return DEFAULT
+    if name not in ways:
+        hint = did_you_mean(name, ways) or f"the presets are: {', '.join(ways)}"
+        raise ConfigError(f"there is no preset {name}", place="--preset", hint=hint)
+    return name
+
+
+def _way(name: str, preset: PresetConfig, protocol: Protocol) -> Way:
+    return Way(
+        preset=Preset(preset.auto_approve, name),
+        protocol=preset.protocol or protocol,
+        model=preset.model or CONFIGURED,
+        persona=None if preset.persona is None else read_text(preset.persona, "persona"),
+        bounds=_bounds(name, preset.limits),
+    )
+
+
+def _bounds(preset: str, limits: PresetLimits) -> Bounds:
+    given = {name: value for name in PresetLimits.__struct_fields__ if (value := getattr(limits, name)) is not None}
+    for name, value in given.items():
+        if value <= 0:
+            raise ConfigError(f"preset.{preset}.limits.{name} has to be more than zero")
+    return Bounds(**given)

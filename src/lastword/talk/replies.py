@@ -1,0 +1,181 @@
+"""A model's reply as the satellite has it: text, calls, a script, or a request gone wrong.
+
+It comes in two ways: as the chunks of a turn, or, when the connection was lost on the way, from what the server
+remembers of the turn. Both give the same reply. Pure: nothing here is sent or run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lastword.errors import ScriptError
+from lastword.script import parse
+from lastword.wire.protocol import NotARequest, ToolRequest, parse_arguments, parse_tool_request
+
+Protocol = Literal["json", "script", "native"]
+
+SCRIPT = "script"
+"""The name under which the server awaits the result of a script."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A call that the model asks for. With `problem`, it could not be read and is only to be answered."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = {}
+    problem: str | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model said in one turn."""
+
+    turn: int
+    """Its number in the conversation: with the request's id it names a call once and for all."""
+    text: str = ""
+    requests: tuple[Request, ...] = ()
+    script: Request | None = None
+    """The id under which its result is awaited; the text is the script."""
+    near: str | None = None
+    """Why the message nearly is a request, and is none."""
+    tokens: int = 0
+    ignored: tuple[str, ...] = ()
+    """The results of ours that the server did not take, by the ids of their requests."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model waits for a result."""
+        return bool(self.requests or self.script)
+
+
+class Pieces:
+    """Puts a reply together from the chunks of a turn."""
+
+    def __init__(self, turn: int, protocol: Protocol) -> None:
+        self._turn = turn
+        self._protocol = protocol
+        self._text: list[str] = []
+        self._calls: dict[int, tuple[str, str]] = {}
+        self._extras: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+
+    def add(self, chunk: dict[str, Any]) -> str:
+        """Take the next chunk; gives back what of it is text for the person."""
+        piece = ""
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            piece += delta.get("content") or ""
+            for call in delta.get("tool_calls") or ():
+                if name := (call.get("function") or {}).get("name"):
+                    self._calls.setdefault(call["index"], (call.get("id") or "", name))
+        self._text.append(piece)
+        if "tool_requests" in chunk:
+            self._extras = chunk
+        self._usage = chunk.get("usage") or self._usage
+        asks = self._extras.get("tool_requests") or self._extras.get("script")
+        return "" if asks else piece
+
+    def whole(self) -> Reply:
+        """The reply, once every chunk is here."""
+        text = "".join(self._text)
+        extras = self._extras
+        readable = tuple(Request(r["id"], r["name"], r["arguments"]) for r in extras.get("tool_requests") or ())
+        problem = extras.get("tool_request_error")
+        words = problem["message"] if problem else None
+        known = {request.id for request in readable}
+        unreadable = tuple(
+            Request(id, name, problem=words or "its arguments could not be read")
+            for _, (id, name) in sorted(self._calls.items())
+            if id not in known
+        )
+        script = extras.get("script")
+        tokens = self._usage.get("total_tokens")
+        return Reply(
+            turn=self._turn,
+            text=text,
+            requests=readable + unreadable,
+            script=Request(script["id"], SCRIPT) if script else None,
+            near=None if unreadable else words or near_script(text, self._protocol, bool(readable or script)),
+            tokens=tokens if type(tokens) is int else estimate(text),
+            ignored=tuple(entry.get("id") or "" for entry in extras.get("ignored_tool_results") or ()),
+        )
+
+
+def remembered(conversation: dict[str, Any], protocol: Protocol) -> Reply | None:
+    """The last reply of a conversation as the server remembers it; None when there is none."""
+    last = next((m for m in reversed(conversation["messages"]) if m["role"] == "assistant"), None)
+    if last is None:
+        return None
+    text = last.get("content") or ""
+    pending = conversation["pending"]
+    requests: list[Request] = []
+    script: Request | None = None
+    near: str | None = None
+    if last.get("tool_calls"):
+        waiting = {entry["id"] for entry in pending}
+        for call in last["tool_calls"]:
+            arguments = parse_arguments(call["function"]["arguments"])
+            name = call["function"]["name"]
+            if call["id"] not in waiting:
+                continue
+            if isinstance(arguments, NotARequest):
+                requests.append(Request(call["id"], name, problem=arguments.reason))
+            else:
+                requests.append(Request(call["id"], name, arguments))
+    else:
+        found = parse_tool_request(text)
+        if isinstance(found, ToolRequest):
+            requests = [Request(entry["id"], found.name, found.arguments) for entry in pending[:1]]
+        elif pending:
+            script = Request(pending[0]["id"], SCRIPT)
+        elif protocol != "native":
+            near = found.reason if found.near else near_script(text, protocol, asks=False)
+    return Reply(
+        turn=conversation["turns"], text=text, requests=tuple(requests), script=script, near=near, tokens=estimate(text)
+    )
+
+
+def was_said(conversation: dict[str, Any], sent: Sequence[dict[str, Any]]) -> bool:
+    """Whether the last turn of a conversation holds exactly these messages of ours."""
+    last = [m for m in conversation["messages"] if m["turn"] == conversation["turns"] and m["role"] != "assistant"]
+    ours = [m for m in sent if m["role"] in ("user", "tool_result")]
+    key = [(m["role"], m.get("id") if m["role"] == "tool_result" else None, m["content"]) for m in ours]
+    # The server puts results before words, in the order in which they came.
+    key.sort(key=lambda entry: entry[0] == "user")
+    return [(m["role"], m.get("id"), m["content"]) for m in last] == key
+
+
+# A statement that only a script would begin with, perhaps inside a fence.
+_STATEMENT = re.compile(
+    r"\s*(?:(?:```|~~~)[^\n]*\n\s*)?"
+    r"(?:(?:LET|SET)\s+\w+\s*=|CALL\s+\w+\s*\{|IF\s.*\sTHEN\b|FOR\s+\w+\s+IN\b|PRINT\s*\()"
+)
+
+
+def near_script(text: str, protocol: Protocol, asks: bool) -> str | None:
+    """Why a message that begins like a script is none; None when it is text, or asks for something already.
+
+    The server calls a message text unless all of it parses. A model that meant a script should hear what is wrong.
+    """
+    if asks or protocol != "script" or not _STATEMENT.match(text):
+        return None
+    if text.lstrip().startswith(("```", "~~~")):
+        return "the script is inside a markdown fence; send it without one"
+    try:
+        parse(text)
+    except ScriptError as problem:
+        return str(problem)
+    return None
+
+
+# English and code have about four characters a token; for servers that do not count.
+CHARACTERS_PER_TOKEN = 4
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text has."""
+    return len(text) // CHARACTERS_PER_TOKEN + 1

@@ -1,0 +1,404 @@
+"""The loop: say something to the server, carry out what the model asks for, send the result, until it answers in words.
+
+The server talks to the model and never runs a tool; this runs tools and never talks to the model. Every call goes
+through the session's one door.
+
+What makes a lost connection and a dead process harmless: a call is named by its conversation, its turn and the id of
+its request, so the same request always means the same call, and the journal knows what became of it. Before a result
+is sent it is on disk. Whether it arrived is asked of the server, which remembers what it still waits for; a turn that
+it has, with what we sent in it, is not sent again. After an interruption the loop looks at both memories and goes on.
+
+What does not live here: the protocol's words (replies.py, feedback.py, toolprompt.py), what a turn may use up
+(bounds.py), the wire (apiclient.py), and any screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from lastword import ids, values
+from lastword.consent.outcome import Outcome
+from lastword.errors import LastWordError, SessionError
+from lastword.journal import data_of
+from lastword.session import Session
+from lastword.talk.apiclient import Api, ApiError, ConnectionLost
+from lastword.talk.bounds import BoundReached, Bounds, Ended, Spent
+from lastword.talk.feedback import call_result, from_program, repair, script_result, unreadable
+from lastword.talk.replies import Pieces, Protocol, Reply, Request, remembered, was_said
+from lastword.talk.toolprompt import native_tools, tool_prompt
+
+CONFIGURED = "lastword"
+"""The name under which the server's own choice of a model is asked for."""
+ORIGIN = "the assistant"
+
+# The wait before the first further attempt; each later one is twice as long, up to the longest.
+RETRY_SECONDS = 0.25
+MAX_RETRY_SECONDS = 8.0
+
+Message = dict[str, Any]
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A piece of the model's text."""
+
+    text: str
+
+
+class Repairing(msgspec.Struct, frozen=True):
+    """The model is told what was wrong with its message."""
+
+    reason: str
+
+
+class Retrying(msgspec.Struct, frozen=True):
+    """The server could not be reached or could not answer. What was shown of the answer so far does not count."""
+
+    problem: LastWordError
+    attempt: int
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """The server does not know the conversation any more. A new one has begun."""
+
+    conversation_id: str
+
+
+Heard = Said | Repairing | Retrying | Forgotten
+
+
+class Satellite:
+    """A session's tools at the service of a conversation."""
+
+    def __init__(
+        self,
+        session: Session,
+        api: Api,
+        *,
+        protocol: Protocol = "json",
+        model: str = CONFIGURED,
+        persona: str | None = None,
+        bounds: Bounds | None = None,
+        hear: Callable[[Heard], None] = lambda heard: None,
+    ) -> None:
+        self.session = session
+        self.protocol: Protocol = protocol
+        self.model = model
+        self.persona = persona
+        self.bounds = bounds or Bounds()
+        self.conversation_id = session.id
+        self._api = api
+        self._hear = hear
+        self._notes: list[str] = []
+        self._turns = 0
+        self._unanswered: Reply | None = None
+        """The reply whose requests still wait for their results."""
+        self._known = False
+        """Whether the two fields above are what the server has."""
+        self._begun = False
+        self._one_at_a_time = asyncio.Lock()
+
+    async def say(self, text: str) -> Ended:
+        """Say something, and let the model and the tools work until the model answers in words or a bound is reached.
+
+        Results that an interruption kept from the model go with it.
+        """
+        async with self._one_at_a_time:
+            await self._look()
+            said = [*self._notes, text]
+            messages = [*await self._results_so_far(), *({"role": "user", "content": words} for words in said)]
+            return await self._converse(messages)
+
+    async def is_unfinished(self) -> bool:
+        """Whether an earlier process left something behind that the model still waits for, and nobody stopped."""
+        await self._look()
+        return self._unanswered is not None and not await self._was_left_off(self._unanswered)
+
+    async def resume(self) -> Ended | None:
+        """Go on with what an earlier process left behind; None when nothing waits, or the person had stopped it."""
+        async with self._one_at_a_time:
+            return await self._converse([]) if await self.is_unfinished() else None
+
+    async def leave_off(self) -> None:
+        """The person stopped the turn. Its results go with their next message; no process goes on with it by itself."""
+        # A turn that was under way may be the server's by now; it is the one after the last that we know of.
+        facts = {"turn": self._turns + (not self._known)}
+        self.session.journal.note(self.session.id, "left_off", self.conversation_id, facts)
+        await self.session.journal.store.commit()
+
+    def tell(self, words: str) -> None:
+        """Let the model know, with the next message, of something that happened outside the conversation."""
+        self._notes.append(from_program(words))
+
+    async def _converse(self, messages: list[Message]) -> Ended:
+        spent = Spent(self.bounds)
+        reply = self._unanswered
+        try:
+            while True:
+                if messages:
+                    spent.check()
+                    reply = await self._send(messages, spent)
+                assert reply is not None
+                messages = await self._answer(reply, spent)
+                if not messages:
+                    return spent.ended(reply.text, None)
+        except BoundReached as reached:
+            return spent.ended("" if reply is None or reply.waits else reply.text, reached.bound)
+
+    # Asking the model.
+
+    async def _send(self, messages: list[Message], spent: Spent) -> Reply:
+        """One turn, however many attempts it takes. The server has it once."""
+        if any(message["role"] == "tool_result" for message in messages):
+            await self.session.journal.store.commit()  # What the model hears of is remembered first.
+        for attempt in range(self.bounds.reconnects + 1):
+            try:
+                with spent.waiting():
+                    async with asyncio.timeout(spent.seconds_left):
+                        reply = await self._attempt(messages, again=attempt > 0)
+                break
+            except TimeoutError:
+                raise BoundReached("seconds") from None
+            except (ConnectionLost, ApiError) as problem:
+                if attempt == self.bounds.reconnects or not may_pass(problem):
+                    raise
+                self._hear(Retrying(problem, attempt + 1))
+                await asyncio.sleep(min(RETRY_SECONDS * 2**attempt, MAX_RETRY_SECONDS))
+        spent.take(reply)
+        await self._delivered(messages, reply)
+        self._notes.clear()
+        self._turns = reply.turn
+        self._unanswered = reply if reply.waits else None
+        self._known = True
+        return reply
+
+    async def _attempt(self, messages: list[Message], *, again: bool) -> Reply:
+        if again:
+            conversation = await self._api.conversation(self.conversation_id)
+            turns = 0 if conversation is None else conversation["turns"]
+            if conversation is not None and turns == self._turns + 1 and was_said(conversation, messages):
+                # The turn arrived, and only its answer was lost.
+                reply = remembered(conversation, self.protocol)
+                assert reply is not None
+                if not reply.waits:
+                    self._hear(Said(reply.text))
+                return reply
+            if turns > self._turns:
+                raise SessionError(
+                    "somebody else has spoken in this conversation",
+                    place=self.conversation_id,
+                    hint="only one program at a time can go on with a session",
+                )
+            if turns < self._turns:
+                self._begin_anew(messages)
+        try:
+            return await self._ask(messages)
+        except ApiError as problem:
+            if problem.code not in ("conversation_deleted", "conversation_not_found"):
+                raise
+            self._begin_anew(messages)
+            return await self._ask(messages)
+
+    async def _ask(self, messages: list[Message]) -> Reply:
+        self._known = False  # Until the answer is whole, only the server knows whether it has this turn.
+        body: dict[str, Any] = {
+            "model": self.model,
+            "conversation_id": self.conversation_id,
+            "tool_protocol": self.protocol,
+            "messages": [
+                {"role": "system", "content": tool_prompt(self.session, self.protocol, self.persona)},
+                *messages,
+            ],
+        }
+        if self.protocol == "native" and (tools := native_tools(self.session)):
+            body["tools"] = tools
+        pieces = Pieces(self._turns + 1, self.protocol)
+        async with aclosing(self._api.turn(body)) as chunks:
+            async for chunk in chunks:
+                if text := pieces.add(chunk):
+                    self._hear(Said(text))
+        return pieces.whole()
+
+    async def _delivered(self, messages: Sequence[Message], reply: Reply) -> None:
+        """Write down which results the server has taken, each once."""
+        journal, session_id = self.session.journal, self.session.id
+        if not self._begun:
+            journal.note(session_id, "conversation", self.conversation_id, {"id": self.conversation_id})
+            self._begun = True
+        if self._unanswered is None:
+            return
+        for message in messages:
+            if message["role"] == "tool_result" and message["id"] not in reply.ignored:
+                subject = self._id_of(self._unanswered, message["id"])
+                facts = {"conversation": self.conversation_id, "request": message["id"], "turn": reply.turn}
+                await journal.claim(session_id, "delivered", subject, facts, once=f"delivered:{subject}")
+
+    # Carrying out what it asks for.
+
+    async def _answer(self, reply: Reply, spent: Spent) -> list[Message]:
+        """Carry out what the reply asks for, in order, and give back what to send; nothing when it is words."""
+        if reply.near is not None:
+            spent.repair()
+            self._hear(Repairing(reply.near))
+            return [{"role": "user", "content": repair(reply.near, self.protocol)}]
+        messages = [_result(request, await self._carry_out(reply, request)) for request in reply.requests]
+        if reply.script is not None:
+            content, mistake = await self._run(reply, reply.script)
+            messages.append(_result(reply.script, content))
+            if mistake is not None:
+                spent.repair()
+                self._hear(Repairing(mistake))
+        if any(request.problem for request in reply.requests):
+            spent.repair()
+        return messages
+
+    async def _carry_out(self, reply: Reply, request: Request) -> str:
+        if request.problem is not None:
+            return unreadable(request.problem)
+        call_id = await self._named(reply, request)
+        return call_result(await self.session.call(request.name, request.arguments, origin=ORIGIN, call_id=call_id))
+
+    async def _run(self, reply: Reply, request: Request) -> tuple[str, str | None]:
+        """Run a script; its result, and what the model did wrong, if it did."""
+        run_id = await self._named(reply, request)
+        if (known := await self._script_so_far(run_id)) is not None:
+            return known
+        run = await self.session.run_script(reply.text, run_id=run_id)
+        calls = await self._calls_of(run_id)
+        doubtful = calls[-1].tool if run.status == "waiting" and calls else None
+        problems = run.errors or ((run.error,) if run.error is not None else ())
+        error = "\n\n".join(map(str, problems)) or None
+        return script_result(run.status, run.output, error, calls, doubtful), _mistake(run.status, error, calls)
+
+    async def _named(self, reply: Reply, request: Request) -> str:
+        """The id of the call or run that this request means, written down before anything happens."""
+        id = self._id_of(reply, request.id)
+        facts = {
+            "conversation": self.conversation_id,
+            "turn": reply.turn,
+            "request": request.id,
+            "tool": request.name,
+        }
+        await self.session.journal.claim(self.session.id, "requested", id, facts, once=f"requested:{id}")
+        return id
+
+    def _id_of(self, reply: Reply, request_id: str) -> str:
+        # The turn belongs to it: some models' servers count their calls from zero in every message.
+        named = values.canonical([self.session.id, self.conversation_id, reply.turn, request_id])
+        return values.digest(named)[:32]
+
+    async def _results_so_far(self) -> list[Message]:
+        """The results of an interrupted reply that there are. What was not begun is left to be abandoned."""
+        if (reply := self._unanswered) is None:
+            return []
+        messages: list[Message] = []
+        for request in reply.requests:
+            if request.problem is not None:
+                messages.append(_result(request, unreadable(request.problem)))
+                continue
+            life = await self.session.journal.life(self._id_of(reply, request.id))
+            if life.finished is not None:
+                messages.append(_result(request, call_result(life.outcome())))
+            elif life.in_doubt:
+                outcome = await self.session.call(request.name, request.arguments, call_id=life.call_id)
+                messages.append(_result(request, call_result(outcome)))
+        if reply.script is not None:
+            run_id = self._id_of(reply, reply.script.id)
+            known = await self._script_so_far(run_id)
+            if known is not None:
+                messages.append(_result(reply.script, known[0]))
+            elif await self.session.journal.store.read(subject=run_id, kind="run_started", limit=1):
+                calls = await self._calls_of(run_id)
+                messages.append(_result(reply.script, script_result("stopped by the person", [], None, calls)))
+        return messages
+
+    async def _script_so_far(self, run_id: str) -> tuple[str, str | None] | None:
+        """The result of a run that has ended, as the journal has it."""
+        ends = await self.session.journal.store.read(subject=run_id, kind="run_finished")
+        if not ends:
+            return None
+        facts = data_of(ends[-1])
+        status, error, calls = facts["status"], facts["error"], await self._calls_of(run_id)
+        return script_result(status, facts["output"], error, calls), _mistake(status, error, calls)
+
+    async def _calls_of(self, run_id: str) -> list[Outcome]:
+        """What became of the calls of a run, in order."""
+        found: list[Outcome] = []
+        while True:
+            life = await self.session.journal.life(f"{run_id}.{len(found)}")
+            if life.finished is not None:
+                found.append(life.outcome())
+            elif life.in_doubt:
+                assert life.started is not None
+                words = "It is not known how this ended."
+                found.append(
+                    Outcome(kind="outcome_unknown", message=words, call_id=life.call_id, tool=life.started["tool"])
+                )
+            else:
+                return found
+
+    # Knowing where we are.
+
+    async def _look(self) -> None:
+        """Learn from the server and the journal where the conversation stands."""
+        await self.session.open()
+        if self._known:
+            return
+        if not self._begun:
+            for record in await self.session.journal.history(self.session.id, kind="conversation"):
+                self.conversation_id, self._begun = record.subject, True
+        conversation = await self._api.conversation(self.conversation_id)
+        if conversation is None:
+            if self._begun:
+                self._begin_anew([])
+            self._turns, self._unanswered = 0, None
+        else:
+            self._turns = conversation["turns"]
+            reply = remembered(conversation, self.protocol)
+            self._unanswered = reply if reply is not None and reply.waits else None
+        self._known = True
+
+    async def _was_left_off(self, reply: Reply) -> bool:
+        records = await self.session.journal.history(self.session.id, kind="left_off")
+        return any(r.subject == self.conversation_id and data_of(r)["turn"] >= reply.turn for r in records)
+
+    def _begin_anew(self, messages: list[Message]) -> None:
+        """The server has forgotten the conversation. Results that nobody waits for any more become words."""
+        # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
+        self.conversation_id = f"{self.session.id[:100]}.{ids.name(4)}"
+        self._turns, self._unanswered, self._begun = 0, None, False
+        self._hear(Forgotten(self.conversation_id))
+        for place, message in enumerate(messages):
+            if message["role"] == "tool_result":
+                lost = f"The earlier conversation was lost. In it you asked for {message['name']}, with this result:"
+                messages[place] = {"role": "user", "content": from_program(f"{lost}\n{message['content']}")}
+
+
+def may_pass(problem: LastWordError) -> bool:
+    """Whether another attempt could succeed: the server is away, busy, or its model is."""
+    if isinstance(problem, ApiError):
+        transient = problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
+        return transient and problem.code not in _LASTING
+    return True
+
+
+# Failures of the model's server that the next attempt would only repeat, and pay for.
+_LASTING = ("upstream_key", "upstream_too_large", "no_model", "too_large")
+
+
+def _mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | None:
+    """Why a script failed, when that is its own fault. A call that was denied or failed is an answer, not a fault."""
+    if status != "failed" or (calls and not calls[-1].success and calls[-1].kind not in _MISTAKES):
+        return None
+    return error
+
+
+_MISTAKES = ("unknown_tool", "invalid_arguments")
+
+
+def _result(request: Request, content: str) -> Message:
+    return {"role": "tool_result", "id": request.id, "name": request.name, "content": content}

@@ -1,0 +1,387 @@
+"""A conversation in a terminal: the person writes, the model's words stream, cards are answered, progress is shown.
+
+The conversation lives in a server, and this is one window on it: what is said and answered in another window shows
+here too. At the prompt, whatever happens elsewhere puts the line aside and brings it back. Ctrl+C closes a card or
+cancels the running call and keeps what it has; a second one stops the turn.
+
+What does not live here: the API (window.py), what is written of all this (transcript.py), reading a line (composer.py),
+the commands that begin with a slash (slash.py), and the conversation about a card (dialogue.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import ExitStack, aclosing
+from typing import Any, TextIO
+
+import msgspec
+
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.display import visible
+from lastword.errors import LastWordError
+from lastword.talk.apiclient import ApiError, ConnectionLost
+from lastword.terminal.composer import Composer, Left
+from lastword.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue
+from lastword.terminal.keys import Keyboard, no_echo
+from lastword.terminal.picture import Call, Change, Picture
+from lastword.terminal.progress import Progress
+from lastword.terminal.screen import is_dumb
+from lastword.terminal.slash import COMMANDS, Slash
+from lastword.terminal.transcript import Transcript, answer_words
+from lastword.terminal.window import Cut, Event, Window
+
+
+class Chat:
+    """One person at one terminal."""
+
+    def __init__(
+        self,
+        window: Window,
+        *,
+        words: Iterable[str] = (),
+        farewell: Callable[[str], str],
+        can_answer: bool,
+        stdin: TextIO,
+        screen: TextIO,
+        cards: TextIO,
+        plain: bool,
+    ) -> None:
+        """`words` come first; `farewell` says what is left, given the session's id. Progress goes where cards go."""
+        self.window = window
+        self.picture = Picture()
+        self._opening_words = tuple(words)
+        self._farewell = farewell
+        self._can_answer = can_answer
+        self._stdin = stdin
+        self._screen = cards
+        self._plain = plain
+        in_place = cards.isatty() and not plain and not is_dumb()
+        progress = Progress(cards, in_place=in_place, is_marked=True)
+        self.transcript = Transcript(self.picture, screen, progress, plain=plain, can_answer=can_answer)
+        self._slash = Slash(self)
+        self._news = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+        self._changes: deque[Change | str] = deque()
+        """What has happened and was not shown yet. A card has the screen to itself while it is answered."""
+        self._is_cut = False
+        self._talk: _Conversation | None = None
+        self._settled: set[str] = set()
+        """Digests of the questions that nobody is asked again here."""
+        self._invited: set[str] = set()
+        """Calls of other programs whose card the person wants to answer here."""
+        self._interrupts = 0
+        self._leaving = False
+        self._errands: set[asyncio.Task[None]] = set()
+
+    async def talk(self, composer: Composer) -> None:
+        """Hear the person and the model, in turn, until the person leaves."""
+        loop = asyncio.get_running_loop()
+        with ExitStack() as after:
+            for number, act in ((signal.SIGINT, self._interrupt), (signal.SIGTERM, self.leave)):
+                loop.add_signal_handler(number, act)
+                after.callback(loop.remove_signal_handler, number)
+            self._following = loop.create_task(self._follow())
+            self._following.add_done_callback(lambda done: self._news.set())
+            try:
+                while not self.picture.is_known:
+                    await self._hear_news()
+                self.transcript.greet(self._opening_words)
+                while await self._next(composer):
+                    pass
+            except Left:
+                pass
+            finally:
+                self._following.cancel()
+                await asyncio.wait({self._following, *self._errands})
+        self.transcript.print(self._farewell(self.picture.session))
+
+    def leave(self) -> None:
+        """Let `talk` come to its end, whatever it is at."""
+        self._leaving = True
+        self._news.set()
+
+    def words(self) -> dict[str, Iterable[str]]:
+        """What can be typed after a slash, and what may follow it."""
+        known: dict[str, Iterable[str]] = {f"/{name}": () for name in COMMANDS}
+        known["/preset"] = [way.name for way in self.picture.settings.presets]
+        for tool in self.picture.settings.tools:
+            known.setdefault(f"/{tool.tool}", [f"{name}=" for name in tool.parameters])
+        return known
+
+    def invite(self, call_id: str) -> None:
+        """Show the card of another program, and have it answered."""
+        self._invited.add(call_id)
+
+    async def until_seen(self, event: str) -> None:
+        """Wait until an event has come of which the server spoke."""
+        while not self.window.has_seen(event):
+            await self._hear_news()
+
+    # Following the conversation.
+
+    async def _follow(self) -> None:
+        async with aclosing(self.window.events()) as events:
+            async for event in events:
+                if isinstance(event, Cut):
+                    if not self._is_cut:
+                        self._changes.append("The server does not answer. Trying again until it does; Ctrl+D leaves.")
+                    self._is_cut = True
+                else:
+                    if self._is_cut:
+                        self._changes.append("The server is back.")
+                    self._is_cut = False
+                    self._changes += self._take(event)
+                self._news.set()
+
+    def _take(self, event: Event) -> list[Change | str]:
+        is_first, preset = not self.picture.is_known, self.picture.settings.preset
+        try:
+            changes = self.picture.take(event)
+        except (msgspec.ValidationError, KeyError) as problem:
+            raise LastWordError(
+                f"the server tells of something that this terminal does not understand ({problem})",
+                hint="are both of the same version?",
+            ) from None
+        if is_first:
+            # What was there before is said in the greeting; the questions of others still wait, and are news.
+            return [change for change in changes if _is_theirs(change)]
+        settings = self.picture.settings
+        # Whoever chose it, and in whichever window: auto-approval is never silent.
+        return [*changes, *([f"From now on: {settings.way.status()}."] if settings.preset != preset else [])]
+
+    async def _hear_news(self) -> None:
+        """Wait until something has happened. What ended the stream ends the conversation."""
+        await self._news.wait()
+        self._news.clear()
+        self._check()
+
+    def _check(self) -> None:
+        if self._following is not None and self._following.done():
+            self._following.result()
+        if self._leaving:
+            raise Left
+
+    @property
+    def _is_at_work(self) -> bool:
+        # Nobody knows what goes on in a server that does not answer, and nobody has to wait for it.
+        return not self._is_cut and (self.picture.busy or bool(self._cards()))
+
+    def _cards(self) -> list[Call]:
+        """The calls whose cards are answered here. Those of other programs only when somebody asks for them."""
+        others = self.picture.waiting_elsewhere() if self._invited else []
+        return [*self.picture.waiting(), *(call for call in others if call.id in self._invited)]
+
+    # The prompt.
+
+    async def _next(self, composer: Composer) -> bool:
+        self._check()
+        self._show_changes()
+        if self._is_at_work:
+            await self._attend()
+            return True
+        typed = await self._read(composer)
+        if not typed:
+            return True
+        name, _, rest = typed.removeprefix("/").partition(" ")
+        try:
+            if typed.startswith("/") and name in COMMANDS:
+                return await self._slash.obey(name, rest.strip())
+            await self.until_seen(await self.window.say(typed))
+        except LastWordError as problem:
+            self.transcript.quote(visible(str(problem)))
+            is_known = not isinstance(problem, ConnectionLost)
+            sent = "Your message was not sent." if is_known else "It is not known whether your message arrived."
+            self.transcript.print(sent + (" Here it is again." if composer.keep(typed) else ""))
+        return True
+
+    async def _read(self, composer: Composer) -> str | None:
+        """What the person says; None when something else happened first, with what they had typed put aside."""
+        mark = self.picture.settings.way.mark()
+        reading = asyncio.ensure_future(composer.read(mark))
+        try:
+            while True:
+                news = asyncio.ensure_future(self._news.wait())
+                await asyncio.wait({reading, news}, return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+                self._news.clear()
+                if reading.done():
+                    return reading.result().strip()
+                self._check()
+                if self._is_at_work or mark != self.picture.settings.way.mark() or self._has_news():
+                    return None
+        finally:
+            if not reading.done():
+                composer.put_aside()
+                reading.cancel()
+                await asyncio.wait({reading})
+
+    def _has_news(self) -> bool:
+        return any(map(self.transcript.has_to_show, self._changes))
+
+    def _show_changes(self) -> None:
+        while self._changes:
+            self.transcript.show(self._changes.popleft())
+
+    # While the model or a tool works, or a card waits.
+
+    async def _attend(self) -> None:
+        self._interrupts = 0
+        with ExitStack() as after:
+            if self._can_answer and not self._plain:
+                after.enter_context(no_echo(self._stdin))
+            try:
+                while True:
+                    self._check()
+                    if self._talk is None:
+                        self._show_changes()
+                        if not self._is_at_work:
+                            break
+                        await self._begin_card()
+                    elif self._talk.is_over(self._cards(), is_cut=self._is_cut):
+                        await self._take_card_away(self._talk)
+                        continue
+                    else:
+                        self._talk.dialogue.count(len(self._cards()) - 1)
+                    await self._wait_in_turn()
+            finally:
+                if self._talk is not None:
+                    await self._talk.end()
+                    self._talk = None
+                self.transcript.finish()
+
+    async def _wait_in_turn(self) -> None:
+        """Until something happens, or the card is answered."""
+        news: asyncio.Future[Any] = asyncio.ensure_future(self._news.wait())
+        waited = {news} if self._talk is None else {news, self._talk.task}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        news.cancel()
+        self._news.clear()
+        if self._talk is not None and self._talk.task.done():
+            talk, self._talk = self._talk, None
+            await self._answer(talk)
+
+    async def _begin_card(self) -> None:
+        waiting = self._cards()
+        call = next((call for call in waiting if call.card and call.card.digest not in self._settled), None)
+        if call is None or call.card is None or not self._can_answer or self._is_cut:
+            return
+        try:
+            request = await self.window.question(call.id, call.card.digest)
+        except ConnectionLost:
+            return  # The stream finds out as well, and says so.
+        except ApiError as problem:
+            # Where somebody was quicker, the event that says so is on its way.
+            if problem.code not in ("not_waiting", "changed"):
+                self.transcript.quote(visible(str(problem)))
+            self._settled.add(call.card.digest)
+            self._news.set()
+            return
+        self.transcript.finish()
+        self._talk = _Conversation(request, self._dialogue(request, len(waiting) - 1))
+
+    def _dialogue(self, request: ApprovalRequest, others: int) -> CardDialogue | FlatDialogue:
+        if self._plain:
+            return FlatDialogue(request, self._stdin, self._screen, others)
+        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, others)
+
+    async def _answer(self, talk: _Conversation) -> None:
+        """Send what the person did, and say what became of it if that is not what they meant."""
+        if talk.task.cancelled():  # by Ctrl+C, where it is not a key
+            talk.dialogue.say(CLOSED)
+        try:
+            action = talk.request.close() if talk.task.cancelled() else talk.task.result()
+        except OSError:
+            raise Left from None  # The terminal is gone. The card still waits for whoever comes next.
+        try:
+            await self.window.answer(talk.request, action, talk.dialogue.edits)
+        except ApiError as problem:
+            if problem.code in ("not_waiting", "changed"):
+                self._settled.add(talk.request.digest)
+                self.transcript.print("Your answer came too late, and does not count.")
+            else:
+                self.transcript.quote(visible(str(problem)))
+        except LastWordError as problem:
+            self.transcript.quote(visible(str(problem)))
+            self.transcript.print("It is not known whether your answer arrived. If it did not, the card comes back.")
+        else:
+            self._settled.add(talk.request.digest)
+            self.transcript.told.add(talk.request.call_id)
+
+    async def _take_card_away(self, talk: _Conversation) -> None:
+        """The card was answered in another window, or asks nothing any more."""
+        self._talk = None
+        await talk.end()
+        item = self.picture.items.get(talk.request.call_id)
+        if self._is_cut:
+            talk.dialogue.say("The card comes back with the server.")
+        elif isinstance(item, Call) and item.reply is not None:
+            self.transcript.told.add(item.id)
+            words = answer_words(item.reply)
+            talk.dialogue.say(words[0].upper() + words[1:])
+        elif isinstance(item, Call) and item.card is not None:
+            talk.dialogue.say("The question has changed, and is asked again.")
+        else:
+            talk.dialogue.say("This card waits no longer: it was answered elsewhere, or the call was given up.")
+
+    # Ctrl+C.
+
+    def _interrupt(self) -> None:
+        if self._talk is not None:
+            self._talk.task.cancel()
+            return
+        if not self._is_at_work:
+            self.leave()
+            return
+        self._interrupts += 1
+        running = self.picture.running()
+        if self._interrupts == 1 and running:
+            self.transcript.progress.say("Stopping; what is done so far is kept. Ctrl+C again stops the turn.")
+            for call in running:
+                self._send(self.window.cancel(call.id))
+        elif self._interrupts <= 2:
+            self._interrupts = 2
+            self._send(self.window.stop())
+        else:
+            # Nobody listens on the other side.
+            self.leave()
+
+    def _send(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside everything else. That it came too late is no news."""
+
+        async def do() -> None:
+            try:
+                await work
+            except LastWordError as problem:
+                if not (isinstance(problem, ApiError) and problem.code == "not_running"):
+                    self._changes.append(visible(str(problem)))
+                    self._news.set()
+
+        errand = asyncio.ensure_future(do())
+        self._errands.add(errand)
+        errand.add_done_callback(self._errands.discard)
+
+
+class _Conversation:
+    """A card that is on the screen, and the conversation about it."""
+
+    def __init__(self, request: ApprovalRequest, dialogue: CardDialogue | FlatDialogue) -> None:
+        self.request = request
+        self.dialogue = dialogue
+        self.task: asyncio.Task[UserAction] = asyncio.ensure_future(dialogue.hold())
+
+    def is_over(self, cards: Iterable[Call], *, is_cut: bool) -> bool:
+        """Whether the question is not waiting any more, though nobody answered it here."""
+        asked = {call.card.digest for call in cards if call.card is not None}
+        return not self.task.done() and (is_cut or self.request.digest not in asked)
+
+    async def end(self) -> None:
+        """Put the terminal in order before anybody goes on."""
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+
+def _is_theirs(change: Change) -> bool:
+    return isinstance(change[1], Call) and change[1].session is not None

@@ -1,0 +1,183 @@
+"""A conversation as lines on a screen: what was said, what tools reported and how they ended, each once.
+
+What has changed comes in (picture.py) and lines go out. Most changes have nothing to show. Texts are marked by the
+server; here each line that is not ours gets a bar, so that none can pass for one of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TextIO
+
+from lastword.call.events import Reported
+from lastword.consent.outcome import IN_A_WORD
+from lastword.terminal.card import MIN_WIDTH, wrap
+from lastword.terminal.picture import Call, Change, Item, Message, Picture, Reply, Run
+from lastword.terminal.progress import Progress, fit
+from lastword.terminal.screen import size_of
+from lastword.terminal.speech import Speech
+
+# What stands before words that a script wrote, or that came with an error.
+OUTPUT = "┊ "
+SAID = "  "
+# Of a result, what a line on the screen shows. The model gets all of it, and /runs has it too.
+MAX_RESULT = 200
+# What a window that comes later is shown of the conversation so far. The page and the journal have all of it.
+MAX_PAST = 8
+
+_HOW = {"allowed": "allowed", "edited": "changed and allowed", "denied": "denied", "closed": "closed without an answer"}
+
+Act = Callable[[], None]
+
+
+class Transcript:
+    """What one window has shown of its conversation."""
+
+    def __init__(self, picture: Picture, screen: TextIO, progress: Progress, *, plain: bool, can_answer: bool) -> None:
+        self.told: set[str] = set()
+        """Calls of whose answer whoever sits here knows already."""
+        self._picture = picture
+        self._screen = screen
+        self._plain = plain
+        self._can_answer = can_answer
+        self._speech = Speech(screen, plain=plain)
+        self.progress = progress
+
+    def finish(self) -> None:
+        """End the line that is being written: something else is about to be."""
+        self._speech.finish()
+        self.progress.release()
+
+    def print(self, *lines: str) -> None:
+        """Lines of our own, between the model's words."""
+        self._speech.finish()
+        width = max(MIN_WIDTH, size_of(self._screen)[0] - 1)
+        for line in lines:
+            for piece in [line] if self._plain else wrap(line, width):
+                self._screen.write(f"{piece}\n")
+        self._screen.flush()
+
+    def quote(self, text: str) -> None:
+        """Marked words that are not ours, each line behind a bar, so that none can pass for one of ours."""
+        bar = SAID if self._plain else OUTPUT
+        width = max(MIN_WIDTH, size_of(self._screen)[0] - 1 - len(bar))
+        for line in text.split("\n"):
+            self.print(*(f"{bar}{piece}" for piece in ([line] if self._plain else wrap(line, width))))
+
+    def greet(self, words: Iterable[str]) -> None:
+        """The first lines, and the end of what was there before."""
+        picture = self._picture
+        self.print(
+            *words,
+            f"This is {picture.settings.way.status()}.",
+            f"{len(picture.settings.tools)} tools; session {picture.session}. /help says what else can be typed.",
+        )
+        past = [i for i in picture.items.values() if not isinstance(i, Call) or (i.card is None and i.session is None)]
+        for item in past[-MAX_PAST:]:
+            for act in self._acts((None, item), is_past=True):
+                act()
+
+    def show(self, change: Change | str) -> None:
+        """Write what there is to show of a change, or a line of ours."""
+        for act in self._acts(change):
+            act()
+
+    def has_to_show(self, change: Change | str) -> bool:
+        """Whether that would be anything."""
+        return bool(self._acts(change))
+
+    def _acts(self, change: Change | str, *, is_past: bool = False) -> list[Act]:
+        """What there is to show of a change: nothing of most."""
+        if isinstance(change, str):
+            return [lambda: self.print(change)]
+        before, after = change
+        match after:
+            case Message():
+                return self._acts_of_message(before, after, is_past=is_past)
+            case Run():
+                printed = before.printed if isinstance(before, Run) else 0
+                new = () if is_past or after.printed <= printed else after.lines[printed - after.printed :]
+                return [partial(self.quote, line) for line in new]
+            case Call():
+                return self._acts_of_call(before if isinstance(before, Call) else None, after, is_past=is_past)
+        return [self._speech.finish] if isinstance(before, Message) and before.open else []
+
+    def _acts_of_message(self, before: Item | None, message: Message, *, is_past: bool) -> list[Act]:
+        if message.by == "assistant":
+            if message.open:
+                return [lambda: self._speech.say(message.id, message.text)]
+            is_new = before is None or (isinstance(before, Message) and before.open)
+            return [lambda: self._speech.say(message.id, message.text, is_whole=True)] if is_new else []
+        if before is not None:
+            return []
+        if message.by == "lastword":
+            return [lambda: self.quote(message.text) if message.problem else self.print(message.text)]
+        if message.window == self._picture.window and not is_past:
+            return []
+        # A server that was started again does not know in which window something was said.
+        words = "You said" if is_past or not message.window else "You, in another window"
+        return [lambda: self._show_said(words, message.text)]
+
+    def _show_said(self, words: str, text: str) -> None:
+        if "\n" in text:
+            self.print(f"{words}:")
+            self.quote(text)
+        else:
+            self.print(f"{words}: {text}" if self._plain else f"{words} ▸ {text}")
+
+    def _acts_of_call(self, before: Call | None, call: Call, *, is_past: bool) -> list[Act]:
+        acts: list[Act] = []
+        if call.session is not None:
+            if call.card is not None and (before is None or before.card != call.card):
+                words = f"Another program asks: {call.name} ({call.tool})."
+                acts.append(lambda: self.print(f"{words} /answer shows the card."))
+            return acts
+        if before is None or before.status != call.status:
+            acts.append(self._speech.finish)
+        if call.card is not None and (before is None or before.card != call.card) and not self._can_answer:
+            acts.append(lambda: self.print(f"{call.name} ({call.tool}) waits for an answer in another window."))
+        if not is_past and call.reply is not None and (before is None or before.reply != call.reply):
+            acts += self._acts_of_reply(call, call.reply)
+        seen = before.reported_so_far if before is not None else 0
+        for report in () if is_past else call.reports:
+            if report.number > seen:
+                told = Reported(call.id, report.text, report.id, report.fraction)
+                acts.append(partial(self._report, told))
+        if call.end is not None and (before is None or before.end is None):
+            acts.append(lambda: self.print(self._ended(call)))
+            if call.changed and not is_past:
+                acts.append(lambda: self._tell_undo(call))
+        return acts
+
+    def _acts_of_reply(self, call: Call, reply: Reply) -> list[Act]:
+        if reply.how == "auto" or call.id in self.told:
+            return []
+        return [lambda: self.print(f"{call.name}: {answer_words(reply)}")]
+
+    def _report(self, report: Reported) -> None:
+        self._speech.finish()
+        self.progress.show(report)
+
+    def _ended(self, call: Call) -> str:
+        assert call.end is not None
+        how = IN_A_WORD[call.end.kind]
+        if call.reply is not None and call.reply.how == "auto":
+            how += f", auto-approved by {call.reply.by}"
+        first = call.end.message.split("\n", 1)[0]
+        words = f"{call.tool} ({how}): {first[:MAX_RESULT]}{'…' if len(first) > MAX_RESULT else ''}"
+        if self._plain:
+            return words
+        return fit(f"{'✓' if call.end.success else '✗'} {words}", size_of(self._screen)[0] - 1)
+
+    def _tell_undo(self, call: Call) -> None:
+        """Say how to take the changes back: nobody can type an id that they have not seen."""
+        first, more = call.changed[0], len(call.changed) - 1
+        what = f"{first} and {more} more" if more else first
+        self.progress.show(Reported(call.id, f"{what} changed. To take it back: /undo {call.id}", None, None))
+
+
+def answer_words(reply: Reply) -> str:
+    """Who answered, and what."""
+    words = f"answered by {reply.by}: {_HOW.get(reply.how, reply.how)}"
+    return f"{words}, because: {reply.reason}" if reply.reason else f"{words}."

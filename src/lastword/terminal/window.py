@@ -1,0 +1,213 @@
+"""A window on a conversation that lives in a server: the page's API (docs/page.md), for a terminal.
+
+One stream of events, taken up again exactly where it was cut, and everything that a person may do. The same way leads
+to a server in this process and to one in another. What does not live here: what the events add up to (picture.py) and
+how that looks (chat.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from lastword.call.recovery import Decision
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.talk.apiclient import MAX_EVENT_BYTES, ApiError, ConnectionLost, Wire, decode, read_all, refusal_of
+from lastword.tools.manifest import Manifest, Parameter
+
+# The wait before a cut stream is opened again. A server that is started again needs about a second.
+RETRY_SECONDS = 0.25
+MAX_RETRY_SECONDS = 2.0
+
+# The server has marked what cannot be seen. Whoever it is, it does not get to steer this terminal.
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that changed."""
+
+    id: str
+    kind: str
+    data: Any
+
+    @property
+    def boot(self) -> str:
+        """The run of the server that counted it."""
+        return self.id.rpartition("-")[0]
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """The server does not answer. What comes next, comes after it has been reached again."""
+
+
+class Window:
+    """One window, with the cookie that lets it in."""
+
+    def __init__(self, wire: Wire, cookie: str) -> None:
+        self._wire = wire
+        self._cookie = cookie
+        self._token = ""
+        self._seen = ""
+
+    @classmethod
+    async def enter(cls, wire: Wire, key: str) -> Window:
+        """A window for a key that opens once."""
+        async with wire.exchange("GET", f"/enter?{urlencode({'key': key, 'as': 'terminal'})}", None) as response:
+            data = await read_all(response)
+            cookie = response.headers.get("set-cookie", "").partition(";")[0]
+        if response.status != 303 or not cookie:
+            known = refusal_of(response.status, data)
+            fact = known.fact if known.code else "the key was used before, or never was one"
+            raise ApiError(response.status, known.code or "no_key", fact, hint="each key opens once; ask for a new one")
+        return cls(wire, cookie)
+
+    # Hearing.
+
+    async def events(self) -> AsyncGenerator[Event | Cut]:
+        """What happens, until nobody wants to know any more. It begins with the state."""
+        wait, self._seen = RETRY_SECONDS, ""
+        while True:
+            try:
+                async with aclosing(self._stream()) as events:
+                    async for event in events:
+                        wait = RETRY_SECONDS
+                        yield event
+            except ConnectionLost:
+                pass
+            except ApiError as problem:
+                if problem.status < 500:
+                    raise
+            yield Cut()
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, MAX_RETRY_SECONDS)
+
+    def has_seen(self, event_id: str) -> bool:
+        """Whether this event, or one after it, has come. Those of an earlier run of the server never will."""
+        boot, _, number = event_id.rpartition("-")
+        seen_boot, _, seen = self._seen.rpartition("-")
+        return boot != seen_boot or int(seen) >= int(number)
+
+    async def _stream(self) -> AsyncGenerator[Event]:
+        headers = {"Cookie": self._cookie, **({"Last-Event-ID": self._seen} if self._seen else {})}
+        async with self._wire.exchange("GET", "/page/events", None, headers) as response:
+            if response.status != 200:
+                raise refusal_of(response.status, await read_all(response))
+            async with aclosing(response.pieces()) as pieces:
+                async for event in _events(pieces):
+                    if event.kind == "state":
+                        self._token = str(event.data.get("token", ""))
+                    self._seen = event.id
+                    yield event
+
+    # Doing. What changes something returns the event that tells of it.
+
+    async def say(self, text: str) -> str:
+        """Say something to the assistant."""
+        return str((await self._post("say", {"text": text}))["event"])
+
+    async def answer(self, request: ApprovalRequest, action: UserAction, edits: dict[str, str]) -> str:
+        """Answer exactly the request that was shown. Refused when it is another one by now, or answered."""
+        how = "allow" if action.primary_confirmed else "deny" if action.secondary_confirmed else "close"
+        body = {"call_id": request.call_id, "digest": request.digest, "action": how, "reason": action.reason}
+        return str((await self._post("answer", {**body, "edits": edits if how == "allow" else {}}))["event"])
+
+    async def cancel(self, call_id: str) -> None:
+        """Stop one call, and keep what it has."""
+        await self._post("cancel", {"call_id": call_id})
+
+    async def stop(self) -> None:
+        """Stop the turn."""
+        await self._post("stop", {"turn": True})
+
+    async def choose(self, preset: str) -> str:
+        """Work under this preset from now on."""
+        return str((await self._post("preset", {"name": preset}))["event"])
+
+    async def undo(self, call_id: str | None) -> str:
+        """Take back what a call changed, or the last one; returns what was done, in words."""
+        return str((await self._post("undo", {"call_id": call_id}))["message"])
+
+    async def resolve(self, call_id: str, decision: Decision) -> str:
+        """Decide about a call in doubt; returns what became of it, in words."""
+        return str((await self._post("resolve", {"call_id": call_id, "decision": decision}))["message"])
+
+    # Asking.
+
+    async def question(self, call_id: str, digest: str) -> ApprovalRequest:
+        """The request behind a card, as it was asked: unmarked, with secrets as digests."""
+        data = await self._get(f"question?call_id={quote(call_id, safe='')}&digest={quote(digest, safe='')}")
+        manifest = _without_secret_types(msgspec.convert(data["manifest"], Manifest))
+        return ApprovalRequest.from_facts(data["facts"], manifest)
+
+    async def shared(self) -> str:
+        """What the tools of the session know."""
+        return str(_clean(await self._get("shared"))["text"])
+
+    async def timeline(self) -> dict[str, Any]:
+        """The calls and runs of the session."""
+        told: dict[str, Any] = _clean(await self._get("timeline"))
+        return told
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        return await self._exchange("GET", path, None, {"Cookie": self._cookie})
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        headers = {"Cookie": self._cookie, "X-Lastword-Token": self._token}
+        done: dict[str, Any] = _clean(await self._exchange("POST", path, msgspec.json.encode(body), headers))
+        return done
+
+    async def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
+        async with self._wire.exchange(method, f"/page/{path}", body, headers) as response:
+            data = await read_all(response)
+        if response.status != 200:
+            raise _clean_refusal(refusal_of(response.status, data))
+        return decode(data)
+
+
+async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
+    """Server-sent events, with their ids. Each has its data on one line."""
+    rest, fields = b"", dict[str, bytes]()
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > MAX_EVENT_BYTES:
+            raise ApiError(400, "too_large", f"the server sent an event of more than {MAX_EVENT_BYTES} bytes")
+        for line in lines:
+            if line:
+                name, _, value = line.partition(b": ")
+                fields[name.decode("ascii", "replace")] = value
+                continue
+            if "data" in fields and "id" in fields:
+                kind = fields.get("event", b"").decode()
+                yield Event(fields["id"].decode(), kind, _clean(decode(fields["data"])))
+            fields = {}
+
+
+def _without_secret_types(manifest: Manifest) -> Manifest:
+    """The manifest for an editor of arguments that has digests in place of secrets: they are of another type."""
+    parameters = tuple(
+        Parameter(p.name, "any", p.description, p.required, None, secret=True) if p.secret else p
+        for p in manifest.parameters
+    )
+    return msgspec.structs.replace(manifest, parameters=parameters)
+
+
+def _clean(value: Any) -> Any:
+    """The same value, with no control character in any text of it but line breaks."""
+    match value:
+        case str():
+            return _CONTROLS.sub("\ufffd", value)
+        case list():
+            return [_clean(entry) for entry in value]
+        case dict():
+            return {_clean(name): _clean(entry) for name, entry in value.items()}
+    return value
+
+
+def _clean_refusal(problem: ApiError) -> ApiError:
+    return ApiError(problem.status, problem.code, _clean(problem.fact), _clean(problem.hint))

@@ -1,0 +1,278 @@
+"""A new tool: manifest, code and test, runnable at once. Each file says what its author should know next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lastword.errors import ToolLoadError
+from lastword.tools.loader import CODE_FILE, MANIFEST_FILE
+from lastword.tools.manifest import MAX_ID_LENGTH, NAME, Effect
+
+WHEN_APPROVAL = """\
+A tool needs approval when it
+  - reads private data (location, photos, contacts, calendar, health),
+  - makes the system ask for a permission,
+  - changes or deletes files,
+  - has effects that last or cannot be undone,
+  - or does anything else that a person should understand first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known of a tool before it is written."""
+
+    name: str
+    description: str
+    approval: bool
+    effect: Effect | None
+    editor: bool = False
+
+
+def write_tool(plan: Plan, parent: Path) -> list[Path]:
+    """Write the three files of a new tool. Refuses to touch anything that is there."""
+    check_name(plan.name, parent)
+    folder = parent / plan.name
+    files = {
+        folder / MANIFEST_FILE: json.dumps(_manifest(plan), indent=2, ensure_ascii=False) + "\n",
+        folder / CODE_FILE: _code(plan),
+        folder / f"test_{plan.name}.py": _test(plan),
+    }
+    folder.mkdir(parents=True)
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
+    return list(files)
+
+
+def check_name(name: str, parent: Path) -> None:
+    """Refuse a name that is taken, or that cannot be a tool's id, and suggest one that can."""
+    if NAME.match(name) and len(name) <= MAX_ID_LENGTH:
+        if (parent / name).exists():
+            raise ToolLoadError(
+                "there is something of that name already", place=str(parent / name), hint="choose another name"
+            )
+        return
+    better = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_").lower()[:MAX_ID_LENGTH]
+    better = f"tool_{better}" if better[:1].isdigit() else better
+    raise ToolLoadError(
+        f"{name[:80]!r} cannot be the name of a tool: letters, digits and underscores, not a digit first, at most "
+        f"{MAX_ID_LENGTH}",
+        hint=f"for instance {better or 'my_tool'}",
+    )
+
+
+def display_name(name: str) -> str:
+    """`tidy_notes` is Tidy Notes to people."""
+    return " ".join(word.capitalize() for word in name.split("_") if word) or name
+
+
+def _manifest(plan: Plan) -> dict[str, Any]:
+    parameters: list[dict[str, Any]]
+    if plan.editor:
+        parameters = [
+            {"name": "path", "type": "string", "description": "The file to change.", "schema": {"examples": ["a.txt"]}},
+            {"name": "text", "type": "string", "description": "The line to add at its end."},
+        ]
+    else:
+        parameters = [
+            {
+                "name": "name",
+                "type": "string",
+                "description": "Whom to greet.",
+                "required": False,
+                "schema": {"default": "world"},
+            }
+        ]
+    manifest: dict[str, Any] = {
+        "displayName": display_name(plan.name),
+        "id": plan.name,
+        "description": plan.description,
+        "icon": "pencil" if plan.editor else "star",
+        "color": "systemBlue",
+        "parameters": parameters,
+        "requireApproval": plan.approval,
+        "autoApprove": False,
+        "scriptEditorOnly": plan.editor,
+    }
+    if plan.effect is not None:
+        manifest["effect"] = plan.effect
+    return manifest
+
+
+def _code(plan: Plan) -> str:
+    body = _EDITOR_CODE if plan.editor else _APPROVAL_CODE if plan.approval else _FREE_CODE
+    why = "This one asks first." if plan.approval else "This one does not ask: it must stay free of all of these."
+    lines = "\n".join(WHEN_APPROVAL.splitlines())
+    return body.format(name=plan.name, title=display_name(plan.name), when=f"{lines}\n\n{why}")
+
+
+def _test(plan: Plan) -> str:
+    body = _EDITOR_TEST if plan.editor else _APPROVAL_TEST if plan.approval else _FREE_TEST
+    return body.format(name=plan.name)
+
+
+_FREE_CODE = '''"""{title}.
+
+{when}
+If that changes, set requireApproval to true in assistant_tool.json, register with
+register_execute_tool_with_approval, and describe each call in a function for register_approval_request.
+"""
+
+from lastword import AssistantTool
+
+
+def execute(params):
+    """Do the work. `params` has been checked against assistant_tool.json."""
+    return {{"success": True, "message": f"Hello, {{params['name']}}!"}}
+
+
+# What a registration returns is a test function: test_execute({{"name": "you"}}) runs the real thing.
+test_execute = AssistantTool.register_execute_tool(execute)
+'''
+
+_FREE_TEST = '''"""Run by `lastword test`, and by pytest."""
+
+from lastword.testing import tool_beside
+
+tool = tool_beside(__file__)
+
+
+def test_it_greets_by_name():
+    result = tool.test_execute({{"name": "Ada"}})
+    assert result == {{"success": True, "message": "Hello, Ada!"}}
+
+
+def test_it_greets_the_world_by_itself():
+    assert tool.test_execute({{}})["message"] == "Hello, world!"
+'''
+
+_APPROVAL_CODE = '''"""{title}.
+
+{when}
+"""
+
+from lastword import AssistantTool
+
+
+def request(params):
+    """Say what is about to happen, for the card. This function may look and must not touch: that is checked."""
+    return {{
+        "message": f"The assistant wants to greet {{params['name']}}.",
+        "primary_button_label": "Greet",
+        "secondary_button_label": "Cancel",
+    }}
+
+
+def execute(params, user_action):
+    """Do the work, once the person has said yes. It also hears a no, so that it can say so in its own words."""
+    if not user_action.primary_confirmed:
+        return {{"success": False, "message": "The greeting was cancelled."}}
+    return {{"success": True, "message": f"Hello, {{params['name']}}!"}}
+
+
+# What a registration returns is a test function: it runs the real thing without a model or a person.
+test_approval = AssistantTool.register_approval_request(request)
+test_execute = AssistantTool.register_execute_tool_with_approval(execute)
+'''
+
+_APPROVAL_TEST = '''"""Run by `lastword test`, and by pytest."""
+
+from lastword.testing import tool_beside
+
+tool = tool_beside(__file__)
+
+
+def test_the_card_says_who_is_greeted():
+    card = tool.test_approval({{"name": "Ada"}})
+    assert card["message"] == "The assistant wants to greet Ada."
+
+
+def test_it_greets_after_a_yes():
+    result = tool.test_execute({{"name": "Ada"}}, {{"primary_confirmed": True, "secondary_confirmed": False}})
+    assert result == {{"success": True, "message": "Hello, Ada!"}}
+
+
+def test_a_no_is_respected():
+    result = tool.test_execute({{"name": "Ada"}}, {{"primary_confirmed": False, "secondary_confirmed": True}})
+    assert not result["success"]
+'''
+
+_EDITOR_CODE = '''"""{title}.
+
+{when}
+"""
+
+from lastword import AssistantTool
+
+
+async def request(params, editor):
+    """Show the change before it happens. This function may look and must not touch: that is checked."""
+    path = params["path"]
+    proposed = await changed(params, editor)
+    return {{
+        "message": f"The assistant wants to add a line to {{path}}.",
+        "primary_button_label": "Add line",
+        "preview_button": {{"label": "Show the change", "action": lambda: editor.open_diff_editor(path, proposed)}},
+    }}
+
+
+async def execute(params, user_action, editor):
+    """Make the change that was shown; anything else is refused."""
+    if not user_action.primary_confirmed:
+        return {{"success": False, "message": "The file was left as it is."}}
+    path = params["path"]
+    await editor.write_to_file(path, await changed(params, editor))
+    return {{"success": True, "message": f"Added a line to {{path}}."}}
+
+
+async def changed(params, editor):
+    """The file as it would be."""
+    before = await editor.get_file_content(params["path"]) or ""
+    return before + params["text"] + "\\n"
+
+
+# What a registration returns is a test function: it runs the real thing without a model or a person.
+test_approval = AssistantTool.register_approval_request(request)
+test_execute = AssistantTool.register_execute_tool_with_approval(execute)
+'''
+
+_EDITOR_TEST = '''"""Run by `lastword test`, and by pytest."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lastword.editor.project import ProjectEditor
+from lastword.testing import tool_beside
+
+tool = tool_beside(__file__)
+PARAMS = {{"path": "a.txt", "text": "two"}}
+
+
+def test_the_card_shows_the_change_and_makes_none():
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "a.txt")
+        file.write_text("one\\n")
+        card = tool.test_approval(PARAMS, editor=ProjectEditor(folder))
+        assert card["preview"][0]["proposed"] == "one\\ntwo\\n"
+        assert file.read_text() == "one\\n"
+
+
+def test_a_yes_makes_the_change():
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "a.txt")
+        file.write_text("one\\n")
+        result = tool.test_execute(PARAMS, editor=ProjectEditor(folder))
+        assert result["success"]
+        assert file.read_text() == "one\\ntwo\\n"
+
+
+def test_a_no_leaves_the_file_alone():
+    no = {{"primary_confirmed": False, "secondary_confirmed": True}}
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "a.txt")
+        file.write_text("one\\n")
+        assert not tool.test_execute(PARAMS, no, editor=ProjectEditor(folder))["success"]
+        assert file.read_text() == "one\\n"
+'''

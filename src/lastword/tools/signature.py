@@ -1,0 +1,198 @@
+"""A manifest from a typed Python function, and back: JSON arguments into the types the function asks for."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from lastword import values
+from lastword.errors import ManifestError, NotJSON, Problem
+from lastword.tools.manifest import Effect, Manifest, Parameter
+
+RESERVED = ("params", "user_action", "editor", "context")
+"""Names that a tool's function may declare to receive what is not an argument."""
+
+Convert = Callable[[Any], Any]
+
+
+def manifest_of(
+    function: Callable[..., Any],
+    *,
+    id: str | None = None,
+    display_name: str | None = None,
+    description: str | None = None,
+    icon: str | None = None,
+    color: str | None = None,
+    require_approval: bool = True,
+    auto_approve: bool = False,
+    script_editor_only: bool = False,
+    effect: Effect | None = None,
+    idempotent: bool = False,
+    timeout_seconds: float | None = None,
+    content_parameter: str | None = None,
+    secret: tuple[str, ...] = (),
+) -> tuple[Manifest, dict[str, Convert]]:
+    """Derive the manifest of a function, with a converter for each argument that is not a plain JSON type."""
+    name = id or function.__name__
+    place = f"{name} ({inspect.getsourcefile(function) or 'unknown file'})"
+    documented, described = _docstring(inspect.getdoc(function) or "")
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as problem:
+        raise ManifestError("", [Problem(f"a type hint cannot be resolved: {problem}", place=place)]) from None
+    parameters: list[Parameter] = []
+    converters: dict[str, Convert] = {}
+    problems: list[Problem] = []
+    for argument in inspect.signature(function).parameters.values():
+        if argument.name in RESERVED:
+            continue
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD, argument.POSITIONAL_ONLY):
+            problems.append(
+                Problem(
+                    f"the argument {argument} cannot be described to a model",
+                    place=place,
+                    hint="give every argument a name and a type",
+                )
+            )
+            continue
+        hint = hints.get(argument.name, Any)
+        words = next((m for m in getattr(hint, "__metadata__", ()) if isinstance(m, str)), None)
+        try:
+            schema, convert = _schema_of(hint)
+        except TypeError as problem:
+            problems.append(
+                Problem(f"the type of {argument.name} cannot be described: {str(problem).splitlines()[0]}", place=place)
+            )
+            continue
+        optional = argument.default is not argument.empty
+        if optional and argument.default is not None:
+            schema = _with_default(schema, argument.default)
+        if convert is not None:
+            converters[argument.name] = convert
+        kind = _simple_type(schema)
+        parameters.append(
+            Parameter(
+                name=argument.name,
+                type=kind,
+                description=words or schema.get("description") or described.get(argument.name, ""),
+                required=not optional,
+                schema=None if schema in ({}, {"type": kind}) else schema,
+                secret=argument.name in secret,
+            )
+        )
+    if problems:
+        raise ManifestError("", problems)
+    manifest = Manifest(
+        id=name,
+        display_name=display_name or name.replace("_", " ").strip().capitalize(),
+        description=description or documented or name.replace("_", " "),
+        icon=icon,
+        color=color,
+        parameters=tuple(parameters),
+        returns=_returns(hints.get("return", Any)),
+        require_approval=require_approval,
+        auto_approve=auto_approve,
+        script_editor_only=script_editor_only,
+        effect=effect,
+        idempotent=idempotent,
+        timeout_seconds=timeout_seconds,
+        content_parameter=content_parameter,
+    )
+    return manifest, converters
+
+
+def _schema_of(hint: Any) -> tuple[dict[str, Any], Convert | None]:
+    """The JSON Schema of a type hint, and what turns JSON into it (None when JSON is what it wants)."""
+    bare = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+    if bare is Any or bare is inspect.Parameter.empty:
+        return {}, None
+    if hasattr(bare, "model_json_schema"):  # a pydantic model, without importing pydantic
+        return bare.model_json_schema(), bare.model_validate
+    schema = msgspec.json.schema(hint if _only_msgspec(hint) else bare)
+    if bare in (str, int, float, bool, type(None), list, dict):
+        return schema, None
+    return schema, lambda value: msgspec.convert(value, bare)
+
+
+def _only_msgspec(hint: Any) -> bool:
+    """Whether an Annotated hint carries nothing but msgspec's own constraints."""
+    return all(isinstance(m, msgspec.Meta) for m in getattr(hint, "__metadata__", ()))
+
+
+def _with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
+    try:
+        return {**schema, "default": values.plain(msgspec.to_builtins(default))}
+    except (TypeError, NotJSON):
+        return schema  # A default that JSON cannot hold stays Python's own business.
+
+
+def _simple_type(schema: dict[str, Any]) -> str:
+    target = schema
+    if "$ref" in schema:
+        target = schema.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1], {})
+    kind = target.get("type")
+    if kind is None and "enum" in target:
+        kinds = {values.type_name.get(type(choice)) for choice in target["enum"]}
+        kind = kinds.pop() if len(kinds) == 1 else None
+    return {"integer": "number", None: "any"}.get(kind, kind if isinstance(kind, str) else "any")
+
+
+def _returns(hint: Any) -> str:
+    if hint is Any or hint is None or hint is type(None):
+        return "any"
+    try:
+        return _simple_type(_schema_of(hint)[0])
+    except TypeError:
+        return "any"
+
+
+def to_json(value: Any) -> Any:
+    """What a function returned, as JSON values: dataclasses, msgspec structs, pydantic models, dates and the like."""
+    try:
+        return values.plain(value)
+    except NotJSON:
+        return values.plain(_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=_dump)))
+
+
+def _dump(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # a pydantic model, without importing pydantic
+        return value.model_dump(mode="json")
+    raise TypeError(f"a {type(value).__name__} is not a JSON value")
+
+
+def _lists(value: Any) -> Any:
+    """Tuples and sets, which msgspec leaves alone, as lists."""
+    if isinstance(value, dict):
+        return {key: _lists(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_lists(item) for item in value]
+    return value
+
+
+_SECTION = re.compile(r"^(Args|Arguments|Parameters):\s*$")
+_ARGUMENT = re.compile(r"^\s+\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+)$")
+_FIELD = re.compile(r"^:param\s+(?:\S+\s+)?(\w+):\s*(.+)$")
+
+
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The first paragraph, and what is said of each argument (`Args:` sections and `:param x:` fields)."""
+    first, _, _ = text.partition("\n\n")
+    described: dict[str, str] = {}
+    in_section = False
+    for line in text.splitlines():
+        if _SECTION.match(line):
+            in_section = True
+        elif match := _FIELD.match(line):
+            described[match[1]] = match[2].strip()
+        elif in_section and line and not line[0].isspace():
+            in_section = False
+        elif in_section and (match := _ARGUMENT.match(line)):
+            described[match[1]] = match[2].strip()
+    if _SECTION.match(first.splitlines()[0] if first else "") or first.startswith(":param"):
+        first = ""
+    return " ".join(first.split()), described

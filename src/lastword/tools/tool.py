@@ -1,0 +1,202 @@
+"""A tool: its manifest, its functions, its digest, and how arguments reach it.
+
+A tool does not run itself. The one place that calls `execute` is execution.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lastword import values
+from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
+from lastword.tools.manifest import Manifest, Parameter, validator_for
+from lastword.tools.signature import RESERVED, Convert
+
+Style = Literal["assistant", "function", "registry"]
+"""How `execute` wants to be called: by reserved names, by its own argument names, or `execute(args, context)`."""
+
+Function = Callable[..., Any]
+
+# A model that got this much wrong starts over; the rest would only be paid for.
+MAX_PROBLEMS = 20
+# How much of a wrong value is repeated to whoever sent it.
+MAX_QUOTED = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """Everything needed to ask for, approve and carry out a call."""
+
+    manifest: Manifest
+    style: Style
+    execute: Function | None
+    request: Function | None = None
+    inline: bool = False
+    code: bytes = b""
+    converters: Mapping[str, Convert] = field(default_factory=dict)
+    folder: str | None = None
+
+    name: str = field(init=False)
+    digest: str = field(init=False)
+    secrets: frozenset[str] = field(init=False)
+    takes_answer: bool = field(init=False)
+    is_async: bool = field(init=False)
+    defaults: Mapping[str, bytes] = field(init=False)
+    _wants: tuple[str, ...] = field(init=False)
+    _request_wants: tuple[str, ...] = field(init=False)
+    _validator: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        manifest = self.manifest
+        for flag in ("require_approval", "auto_approve", "script_editor_only"):
+            if type(getattr(manifest, flag)) is not bool:
+                # None is false to Python, and a tool must not lose its approval by a variable that was never set.
+                raise ToolLoadError(
+                    f"{flag} is {getattr(manifest, flag)!r}, not True or False", place=self.folder or manifest.id
+                )
+        put = object.__setattr__
+        put(self, "name", manifest.id)
+        put(self, "secrets", manifest.secrets)
+        put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
+        try:
+            put(self, "_validator", validator_for(manifest.arguments_schema()))
+        except ValueError as problem:
+            fact = f"a schema is not a JSON Schema: {problem}"
+            raise ManifestError("", [Problem(fact, place=self.folder or manifest.id)]) from None
+        defaults = {
+            p.name: values.canonical(p.schema["default"])
+            for p in manifest.parameters
+            if p.schema is not None and "default" in p.schema and not p.required
+        }
+        put(self, "defaults", defaults)
+        wants = () if self.execute is None or self.style == "registry" else _reserved(self.execute, self)
+        put(self, "_wants", wants)
+        put(self, "_request_wants", () if self.request is None else _reserved(self.request, self))
+        put(self, "takes_answer", "user_action" in wants)
+        put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
+
+    def validate(self, arguments: Any) -> bytes:
+        """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
+        try:
+            # The bytes come first: a validator in another language cannot be shown half characters.
+            plain, data = values.reduce(arguments)
+            if self.defaults and type(plain) is dict and not self.defaults.keys() <= plain.keys():
+                plain = {name: values.decode(default) for name, default in self.defaults.items()} | plain
+                data = values.encode(plain)
+        except NotJSON as problem:
+            raise ArgumentsError(
+                f"the arguments of {self.name} are not JSON:", [Problem(problem.fact, hint=problem.hint)]
+            ) from None
+        if not self._validator.is_valid(plain):
+            found = list(itertools.islice(self._problems(plain), MAX_PROBLEMS + 1))
+            more = "there is more; " if len(found) > MAX_PROBLEMS else ""
+            raise ArgumentsError(
+                f"the arguments do not fit {self.name}:",
+                found[:MAX_PROBLEMS],
+                hint=f"{more}nothing was done; correct the arguments and ask again",
+            )
+        return data
+
+    def _problems(self, arguments: Any) -> Iterator[Problem]:
+        if type(arguments) is not dict:
+            yield Problem(f"found {_words(arguments)}, expected an object of named arguments")
+            return
+        declared = {p.name: p for p in self.manifest.parameters}
+        for name, parameter in declared.items():
+            if name not in arguments and parameter.required:
+                about = f": {parameter.description}" if parameter.description else ""
+                yield Problem(f"the argument {name} ({parameter.type}) is missing{about}")
+        known: str | None = f"the arguments are: {', '.join(declared) or 'none'}"
+        for name in arguments:
+            if name not in declared and not self.manifest.additional_parameters:
+                hint = did_you_mean(name, declared)
+                if hint is None:
+                    hint, known = known, None  # Told once is enough.
+                yield Problem(f"unknown argument {_cut(name)}", hint=hint)
+        for problem in self._validator.iter_errors(arguments):
+            path = list(problem.instance_path)
+            if not path:
+                continue  # missing and unknown ones, told above in better words
+            name = str(path[0])
+            parameter_here = declared.get(name)
+            if parameter_here is not None and parameter_here.secret:
+                # What a secret holds is told to nobody, also when it is wrong.
+                yield Problem(f"the secret argument {name} does not fit: expected {_expected(parameter_here)}")
+                continue
+            value = arguments[name]
+            if len(path) == 1 and parameter_here and not _is(value, parameter_here.type):
+                yield Problem(f"the argument {name} must be {_a(parameter_here.type)}, found {_words(value)}")
+            else:
+                place = name + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path[1:])
+                yield Problem(f"the argument {_cut(place)} does not fit: {_cut(problem.message)}")
+
+    def bind(self, arguments: bytes, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call `execute` with: a fresh decoding of the bytes, and what it declares of the rest."""
+        params = values.decode(arguments)
+        if self.style == "registry":
+            return (params, given["context"]), {}
+        named = {name: params if name == "params" else given[name] for name in self._wants}
+        if self.style == "function":
+            for name, convert in self.converters.items():
+                if name in params:
+                    try:
+                        params[name] = convert(params[name])
+                    except ValueError as problem:
+                        raise ArgumentsError(
+                            f"the arguments do not fit {self.name}:", [Problem(f"the argument {name}: {problem}")]
+                        ) from None
+            if "params" in named:
+                named["params"] = values.decode(arguments)
+            return (), params | named
+        return (), named
+
+    def bind_request(self, arguments: bytes, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What to call the request function with."""
+        assert self.request is not None
+        return {name: values.decode(arguments) if name == "params" else given[name] for name in self._request_wants}
+
+
+def _reserved(function: Function, tool: Tool) -> tuple[str, ...]:
+    """Which of the reserved names a function declares. An assistant tool's function may declare nothing else."""
+    names = []
+    for argument in inspect.signature(function).parameters.values():
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            continue
+        if argument.name in RESERVED:
+            names.append(argument.name)
+        elif argument.default is argument.empty and (tool.style == "assistant" or function is tool.request):
+            raise ToolLoadError(
+                f"{function.__name__} declares the argument {argument.name}, which nobody will pass",
+                place=tool.folder or tool.manifest.id,
+                hint=did_you_mean(argument.name, RESERVED) or f"it may declare {', '.join(RESERVED)}",
+            )
+    return tuple(names)
+
+
+def _is(value: Any, kind: str) -> bool:
+    return kind == "any" or values.type_name.get(type(value)) == kind
+
+
+def _a(kind: str) -> str:
+    """`an array`, `a string`, `null`."""
+    return kind if kind == "null" else f"{'an' if kind[0] in 'ao' else 'a'} {kind}"
+
+
+def _expected(parameter: Parameter) -> str:
+    return f"{_a(parameter.type)} that fits its schema" if parameter.schema else _a(parameter.type)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+
+
+def _words(value: Any) -> str:
+    kind = values.type_name.get(type(value), type(value).__name__)
+    if kind in ("array", "object", "null"):
+        return _a(kind)
+    shown = values.canonical(value).decode()
+    return f"the {kind} {shown if len(shown) <= 60 else shown[:60] + '…'}"

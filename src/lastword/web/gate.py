@@ -1,0 +1,211 @@
+"""Who may come in, and what every answer says about itself.
+
+`lastword up` prints an address with a key that works once. It becomes a cookie that scripts cannot read and other sites
+cannot send. Whoever has the cookie can read; who wants to change something also shows a token that only a page of ours
+could have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
+store opens nothing. A terminal is a window like any other, and comes in the same way.
+
+Host and Origin are checked before anything comes here (server/door.py).
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+
+from lastword.server.refusal import Refusal
+from lastword.store import Entry, Store
+
+STREAM = "page"
+WINDOW = "page.window"
+CLOSED = "page.closed"
+
+# A window that nobody looked into for a month is somebody else's by now.
+COOKIE_SECONDS = 30 * 24 * 3600
+# Keys that were made and not used: the printed one, and one for each further window or phone.
+MAX_KEYS = 20
+TOKEN_HEADER = "x-lastword-token"
+
+Surface = Literal["page", "terminal"]
+BY: dict[Surface, str] = {"page": "the page", "terminal": "the terminal"}
+"""How the journal calls whoever answers in a window of this kind."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+
+# Other sites, other ports of this machine, and frames. A browser says so, and a page cannot make it lie.
+_OWN = (b"same-origin", b"none")
+
+
+class Visitor(msgspec.Struct, frozen=True):
+    """A window of ours that asks for something."""
+
+    name: str
+    """Which one: made of its cookie, and no secret."""
+    surface: Surface
+    token: str
+    """What it has to show to change something."""
+
+    @property
+    def by(self) -> str:
+        return BY[self.surface]
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is remembered of a cookie."""
+
+    until: float
+    surface: Surface
+
+
+class Gate:
+    """The keys, the cookies and the checks."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._keys: list[str] = []
+        self._standing: dict[str, Callable[[], None]] = {}
+        """Keys that lie where only the person's own programs find them, and who replaces one that was used."""
+        self._windows: dict[str, Known] = {}
+        """By the digests of their cookies."""
+
+    async def open(self) -> None:
+        """Remember the windows of earlier runs."""
+        for record in await self._store.read(stream=STREAM):
+            if record.kind == CLOSED:
+                self._windows.clear()
+            elif record.kind == WINDOW:
+                self._windows[record.subject] = Known(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
+
+    def make_key(self) -> str:
+        """A key that opens the page once."""
+        key = secrets.token_urlsafe(24)
+        self._keys = [*self._keys[-MAX_KEYS + 1 :], _digest(key)]
+        return key
+
+    def make_standing_key(self, used: Callable[[], None]) -> str:
+        """A key that opens once as well, is not crowded out by others, and says when it was used."""
+        key = secrets.token_urlsafe(24)
+        self._standing[_digest(key)] = used
+        return key
+
+    async def enter(self, key: str, surface: Surface = "page") -> str | None:
+        """Turn a key into a cookie; None when it was used, or never was one."""
+        given = _digest(key)
+        found = [known for known in (*self._keys, *self._standing) if hmac.compare_digest(known, given)]
+        if not found:
+            return None
+        if (used := self._standing.pop(found[0], None)) is not None:
+            used()
+        else:
+            self._keys.remove(found[0])
+        cookie = secrets.token_urlsafe(32)
+        now = self._clock()
+        facts = msgspec.json.encode({"surface": surface})
+        await self._store.commit(Entry(STREAM, WINDOW, _digest(cookie), int(now * 1e6), facts))
+        self._windows[_digest(cookie)] = Known(now + COOKIE_SECONDS, surface)
+        return cookie
+
+    def admit(self, surface: Surface) -> str:
+        """A cookie for a window of this very program. It ends with the program, so no store needs to know it."""
+        cookie = secrets.token_urlsafe(32)
+        self._windows[_digest(cookie)] = Known(self._clock() + COOKIE_SECONDS, surface)
+        return f"{INSIDE}={cookie}"
+
+    async def close_windows(self) -> None:
+        """Let no cookie count any more, in this run and in later ones."""
+        await self._store.commit(Entry(STREAM, CLOSED, "", int(self._clock() * 1e6), b"{}"))
+        self._windows.clear()
+
+    def knows(self, request: Request) -> bool:
+        """Whether this is one of our windows."""
+        return self._visitor(request) is not None
+
+    def check_reading(self, request: Request) -> Visitor:
+        """Let a window of ours read; says which one it is, and the token that it needs for changing something."""
+        _check_site(request)
+        visitor = self._visitor(request)
+        if visitor is None:
+            raise Refusal(
+                401,
+                "no_key",
+                "this window has no key to the page",
+                hint="open the address that `lastword up` printed, or let an open window make a new one",
+            )
+        return visitor
+
+    def check_changing(self, request: Request) -> Visitor:
+        """Let a window of ours change something, when our own page asks."""
+        visitor = self.check_reading(request)
+        if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), visitor.token.encode()):
+            raise Refusal(
+                403, "no_token", "the request does not carry this window's token", hint="reload the page and try again"
+            )
+        return visitor
+
+    def _visitor(self, request: Request) -> Visitor | None:
+        cookie = request.cookies.get(cookie_name(request))
+        known = None if cookie is None else self._windows.get(_digest(cookie))
+        if cookie is None or known is None or known.until <= self._clock():
+            return None
+        return Visitor(_digest(f"name of {cookie}")[:12], known.surface, _token(cookie))
+
+    def set_cookie(self, request: Request, cookie: str) -> str:
+        """The header that gives a window its cookie."""
+        return f"{cookie_name(request)}={cookie}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
+
+
+INSIDE = "lastword_0"
+"""The cookie's name where no port is in between."""
+
+
+def cookie_name(request: Request) -> str:
+    """Browsers keep cookies by host and not by port: two programs on one machine must not take each other's."""
+    server = request.scope.get("server")
+    return f"lastword_{server[1]}" if server else INSIDE
+
+
+def check_surface(named: str) -> Surface:
+    """The kind of window that somebody says to be."""
+    if named == "page":
+        return "page"
+    if named == "terminal":
+        return "terminal"
+    raise Refusal(400, "no_such_window", "a window is a page or a terminal", param="as")
+
+
+def _surface(facts: bytes | None) -> Surface:
+    """The kind of window that a record tells of. Those of earlier versions say nothing: they are pages."""
+    return "terminal" if facts is not None and b'"terminal"' in facts else "page"
+
+
+def _check_site(request: Request) -> None:
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site.encode() not in _OWN:
+        raise Refusal(403, "site_refused", "other sites may not talk to the page")
+
+
+def _token(cookie: str) -> str:
+    return hmac.new(cookie.encode(), b"lastword page token", sha256).hexdigest()
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()

@@ -1,0 +1,87 @@
+"""A key for the person's own programs, in a file that nobody else can read: `lastword chat --attach` looks for it.
+
+It opens once, like every other key; a used one is replaced by a new one. The file is locked for as long as its server
+lives. So nobody knocks where a server has died and a stranger may listen by now.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from lastword.web.gate import Gate
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A server that can be joined."""
+
+    address: str
+    key: str
+    folder: str
+    """Where it was started."""
+
+
+class Latch:
+    """The file of one server."""
+
+    def __init__(self, shelf: Path, address: str, gate: Gate, folder: Path) -> None:
+        self._file = shelf / f"{address.rpartition(':')[2]}.json"
+        self._address = address
+        self._gate = gate
+        self._folder = folder
+        self._held: int | None = None
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        """The file is there, with a key in it. Where it cannot be written, the page has addresses all the same."""
+        self._renew()
+        try:
+            yield
+        finally:
+            if self._held is not None:
+                with suppress(OSError):
+                    self._file.unlink()
+                os.close(self._held)
+
+    def _renew(self) -> None:
+        key = self._gate.make_standing_key(self._renew)
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Complete and locked before anybody can see it.
+            new = self._file.with_suffix(".new")
+            new.unlink(missing_ok=True)
+            held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            os.write(held, msgspec.json.encode(Found(self._address, key, str(self._folder))))
+            os.replace(new, self._file)
+            if self._held is not None:
+                os.close(self._held)
+            self._held = held
+
+
+def find_open(shelf: Path) -> list[Found]:
+    """The servers of this person that live now."""
+    files = sorted(shelf.glob("*.json")) if shelf.is_dir() else []
+    return [found for file in files if (found := _read(file)) is not None]
+
+
+def _read(file: Path) -> Found | None:
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as opened:
+        facts = os.fstat(fd)
+        if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+            return None  # Somebody else could have written it, or read it.
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with suppress(msgspec.MsgspecError):
+                return msgspec.json.decode(opened.read(), type=Found)
+    return None

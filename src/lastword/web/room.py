@@ -1,0 +1,463 @@
+"""What every window shows: one conversation, its calls, its cards. The same for all, whoever opens it when.
+
+A room hears the session and the satellite, keeps the picture, and tells the windows what changed. What people do in a
+window comes back here and goes to the session's one door or to the satellite; a card that one window answers is gone
+from all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from lastword.call.changes import last_changed
+from lastword.call.events import Answered, Asked, Event, Finished, Printed, Reported, RunFinished, RunStarted, Started
+from lastword.call.recovery import Decision
+from lastword.card.draft import Draft
+from lastword.card.face import one_line
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.display import visible
+from lastword.errors import ArgumentsError, LastWordError, Problem, SessionError
+from lastword.server.refusal import Refusal
+from lastword.talk.bounds import Ended
+from lastword.talk.presets import Way
+from lastword.talk.rehearsal import NOTE
+from lastword.talk.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
+from lastword.web.card import units
+from lastword.web.events import Feed
+from lastword.web.gate import Surface
+from lastword.web.story import Story, brief, run_of, told
+
+# What a window loads at once. What is older is in the timeline.
+MAX_ITEMS = 400
+# Lines of a script that a window is shown; the journal has all of them.
+MAX_LINES = 500
+# A message that a person types or pastes.
+MAX_SAID = 100_000
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """Words: of the person, of the model, or of this program."""
+
+    id: str
+    kind: Literal["message"] = "message"
+    by: Literal["you", "assistant", "lastword"]
+    text: str = ""
+    at: float
+    open: bool = False
+    """Whether more of it is still coming."""
+    window: str = ""
+    """The window in which the person wrote it."""
+    problem: bool = False
+    """Whether it is about something that went wrong, and may quote what others wrote."""
+
+
+class Script(msgspec.Struct, kw_only=True):
+    """A script being carried out. Its calls are items of their own, and name it."""
+
+    id: str
+    kind: Literal["run"] = "run"
+    name: str
+    text: str
+    status: str = "running"
+    lines: list[str] = []
+    printed: int = 0
+    """How many lines there were, with those that are not shown any more."""
+    error: str = ""
+    at: float
+
+
+Item = Message | Script | Story
+
+
+class Room:
+    """The picture, and what may be done in it."""
+
+    def __init__(
+        self,
+        satellite: Satellite,
+        ways: Mapping[str, Way],
+        chosen: str,
+        feed: Feed,
+        *,
+        model: str,
+        is_rehearsal: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.satellite = satellite
+        self.session = satellite.session
+        self.feed = feed
+        self.items: dict[str, Item] = {}
+        self._ways = ways
+        self._model = model
+        self._is_rehearsal = is_rehearsal
+        self._clock = clock
+        self._messages = 0
+        self._raw = self._line = self._head = ""
+        """Of the open message: all of it, its unfinished last line, and the lines before that with their marks."""
+        self._open: Message | None = None
+        self._turn: asyncio.Task[None] | None = None
+        self._resumed = self._toured = self._left_off = False
+        self._looking: asyncio.Task[None] | None = None
+        self._way = ways[chosen]
+        self._way.apply(satellite)
+        self._stop_listening = self.session.listen(self.hear_session)
+
+    # What a window is told.
+
+    def state(self) -> dict[str, Any]:
+        """Everything, for a window that has just come."""
+        return {
+            "session": self.session.id,
+            "items": [msgspec.to_builtins(item) for item in list(self.items.values())[-MAX_ITEMS:]],
+            "busy": self.is_busy,
+            "settings": self.settings(),
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """How the assistant works now, in plain words."""
+        tools = self.session.registry.all(with_editor=self.session.editor is not None)
+        return {
+            "model": visible(self._model),
+            "rehearsal": self._is_rehearsal,
+            "preset": self._way.preset.name,
+            "presets": [
+                {
+                    "name": way.preset.name,
+                    "auto_approve": way.preset.auto_approve,
+                    "protocol": way.protocol,
+                    "model": one_line(way.model, 80),
+                }
+                for way in self._ways.values()
+            ],
+            "tools": [
+                {
+                    "tool": tool.name,
+                    "name": one_line(tool.manifest.display_name),
+                    "about": one_line(tool.manifest.description, 300),
+                    "asks": tool.manifest.require_approval,
+                    "auto_approve": tool.manifest.auto_approve,
+                    "effect": tool.manifest.effect,
+                    "parameters": [one_line(parameter.name, 60) for parameter in tool.manifest.parameters],
+                    "required": [one_line(p.name, 60) for p in tool.manifest.parameters if p.required],
+                }
+                for tool in tools
+            ],
+        }
+
+    def alive(self) -> set[str]:
+        """The calls that wait or run here and now."""
+        return {i.id for i in self.items.values() if isinstance(i, Story) and i.status in ("waiting", "running")}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the model or a tool works, or a card of theirs waits."""
+        return self._turn is not None
+
+    # What happens.
+
+    def hear(self, heard: Heard) -> None:
+        """What the satellite has to say while it works."""
+        match heard:
+            case Said(text):
+                self._say(text)
+            case Retrying(problem, attempt):
+                self._drop_open()
+                self.note(f"Trying again ({attempt}): {one_line(problem.fact, 300)}")
+            case Repairing(reason):
+                self._drop_open()
+                self.note(f"The model is told what was wrong with its message: {one_line(reason, 300)}")
+            case Forgotten():
+                self.note("The server has forgotten this conversation. A new one begins; tools and state stay.")
+
+    def hear_session(self, event: Event) -> None:
+        """What the session has to say."""
+        now = self._clock()
+        match event:
+            case Asked(request):
+                self._close_open()
+                story = self._story(request.call_id)
+                story.asked(request, now)
+                self.show(story)
+            case Answered(call_id, action, by):
+                story = self._story(call_id)
+                story.answered(action, by, now)
+                self.show(story)
+            case Started(call_id, tool, arguments, origin):
+                self._close_open()
+                story = self._story(call_id)
+                known = self.session.registry.find(tool)
+                story.introduce(known.manifest if known else None)
+                story.started(tool, brief(arguments), origin, now)
+                self.show(story)
+            case Reported(call_id):
+                story = self._story(call_id)
+                story.reported(told(event))
+                self.show(story)
+            case Finished(outcome):
+                self._close_open()
+                story = self._story(outcome.call_id)
+                story.ended(outcome, now)
+                self.show(story)
+            case RunStarted(run_id, name, text):
+                self._close_open()
+                self.show(Script(id=run_id, name=one_line(name or "a script"), text=visible(text), at=now))
+            case Printed(run_id, line):
+                script = self.items.get(run_id)
+                if isinstance(script, Script):
+                    script.lines = [*script.lines, visible(line)][-MAX_LINES:]
+                    script.printed += 1
+                    self.show(script)
+            case RunFinished(run_id, status, error):
+                script = self.items.get(run_id)
+                if isinstance(script, Script):
+                    script.status, script.error = status, visible(error or "")
+                    self.show(script)
+
+    def note(self, text: str, *, problem: bool = False) -> None:
+        """A line of our own in the conversation."""
+        self._close_open()
+        self._message("lastword", text, problem=problem)
+
+    def show(self, item: Item) -> None:
+        """Put an item into the picture, or its new look."""
+        self.items[item.id] = item
+        while len(self.items) > 2 * MAX_ITEMS:
+            self.items.pop(next(iter(self.items)))
+        self.feed.tell("item", msgspec.to_builtins(item))
+
+    def hide(self, id: str) -> None:
+        """Take an item out of the picture."""
+        if self.items.pop(id, None) is not None:
+            self.feed.tell("gone", {"id": id})
+
+    # What people do.
+
+    def welcome(self, surface: Surface) -> None:
+        """Somebody opened a window: go on with what was left. With nothing but the rehearsal model, show a card."""
+        can_tour = self._is_rehearsal and self.session.registry.find(NOTE) is not None
+        if surface == "page" and can_tour and not self._toured and not self.items and not self.is_busy:
+            # Only a page begins by itself: at a prompt somebody may be typing already.
+            self._toured = self._resumed = True
+            self._work(self._tour())
+        elif not self._resumed:
+            self._resumed = True
+            self._looking = asyncio.get_running_loop().create_task(self._resume())
+
+    def say(self, text: str, by: str, window: str = "") -> None:
+        """Say something to the assistant, in this window."""
+        text = text.strip()
+        if not text:
+            raise Refusal(400, "nothing_said", "the message is empty")
+        if len(text) > MAX_SAID:
+            raise Refusal(413, "too_long", f"the message is longer than {MAX_SAID:,} characters")
+        if self.is_busy:
+            raise Refusal(409, "busy", "the assistant is still at work", hint="answer its card, or stop it")
+        self._resumed = self._toured = True
+        if self._looking is not None:
+            self._looking.cancel()  # What was left goes to the model with this.
+        self._message("you", visible(text), window=window)
+        if text == "/undo":
+            self._work(self._undo_last(by))
+        else:
+            self._work(self.satellite.say(text))
+
+    def stop(self, *, turn: bool = False) -> None:
+        """Stop what runs and keep what it has; when nothing runs, or it was told before, or at once: stop the turn."""
+        running = (
+            []
+            if turn
+            else [i for i in self.items.values() if isinstance(i, Story) and i.status == "running" and not i.stopping]
+        )
+        for story in running:
+            self.cancel(story.id)
+        if not running and self._turn is not None:
+            self._left_off = True
+            self._turn.cancel()
+
+    def question(self, call_id: str, digest: str) -> ApprovalRequest:
+        """The request behind a card, for a window that has seen it and may answer it."""
+        request = next((r for r in self.session.pending() if r.call_id == call_id), None)
+        if request is None:
+            raise gone()
+        if request.digest != digest:
+            raise changed()
+        return request
+
+    def answer(
+        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: str
+    ) -> None:
+        """Answer a card, having seen the request with this digest."""
+        request = self.question(call_id, digest)
+        if not self.session.answer(call_id, action_on(request, action, reason, edits), by):
+            raise gone()
+
+    def cancel(self, call_id: str) -> None:
+        """Stop one call, and keep what it has."""
+        story = self.items.get(call_id)
+        if not isinstance(story, Story) or story.status not in ("running", "waiting"):
+            raise Refusal(409, "not_running", "this call does not run any more")
+        self.session.cancel(call_id)
+        story.stopping = True
+        self.show(story)
+
+    async def resolve(self, call_id: str, decision: Decision, by: str) -> str:
+        """Decide about a call of which nobody knows how it ended. Says what became of it."""
+        outcome = await self.session.resolve(call_id, decision, by=by)
+        self.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
+        story = self._story(call_id)
+        story.ended(outcome, self._clock())
+        self.show(story)
+        return outcome.message
+
+    async def undo(self, call_id: str | None, by: str) -> str:
+        """Take back what a call changed, or the last one that changed something. Says what was restored."""
+        call_id = call_id or await last_changed(self.session.journal, self.session.id)
+        if call_id is None:
+            raise SessionError("no call of this session has changed a file that is not restored already")
+        taken = await self.session.undo(call_id, by=by)
+        self.satellite.tell(f"The person undid a call. {taken.message}")
+        story = self.items.get(call_id)
+        if isinstance(story, Story):
+            story.undone_by = by
+            self.show(story)
+        return taken.message
+
+    def choose(self, preset: str) -> None:
+        """Work under this preset from now on."""
+        way = self._ways.get(preset)
+        if way is None:
+            raise Refusal(400, "no_such_preset", f"there is no preset {one_line(preset, 60)}", param="name")
+        self._way = way
+        way.apply(self.satellite)
+        self.feed.tell("settings", self.settings())
+
+    async def close(self) -> None:
+        """Leave: the turn that runs is stopped, and the windows are told."""
+        self._stop_listening()
+        for task in (self._looking, self._turn):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
+        self.feed.close()
+
+    # Inside.
+
+    def _work(self, work: Coroutine[Any, Any, Ended | None]) -> None:
+        if self.is_busy:
+            work.close()
+            return
+        self._turn = asyncio.get_running_loop().create_task(self._attend(work))
+        self.feed.tell("busy", {"busy": True})
+
+    async def _attend(self, work: Coroutine[Any, Any, Ended | None]) -> None:
+        """Let a turn take its course, and say how it ended."""
+        try:
+            ended = await work
+            self._close_open()
+            if ended is not None and ended.bound is not None:
+                self.note(ended.words)
+        except asyncio.CancelledError:
+            await self._stopped()
+        except LastWordError as problem:
+            self.note(visible(str(problem)), problem=True)
+        finally:
+            self._left_off = False
+            self._turn = None
+            self.feed.tell("busy", {"busy": False})
+
+    async def _tour(self) -> Ended | None:
+        await self.satellite.say("tour")
+        self._close_open()
+        return await self.satellite.say("next")
+
+    async def _stopped(self) -> None:
+        """The turn was cut short."""
+        if self._left_off:  # By a person, and not by the end of the program: it stays stopped.
+            try:
+                await self.satellite.leave_off()
+            except LastWordError as problem:
+                self.note(visible(str(problem)), problem=True)
+        self.note("Stopped. What was done is kept, and the model hears of it with your next message.")
+
+    async def _resume(self) -> None:
+        """Go on with what an earlier process left behind. Nobody is busy until it is known that there is something."""
+        try:
+            unfinished = await self.satellite.is_unfinished()
+        except LastWordError as problem:
+            self.note(visible(str(problem)), problem=True)
+            return
+        if unfinished and not self.is_busy:
+            self.note("Going on with what was interrupted.")
+            self._work(self.satellite.resume())
+
+    async def _undo_last(self, by: str) -> None:
+        self.note(f"{visible(await self.undo(None, by))} The model hears of it.")
+
+    def _story(self, call_id: str) -> Story:
+        known = self.items.get(call_id)
+        return known if isinstance(known, Story) else Story(id=call_id, run=run_of(call_id))
+
+    def _message(self, by: Literal["you", "assistant", "lastword"], text: str, **more: Any) -> Message:
+        self._messages += 1
+        message = Message(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more)
+        self.show(message)
+        return message
+
+    def _say(self, piece: str) -> None:
+        """More of the model's words. Only the last line can still change its marks; it is sent anew each time."""
+        if self._open is None:
+            self._raw, self._line, self._head = "", "", ""
+            self._open = self._message("assistant", "", open=True)
+        kept = self._head
+        self._raw += piece
+        done, newline, self._line = (self._line + piece).rpartition("\n")
+        if newline:
+            self._head += f"{visible(done)}\n"
+        self._open.text = self._head + visible(self._line)
+        more = self._open.text[len(kept) :]
+        self.feed.tell("piece", {"id": self._open.id, "keep": units(kept), "text": more})
+
+    def _close_open(self) -> None:
+        if (message := self._open) is not None:
+            self._open = None
+            message.open, message.text = False, visible(self._raw.strip("\n"))
+            if message.text:
+                self.show(message)
+            else:
+                self.hide(message.id)
+
+    def _drop_open(self) -> None:
+        """What was shown of an answer does not count."""
+        if (message := self._open) is not None:
+            self._open = None
+            self.hide(message.id)
+
+
+def action_on(request: ApprovalRequest, action: str, reason: str | None, edits: Mapping[str, str]) -> UserAction:
+    """What the person did, bound to what they saw. Edits are texts, read in the type that the argument has."""
+    if action == "deny":
+        return request.deny(reason or None)
+    if action == "close":
+        return request.close()
+    draft = Draft(request)
+    for name, text in edits.items():
+        try:
+            draft.change(name, text)
+        except (Problem, ArgumentsError) as problem:
+            raise Refusal(400, "edit_refused", visible(problem.fact), param=name, hint=problem.hint) from None
+    return draft.allow()
+
+
+def gone() -> Refusal:
+    """The card was answered elsewhere, or its call has ended."""
+    return Refusal(409, "not_waiting", "this question is not waiting any more: it was answered, or its call has ended")
+
+
+def changed() -> Refusal:
+    """The same call asks something else by now."""
+    return Refusal(409, "changed", "the question has changed since you saw it", hint="look at it again, then answer")

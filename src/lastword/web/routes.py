@@ -1,0 +1,397 @@
+"""The paths of the page: its files, one stream of events, and what a person may do.
+
+Reading needs the window's cookie; changing something also needs its token, in a header that only our own page can set.
+docs/page.md describes the API; what it does is in room.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import aclosing
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lastword.call.recovery import Decision
+from lastword.display import visible
+from lastword.errors import LastWordError
+from lastword.journal import Journal
+from lastword.server.door import Door, EventStream, access_log, read_body
+from lastword.server.limits import Limits
+from lastword.server.metrics import Metrics
+from lastword.server.refusal import Refusal
+from lastword.web import past
+from lastword.web.card import question_of
+from lastword.web.elsewhere import Elsewhere
+from lastword.web.gate import HEADERS, Gate, Visitor, check_surface
+from lastword.web.room import Room
+
+STATIC = files("lastword.web") / "static"
+
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody did with a card. `digest` is of the request that they saw."""
+
+    call_id: str
+    digest: str
+    action: Literal["allow", "deny", "close"]
+    reason: str | None = None
+    edits: dict[str, str] = {}
+    """Arguments to change, by name, each as text: a string as it stands, everything else as JSON."""
+
+
+class UndoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The call to take back; without one, the last that changed something."""
+
+    call_id: str | None = None
+
+
+class CallBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call."""
+
+    call_id: str
+
+
+class SayBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of the person."""
+
+    text: str
+
+
+class ResolveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to do about a call in doubt."""
+
+    call_id: str
+    decision: Decision
+
+
+class StopBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether to stop the turn at once, instead of what runs in it."""
+
+    turn: bool = False
+
+
+class PresetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The preset to work under."""
+
+    name: str
+
+
+class NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing more to say."""
+
+
+class Page:
+    """The page over one room."""
+
+    def __init__(
+        self,
+        room: Room,
+        journal: Journal,
+        gate: Gate,
+        elsewhere: Elsewhere | None,
+        *,
+        limits: Limits | None = None,
+        static: Traversable = STATIC,
+    ) -> None:
+        self._room = room
+        self._journal = journal
+        self._gate = gate
+        self._elsewhere = elsewhere
+        self._limits = limits or Limits()
+        self._static = static
+
+    def routes(self) -> list[Route]:
+        """Everything the page needs, for the app to stand beside its own."""
+        do = self._changing
+        return [
+            Route("/", self._headed(self._index), methods=["GET"]),
+            Route("/enter", self._headed(self._enter), methods=["GET"]),
+            Route("/assets/{name}", self._headed(self._asset), methods=["GET"]),
+            Route("/page/state", self._headed(self._state), methods=["GET"]),
+            Route("/page/events", Events(self._room, self._gate)),
+            Route("/page/question", self._headed(self._question), methods=["GET"]),
+            Route("/page/shared", self._headed(self._shared), methods=["GET"]),
+            Route("/page/timeline", self._headed(self._timeline), methods=["GET"]),
+            Route("/page/export", self._headed(self._export), methods=["GET"]),
+            do("/page/answer", AnswerBody, self._answer),
+            do("/page/say", SayBody, self._say),
+            do("/page/stop", StopBody, self._stop),
+            do("/page/cancel", CallBody, self._cancel),
+            do("/page/resolve", ResolveBody, self._resolve),
+            do("/page/undo", UndoBody, self._undo),
+            do("/page/preset", PresetBody, self._preset),
+            do("/page/key", NoBody, self._key),
+            do("/page/lock", NoBody, self._lock),
+        ]
+
+    def end_streams(self) -> None:
+        """End every stream of events."""
+        self._room.feed.close()
+
+    # The files.
+
+    async def _index(self, request: Request) -> Response:
+        if not self._gate.knows(request):
+            return _words(
+                401,
+                "This window has no key",
+                "Open the address that <code>lastword up</code> printed. It works once; a window that is open can make "
+                "another one, under Settings.",
+            )
+        data = _read(self._static, "index.html")
+        if data is None:
+            return _words(
+                503,
+                "The page was not built",
+                "This copy of lastword was installed without its page. Install it again with a network: "
+                "<code>pip install .</code> builds it.",
+            )
+        return Response(data, media_type="text/html")
+
+    async def _enter(self, request: Request) -> Response:
+        surface = check_surface(request.query_params.get("as", "page"))
+        cookie = await self._gate.enter(request.query_params.get("key", ""), surface)
+        if cookie is not None:
+            return Response(
+                status_code=303, headers={"Location": "/", "Set-Cookie": self._gate.set_cookie(request, cookie)}
+            )
+        if self._gate.knows(request):
+            return Response(status_code=303, headers={"Location": "/"})
+        return _words(
+            403,
+            "This key was used before",
+            "A key opens the page once. Start <code>lastword up</code> again, or let an open window make another one, "
+            "under Settings.",
+        )
+
+    async def _asset(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        data = _read(self._static / "assets", name)
+        if data is None:
+            raise Refusal(404, "unknown_path", "there is nothing here")
+        media = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return Response(data, media_type="text/javascript" if name.endswith(".js") else media)
+
+    # Reading.
+
+    async def _state(self, request: Request) -> Response:
+        visitor = self._gate.check_reading(request)
+        self._room.welcome(visitor.surface)
+        return _json(state_for(self._room, visitor))
+
+    async def _question(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
+        elsewhere = self._elsewhere
+        is_theirs = elsewhere is not None and elsewhere.has(call_id)
+        asker = elsewhere if elsewhere is not None and is_theirs else self._room
+        return _json(question_of(asker.question(call_id, digest)))
+
+    async def _shared(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        return _json({"text": visible(self._room.session.format_state_for_prompt())})
+
+    async def _timeline(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        own = self._room.session.id
+        session_id = request.query_params.get("session") or own
+        told = await past.timeline(self._room.session, session_id, self._room.alive() if session_id == own else ())
+        return _json(told | {"sessions": await past.sessions(self._journal), "own": own})
+
+    async def _export(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        session_id = request.query_params.get("session") or self._room.session.id
+        records = await self._journal.history(session_id)
+        if not records:
+            raise Refusal(404, "unknown_session", "nothing is remembered of this session")
+        lines = b"".join(_encode(entry) + b"\n" for entry in past.exported(records))
+        name = "".join(char for char in session_id if char.isalnum() or char in "-_")[:60]
+        headers = {"Content-Disposition": f'attachment; filename="lastword-{name}.jsonl"'}
+        return Response(lines, media_type="application/x-ndjson", headers=headers)
+
+    # Changing.
+
+    async def _answer(self, body: AnswerBody, visitor: Visitor) -> None:
+        given = (body.call_id, body.digest, body.action, body.reason, body.edits, visitor.by)
+        if self._elsewhere is not None and self._elsewhere.has(body.call_id):
+            await self._elsewhere.answer(*given)
+        else:
+            self._room.answer(*given)
+
+    async def _say(self, body: SayBody, visitor: Visitor) -> None:
+        self._room.say(body.text, visitor.by, visitor.name)
+
+    async def _stop(self, body: StopBody, visitor: Visitor) -> None:
+        self._room.stop(turn=body.turn)
+
+    async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
+        self._room.cancel(body.call_id)
+
+    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> dict[str, Any]:
+        return {"message": visible(await self._room.resolve(body.call_id, body.decision, visitor.by))}
+
+    async def _undo(self, body: UndoBody, visitor: Visitor) -> dict[str, Any]:
+        return {"message": visible(await self._room.undo(body.call_id, visitor.by))}
+
+    async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
+        self._room.choose(body.name)
+
+    async def _key(self, body: NoBody, visitor: Visitor) -> dict[str, Any]:
+        return {"path": f"/enter?key={self._gate.make_key()}"}
+
+    async def _lock(self, body: NoBody, visitor: Visitor) -> None:
+        await self._gate.close_windows()
+
+    # Around them.
+
+    def _headed(self, handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            request.scope["lastword.route"] = request.scope["route"].path if "route" in request.scope else "page"
+            response = await handle(request)
+            response.headers.update(HEADERS)
+            return response
+
+        return answer
+
+    def _changing(
+        self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[dict[str, Any] | None]]
+    ) -> Route:
+        async def answer(request: Request) -> Response:
+            visitor = self._gate.check_changing(request)
+            data = await read_body(dict(request.scope["headers"]), request.receive, self._limits)
+            try:
+                body = msgspec.json.decode(data, type=kind)
+            except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+                raise Refusal(400, "bad_request", str(problem)) from None
+            try:
+                done = await act(body, visitor) or {}
+                # A window that has seen this event has seen what its request did at once.
+                return _json(done | {"event": self._room.feed.last_id})
+            except Refusal:
+                raise
+            except LastWordError as problem:
+                raise Refusal(409, "refused", problem.fact, hint=problem.hint) from None
+
+        return Route(path, self._headed(answer), methods=["POST"])
+
+
+class Events:
+    """The stream of events. It begins where the window left off."""
+
+    def __init__(self, room: Room, gate: Gate) -> None:
+        self._room = room
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["lastword.route"] = "/page/events"
+        request = Request(scope, receive)
+        if request.method != "GET":
+            raise Refusal(405, "wrong_method", "this path has no such method", headers={"Allow": "GET"})
+        visitor = self._gate.check_reading(request)
+        self._room.welcome(visitor.surface)
+        stream = EventStream(_with_headers(send))
+        leaving = asyncio.ensure_future(_gone(receive))
+        last_seen = request.headers.get("last-event-id")
+        try:
+            async with aclosing(self._room.feed.follow(last_seen, lambda: state_for(self._room, visitor))) as events:
+                pieces = aiter(events)
+                while True:
+                    coming = asyncio.ensure_future(anext(pieces, None))
+                    await asyncio.wait({coming, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                    if leaving.done():
+                        coming.cancel()
+                        await asyncio.wait({coming})
+                        return
+                    piece = coming.result()
+                    if piece is None:
+                        break
+                    await stream.write(piece)
+            await stream.end()
+        finally:
+            leaving.cancel()
+
+
+class Front:
+    """The page and the API behind one address. Each has the checks of a door of its own."""
+
+    def __init__(
+        self,
+        api: ASGIApp,
+        page: Page,
+        *,
+        hosts: Collection[str] = (),
+        origins: Collection[str] = (),
+        log: Callable[[str], Any] | None = None,
+    ) -> None:
+        self._api = api
+        self.page = page
+        router = Router(page.routes(), default=_unknown_path, redirect_slashes=False)
+        self._door = Door(
+            router, hosts=hosts, origins=origins, metrics=Metrics(), log=access_log(log or (lambda line: None))
+        )
+
+    def end_streams(self) -> None:
+        """Let every window go: a server that stops waits for its connections."""
+        self.page.end_streams()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
+        await (self._door if is_page else self._api)(scope, receive, send)
+
+
+def state_for(room: Room, visitor: Visitor) -> dict[str, Any]:
+    """The state as one window gets it: with its own name and token."""
+    return room.state() | {"token": visitor.token, "window": visitor.name}
+
+
+async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Refusal(404, "unknown_path", "there is nothing here")
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            extra = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+            message = {**message, "headers": [*message.get("headers", ()), *extra, (b"x-accel-buffering", b"no")]}
+        await send(message)
+
+    return sending
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _json(value: Any) -> Response:
+    return Response(_encode(value), media_type="application/json")
+
+
+def _read(folder: Traversable, name: str) -> bytes | None:
+    """A built file by its name: one of those that are there, so that no name can mean anything outside the folder."""
+    found = [file for file in folder.iterdir() if file.name == name and file.is_file()] if folder.is_dir() else []
+    return found[0].read_bytes() if found else None
+
+
+def _words(status: int, title: str, text: str) -> Response:
+    """A page of words, for when the page itself cannot be shown."""
+    html = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>lastword: {title}</title></head><body><main><h1>{title}</h1><p>{text}</p></main></body></html>"
+    )
+    return Response(html, status_code=status, media_type="text/html")

@@ -1,0 +1,103 @@
+// The shell: what waits, where you are, and the three views.
+
+import { useEffect, useState } from "preact/hooks";
+import { disarmAll } from "./arming";
+import { useAttention } from "./attention";
+import { Chat } from "./chat";
+import { follow } from "./follow";
+import { usePicture, waitingIn } from "./picture";
+import { SettingsOf } from "./settings";
+import { Timeline } from "./timeline";
+
+type View = "chat" | "timeline" | "settings";
+const VIEWS: [View, string, string][] = [
+  ["chat", "Chat", "M4 5h16v11H9l-5 4z"],
+  ["timeline", "Timeline", "M4 6h9M8 12h12M6 18h8"],
+  ["settings", "Settings", "M4 7h10M18 7h2M4 17h4M12 17h8M16 4.5v5M10 14.5v5"],
+];
+
+function viewNow(): View {
+  const named = location.hash.slice(1);
+  return VIEWS.some(([view]) => view === named) ? (named as View) : "chat";
+}
+
+export function App() {
+  const picture = usePicture();
+  const [view, setView] = useState<View>(viewNow());
+  const waiting = waitingIn(picture.items.values());
+  const words = useAttention(waiting);
+  useEffect(() => {
+    const turn = () => {
+      setView(viewNow());
+      scrollTo(0, 0);
+    };
+    addEventListener("hashchange", turn);
+    return () => removeEventListener("hashchange", turn);
+  }, []);
+  useEffect(() => {
+    if (view === "chat") follow();
+  }, [view]);
+  // A card more or less moves the others.
+  useEffect(() => disarmAll(), [waiting.map((call) => call.card!.digest).join()]);
+
+  function toCard() {
+    if (view !== "chat") location.hash = "chat";
+    setTimeout(() => {
+      const card = document.querySelector<HTMLElement>(".card[data-call]");
+      card?.scrollIntoView({ block: "start" });
+      card?.focus();
+    }, 60);
+  }
+
+  if (picture.link === "locked")
+    return (
+      <main class="locked">
+        <h1>This window has no key any more</h1>
+        <p>
+          Open the address that <code>lastword up</code> printed, or let an open window make a new one under Settings.
+        </p>
+      </main>
+    );
+  return (
+    <>
+      <header class="bar">
+        <span class="brand">
+          <svg viewBox="0 0 32 32" aria-hidden="true">
+            <rect width="32" height="32" rx="8" />
+            <path d="M8.5 17.2l5 5L24 10.5" />
+          </svg>
+          lastword
+        </span>
+        {waiting.length ? (
+          <button type="button" class="waits" onClick={toCard}>
+            {waiting.length} waiting for you
+          </button>
+        ) : (
+          <span class="waits none">{picture.busy ? "Working…" : "Nothing waits"}</span>
+        )}
+        <span class={`link-state ${picture.link}`} role="status">
+          <span class="dot" aria-hidden="true" />
+          {{ live: "live", connecting: "connecting…", lost: "reconnecting…", locked: "" }[picture.link]}
+        </span>
+        <nav aria-label="Views">
+          {VIEWS.map(([name, label, path]) => (
+            <a key={name} href={`#${name}`} aria-current={view === name ? "page" : undefined}>
+              <svg viewBox="0 0 24 24" aria-hidden="true">
+                <path d={path} />
+              </svg>
+              {label}
+            </a>
+          ))}
+        </nav>
+      </header>
+      <main class={view}>
+        {view === "chat" && <Chat picture={picture} />}
+        {view === "timeline" && <Timeline changes={picture.changes} />}
+        {view === "settings" && picture.settings && <SettingsOf settings={picture.settings} session={picture.session} />}
+      </main>
+      <div class="unseen" role="status" aria-live="polite">
+        {words}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,1 @@
+"""What travels between the server, whoever talks to it, and the page."""
