@@ -20,7 +20,7 @@ from requirements import requirement
 from sending import until
 from surfaces.screens import Program, lastword_command
 
-GOLDEN = Path(__file__).parent / "golden" / "memory"
+GOLDEN = Path(__file__).parent.parent / "golden" / "memory"
 JOURNAL = Path("data/lastword/lastword.db")
 
 PAY = """
@@ -408,7 +408,7 @@ def test_whoever_starts_something_is_reminded_of_a_call_in_doubt(home: Path):
         program.close()
 
 
-PAGE = (Path(__file__).parent.parent / "docs" / "journal.md").read_text()
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "journal.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
@@ -492,7 +492,7 @@ def test_trouble_with_the_disk_reaches_the_command_in_words(home: Path, golden, 
         [sys.executable, "-c", BROKEN_DISK, kind, problem, "call", "pay", "to=Ann", "amount=5", "--tools", "mine",
          "--auto-approve"],
         capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30,
-        env={"PYTHONPATH": str(Path(__file__).parent), "PATH": "/usr/bin:/bin", "HOME": str(home),
+        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": "/usr/bin:/bin", "HOME": str(home),
              "XDG_DATA_HOME": "data", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
     said = re.sub(r"\b[0-9a-f]{18}\b", "CALL_ID", done.stdout + done.stderr).replace(str(home), "HOME")

@@ -16,7 +16,7 @@ from lastword.values import canonical
 from requirements import requirement
 from sending import MANIFEST
 
-GOLDEN = Path(__file__).parent / "golden" / "manifest"
+GOLDEN = Path(__file__).parent.parent / "golden" / "manifest"
 
 # The example that two of the documents share, byte for byte.
 SEED = """{

@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from protocol_cases import ASK, NEAR, REQUESTS, TEXT, deep, texts
 
 from lastword.wire.protocol import (
     MAX_NESTING,
@@ -17,7 +18,6 @@ from lastword.wire.protocol import (
     parse_tool_request,
     result_message,
 )
-from protocol_cases import ASK, NEAR, REQUESTS, TEXT, deep, texts
 from requirements import requirement
 
 

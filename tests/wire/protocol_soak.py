@@ -1,4 +1,4 @@
-"""A million inputs for the tool request parser: `python tests/protocol_soak.py [COUNT] [SEED]`.
+"""A million inputs for the tool request parser: `python tests/wire/protocol_soak.py [COUNT] [SEED]`.
 
 Beside the tests and not among them, for its length. The inputs and what is checked of each are those of the tests.
 """

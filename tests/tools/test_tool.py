@@ -17,7 +17,7 @@ from lastword.values import canonical, decode
 from requirements import requirement
 from sending import CALL, MANIFEST
 
-GOLDEN = Path(__file__).parent / "golden" / "arguments"
+GOLDEN = Path(__file__).parent.parent / "golden" / "arguments"
 
 
 def tool_with(parameters, execute=lambda params: None, **fields) -> Tool:

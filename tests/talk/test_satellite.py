@@ -31,7 +31,7 @@ from lastword.talk.toolprompt import native_tools, tool_prompt
 from lastword.talk.tour import add_tour
 from requirements import requirement
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 @pytest.fixture
