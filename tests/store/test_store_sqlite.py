@@ -14,11 +14,12 @@ from threading import enumerate as threads
 
 import apsw
 import pytest
-from samples import entry, other_process
+from samples import entry, make_old, other_process
 
 from lastword.errors import NewerStore, StoreError
 from lastword.store import sqlite_file, sqlite_writer, verify_store
 from lastword.store.sqlite import SqliteStore
+from requirements import requirement
 
 FILES = ("journal.db", "journal.db-wal", "journal.db-shm")
 
@@ -302,7 +303,7 @@ async def test_a_newer_file_is_refused_in_words_and_left_alone(store, path):
         with pytest.raises(NewerStore) as caught:
             await attempt
     assert str(caught.value) == (
-        f"{path}: written by a later version of lastword (its form is 999, this version knows 1)\n"
+        f"{path}: written by a later version of lastword (its form is 999, this version knows 2)\n"
         "hint: upgrade lastword, or name another file"
     )
     assert path.read_bytes() == before
@@ -318,8 +319,37 @@ async def test_a_file_that_is_upgraded_while_in_use_is_not_written_any_more(stor
         await store.commit(entry(2))
     raw = apsw.Connection(str(path))
     assert raw.execute("SELECT count(*) FROM records").get == 1
-    raw.pragma("user_version", 1)
+    raw.pragma("user_version", len(sqlite_file.MIGRATIONS))
     raw.close()
+
+
+STORY = [
+    entry(1, kind="asked", subject="a", stream="s"),
+    entry(2, kind="asked", subject="b", stream="s", once="key"),
+    entry(3, kind="state_set", stream="s", data=b'{"key":"k","value":1}'),
+    entry(4, kind="state_set", stream="s", data=b'{"key":"l","value":1}'),
+    entry(5, kind="finished", subject="a", stream="s"),
+    entry(6, kind="state_set", stream="s", data=b'{"key":"k","value":2}'),
+    entry(7, kind="burned", subject="b", stream="s"),
+]
+
+
+@requirement("TEAM-8")
+async def test_a_file_of_the_first_form_is_brought_up_to_date_and_tells_the_same(path):
+    """What still counts is worked out once, from all that was ever written; not a byte of the chain changes."""
+    make_old(path, *STORY)
+    old, new = SqliteStore(path), SqliteStore(path.with_name("new.db"))
+    assert await new.commit(*STORY)
+    assert await old.head() == await new.head()
+    for kinds in ("asked", ("asked", "burned"), "state_set", "run_started"):
+        assert await old.standing(kinds) == await new.standing(kinds)
+    assert [r.seq for r in await old.standing(("asked", "state_set"))] == [2, 6, 4]
+    assert await verify_store(old) == await verify_store(new)
+    assert await old.commit(entry(8, kind="finished", subject="b", stream="s"))
+    assert await old.standing(("asked", "burned")) == []
+    await verify_store(old)
+    await old.close()
+    await new.close()
 
 
 @pytest.mark.parametrize("content", [b"Dear diary,\n" * 400, b"\0" * 5000, b"SQLite format 3\0" + b"\xff" * 4080])
@@ -443,4 +473,4 @@ async def test_the_file_says_what_it_is(store, path):
     await store.close()
     header = path.read_bytes()[:100]
     assert header[68:72] == b"ASST"
-    assert int.from_bytes(header[60:64], "big") == len(sqlite_file.MIGRATIONS) == 1
+    assert int.from_bytes(header[60:64], "big") == len(sqlite_file.MIGRATIONS) == 2

@@ -6,6 +6,7 @@ Nothing here reads or writes records.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,6 +15,7 @@ import apsw
 
 from lastword.errors import NewerStore, StoreError, Tampered
 from lastword.store.folders import make_private, sync_names
+from lastword.store.standing import KINDS, NAMED_BY_DATA, Standing
 
 # "ASST": the mark by which the file is known for ours, here and to file(1).
 APPLICATION_ID = 0x41535354
@@ -39,6 +41,8 @@ def connect(path: Path) -> apsw.Connection:
         return connection
     except (apsw.Error, OSError) as problem:
         raise explain(problem, path) from problem
+    except UnicodeDecodeError as problem:
+        raise not_text(problem, path) from None
 
 
 def connect_for_reading(path: Path) -> apsw.Connection:
@@ -63,8 +67,11 @@ def examine(path: Path) -> None:
         found = connection.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
             raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=_RESTORE)
+        _compare_standing(connection, path)
     except apsw.Error as problem:
         raise explain(problem, path) from problem
+    except UnicodeDecodeError as problem:
+        raise not_text(problem, path) from None
     finally:
         pattern.close()
         connection.close()
@@ -73,6 +80,38 @@ def examine(path: Path) -> None:
 def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
     sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
     return list(connection.execute(sql))
+
+
+def _compare_standing(connection: apsw.Connection, path: Path) -> None:
+    """Raise Tampered when what is said to count is not what the records say."""
+    columns = "kind, stream, name, since, seq"
+    kept = {row[:3]: row[3:] for row in connection.execute(f"SELECT {columns} FROM standing")}
+    true = {row[:3]: row[3:] for row in work_out_standing(connection).rows()}
+    # Of what was forgotten nobody knows the name any more, nor therefore which of the same kind it had replaced.
+    unsure = set(connection.execute("SELECT DISTINCT kind, stream FROM records WHERE data IS NULL"))
+    for what in kept.keys() | true.keys():
+        kind, stream, _ = what
+        if kept.get(what) == true.get(what):
+            continue
+        forgotten = kind in NAMED_BY_DATA and (kind, stream) in unsure
+        if forgotten and (what not in kept or (what in true and kept[what][1] == true[what][1])):
+            continue
+        seq = (kept.get(what) or true[what])[1]
+        raise Tampered(
+            f"what it says of record {seq} ({kind}), whether it still counts, is not what the records say",
+            place=str(path),
+            hint=_RESTORE,
+        )
+
+
+def work_out_standing(connection: apsw.Connection) -> Standing:
+    """Which records count, from all that were ever written."""
+    standing = Standing()
+    kinds = ", ".join(f"'{kind}'" for kind in sorted(KINDS))
+    sql = f"SELECT seq, stream, kind, subject, data FROM records WHERE +kind IN ({kinds}) ORDER BY seq"
+    for row in connection.execute(sql):
+        standing.take(*row)
+    return standing
 
 
 def _open(path: Path) -> apsw.Connection:
@@ -127,7 +166,7 @@ def _recognise(connection: apsw.Connection, path: Path) -> None:
         if ours:
             check_version(connection, path)
     finally:
-        connection.execute("ROLLBACK")
+        roll_back(connection)
     if not ours and not empty:
         raise StoreError(
             "this is a database, but not one of lastword",
@@ -167,13 +206,21 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         check_version(connection, path)
         for step in MIGRATIONS[connection.pragma("user_version") :]:
             connection.execute(step).fetchall()
+        connection.execute("DELETE FROM standing")
+        connection.executemany("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", work_out_standing(connection).rows())
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", len(MIGRATIONS))
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
+
+
+def roll_back(connection: apsw.Connection) -> None:
+    """Leave a transaction, if there is one. An error of the disk may have ended it, and is the one to be told of."""
+    if connection.in_transaction:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
 
 
 def _load_migrations() -> list[str]:
@@ -223,6 +270,15 @@ def explain(problem: apsw.Error | OSError, path: Path) -> StoreError:
     else:
         fact, hint = f"SQLite refused: {problem}", "try again; if it stays, keep the file and restore from a copy"
     return StoreError(fact, place=str(path), hint=hint)
+
+
+def not_text(problem: UnicodeDecodeError, path: Path) -> Tampered:
+    """Only what was changed behind our back is not UTF-8."""
+    return Tampered(
+        f"a record holds text that is not UTF-8: {problem.object!r}",
+        place=str(path),
+        hint="it was changed after it was written; restore from a copy",
+    )
 
 
 def _unwritable(path: Path) -> bool:
