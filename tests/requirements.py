@@ -375,9 +375,7 @@ OPEN: set[str] = {
     "TEAM-5",
     "TEAM-6",
     "TEAM-7",
-    "TEAM-8",
     "TEAM-9",
-    "TEAM-10",
     "TEAM-11",
 }
 # fmt: on

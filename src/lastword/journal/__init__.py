@@ -24,8 +24,9 @@ from lastword import ids, values
 from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
-from lastword.store import PAGE_RECORDS, Entry, Record, Store, prove
+from lastword.store import PAGE_RECORDS, Entry, Record, Store
 from lastword.store.memory import MemoryStore
+from lastword.store.proof import prove
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
@@ -306,8 +307,8 @@ class Journal:
 
     async def in_doubt(self, session_id: str | None = None) -> list[Life]:
         """The calls of which nobody knows how they ended, oldest first."""
-        unended = await self.store.unclosed("burned", closed_by="finished", stream=session_id)
-        lives = [await self.life(call_id) for call_id in dict.fromkeys(record.subject for record in unended)]
+        unended = await self.store.standing("burned", stream=session_id)
+        lives = [await self.life(record.subject) for record in unended]
         return [life for life in lives if life.in_doubt and not self.is_running(life)]
 
     async def prove(self, call_id: str) -> None:
@@ -324,15 +325,14 @@ class Journal:
     async def waiting(self) -> list[dict[str, Any]]:
         """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
         # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
-        last = {record.subject: record for record in await self.store.unclosed("asked", closed_by="finished")}
-        found = []
-        for record in sorted(last.values(), key=lambda record: record.seq):
+        waiting = []
+        for record in await self.store.standing("asked"):
             facts = data_of(record)
             if facts and await self.store.taken(answer_key(facts["nonce"])) is None:
-                # Somebody will say yes to what they are shown, so it must be what was written.
-                await prove(self.store, [record])
-                found.append(facts)
-        return found
+                waiting.append((record, facts))
+        # Somebody will say yes to what they are shown, so it must be what was written.
+        await prove(self.store, [record for record, _ in waiting])
+        return [facts for _, facts in waiting]
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
@@ -353,8 +353,7 @@ class Journal:
     async def prune(self, before: float) -> int:
         """Forget what the records of old sessions say; returns how many. What is still open is kept whole."""
         kept = {facts["session_id"] for facts in await self.waiting()}
-        kept |= {record.stream for record in await self.store.unclosed("burned", closed_by="finished")}
-        kept |= {record.stream for record in await self.store.unclosed("run_started", closed_by="run_finished")}
+        kept |= {record.stream for record in await self.store.standing(("burned", "run_started"))}
         old: dict[str, list[int]] = {}
         after = 0
         while page := await self.store.read(after=after, limit=PAGE_RECORDS):
@@ -387,7 +386,8 @@ class Journal:
         shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
         data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
-        return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data), once)
+        at, needed = int(self.clock() * 1_000_000), approval != "not_needed"
+        return Entry(session_id, "started", call.id, at, _encode(data), once, irrevocable=needed)
 
     def _name(self) -> str:
         """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
