@@ -303,13 +303,24 @@ def follow(last: Head, record: Record) -> Head:
             f"record {last.seq + 1} is missing or out of place (found {record.seq})",
             hint="restore the journal from a copy, and keep both for whoever investigates",
         )
-    expected = digest(last.digest, record.seq, record, record.data_digest)
-    if expected != record.digest or (record.data is not None and sha256(record.data).hexdigest() != record.data_digest):
-        raise Tampered(
-            f"record {record.seq} ({record.kind}) was changed after it was written",
-            hint="everything before it is as it was written; restore from a copy to see what it said",
-        )
+    if not follows(last.digest, record):
+        raise tampered(record)
     return Head(record.seq, record.digest)
+
+
+def follows(previous: str, record: Record) -> bool:
+    """Whether a record is as it was written, if the one before it has this digest."""
+    if record.data is not None and sha256(record.data).hexdigest() != record.data_digest:
+        return False
+    return digest(previous, record.seq, record, record.data_digest) == record.digest
+
+
+def tampered(record: Record, how: str | None = None) -> Tampered:
+    """A record that does not fit where it stands."""
+    return Tampered(
+        f"record {record.seq} ({record.kind}) was changed after it was written{f': {how}' if how else ''}",
+        hint="everything before it is as it was written; restore from a copy to see what it said",
+    )
 
 
 def _compare(here: Head, pin: Head | None) -> None:

@@ -32,8 +32,12 @@ FORGET_RECORDS = 500
 # As many values as SQLite surely takes in one question, and few enough that the plan is found in no time.
 ASKED_AT_ONCE = 500
 
+# A run's records are read in one stretch if at most so many others stand between two of them, on the average.
+DENSE = 4
+
 _SELECT = "SELECT seq, stream, kind, subject, at, data, once, data_digest, digest FROM records"
 _LINKS = "SELECT seq, stream, kind, subject, at, NULL, once, data_digest, digest FROM records"
+_SPAN = "SELECT min(seq), max(seq), count(*) FROM records"
 _STANDING = """
 SELECT s.since, s.seq, s.kind, s.stream,
        r.seq, r.stream, r.kind, r.subject, r.at, r.data, r.once, r.data_digest, r.digest
@@ -83,10 +87,20 @@ class SqliteStore:
         hidden = ""
         conditions: list[str] = []
         values: list[Any] = []
+        is_dense = False
         if below is not None:
             # The slash follows the dot, so this span of the index holds what is wanted and hardly anything else.
-            conditions.append("subject >= ? AND subject < ? AND (+subject = ? OR substr(subject, 1, ?) = ?)")
-            values += [below, f"{below}/", below, len(below) + 1, f"{below}."]
+            span = [below, f"{below}/"]
+            [(first, end, count)] = self._query(f"{_SPAN} WHERE subject >= ? AND subject < ?", span)
+            # Most runs stand alone in the list, and one stretch of it is read in half the time of as many places.
+            is_dense = count > 0 and end - first < DENSE * count
+            if is_dense:
+                conditions.append("seq <= ?")
+                values.append(end)
+                after, hidden = max(after, first - 1), "+"
+            conditions.append(f"{hidden}subject >= ? AND {hidden}subject < ?")
+            conditions.append("(+subject = ? OR substr(subject, 1, ?) = ?)")
+            values += [*span, below, len(below) + 1, f"{below}."]
             hidden = "+"
         for column, value in (("subject", subject), ("stream", stream)):
             if value is not None:
@@ -97,12 +111,13 @@ class SqliteStore:
             kinds = [kind] if isinstance(kind, str) else list(kind)
             conditions.append(f"{hidden}kind IN ({', '.join('?' * len(kinds))})")
             values += kinds
-        conditions.append(f"{'+' if below is not None else ''}seq >= ?")
+        is_scattered = below is not None and not is_dense
+        conditions.append(f"{'+' if is_scattered else ''}seq >= ?")
         values.append(after + 1 if after else _FIRST_SEQ)
         wanted = f"{_SELECT} WHERE {' AND '.join(conditions)}"
         if last is not None:
             rows = self._query(f"{wanted} ORDER BY seq DESC LIMIT ?", [*values, last])[::-1]
-        elif below is not None and limit is None:
+        elif is_scattered and limit is None:
             # They come in the order of their names. Python sorts a thousand rows in a fifth of the time SQLite takes.
             rows = sorted(self._query(wanted, values), key=itemgetter(0))
         else:
@@ -135,10 +150,8 @@ class SqliteStore:
         found: list[Record] = []
         rest = iter(sorted(set(seqs)))
         while some := list(islice(rest, ASKED_AT_ONCE)):
-            # As many places as ever, so that one statement serves all questions. No record has the number nothing.
-            asked = [*some, *[None] * (ASKED_AT_ONCE - len(some))] if len(some) > 8 else some
-            places = ", ".join("?" * len(asked))
-            found += [Record(*row) for row in self._query(f"{_LINKS} WHERE seq IN ({places}) ORDER BY seq", asked)]
+            places = ", ".join("?" * len(some))
+            found += [Record(*row) for row in self._query(f"{_LINKS} WHERE seq IN ({places}) ORDER BY seq", some)]
         return found
 
     async def taken(self, once: str) -> Record | None:
