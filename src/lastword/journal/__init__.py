@@ -26,7 +26,7 @@ from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
 from lastword.store import PAGE_RECORDS, Entry, Record, Store
 from lastword.store.memory import MemoryStore
-from lastword.store.proof import prove
+from lastword.store.proof import prove, prove_from
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
@@ -298,10 +298,18 @@ class Journal:
     ) -> Sequence[Record]:
         return await self.store.read(stream=session_id, kind=kind, after=after)
 
+    async def standing(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
+        """The records of a session that still count, as they were written; Tampered when they are not."""
+        records = await self.store.standing(kind, stream=session_id)
+        await prove(self.store, records)
+        return records
+
     async def life(self, call_id: str) -> Life:
-        """Everything that is known of one call."""
+        """Everything that is known of one call. Raises Tampered when that is not what was written."""
         life = Life(call_id)
-        for record in await self.store.read(subject=call_id):
+        records = await self.store.read(subject=call_id)
+        await prove(self.store, records)
+        for record in records:
             life.add(record)
         return life
 
@@ -311,9 +319,14 @@ class Journal:
         lives = [await self.life(record.subject) for record in unended]
         return [life for life in lives if life.in_doubt and not self.is_running(life)]
 
-    async def prove(self, call_id: str) -> None:
-        """Raise Tampered when what is known of a call is not what was written. Before anything is done about it."""
-        await prove(self.store, await self.store.read(subject=call_id))
+    async def prove_since(self, subject: str) -> None:
+        """Raise Tampered when something was changed or hidden since a call or a run began.
+
+        Before something starts by the word of old records: that it was done already may be among what was hidden.
+        """
+        first = await self.store.read(subject=subject, limit=1)
+        if first:
+            await prove_from(self.store, first[0].seq)
 
     async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
         """The answer that a question got, whoever gave it."""
@@ -465,15 +478,41 @@ def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
     return action, Seal(data["request"], nonce, data["approver"], data["answered_at"])
 
 
+_SAYS: dict[str, frozenset[str]] = {
+    "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
+    "answered": frozenset(_Answered.__struct_fields__),
+    "started": frozenset(_Started.__struct_fields__),
+    "finished": frozenset(_Finished.__struct_fields__),
+    "restarted": frozenset(["why"]),
+    "settled": frozenset(["why"]),
+    "unwritten": frozenset(["why"]),
+    "reported": frozenset(["message"]),
+    "changing_file": frozenset(["project", "change"]),
+    "changed_file": frozenset(["path"]),
+    "undone": frozenset(["by"]),
+    "state_set": frozenset(["key", "value"]),
+    "state_described": frozenset(["key", "description"]),
+    "run_started": frozenset(["text", "name", "variables", "checked", "version"]),
+    "run_now": frozenset(["now"]),
+    "run_finished": frozenset(["status", "output", "error"]),
+}
+"""What the records of each kind say at least. One that does not was not written by us."""
+
+
 def data_of(record: Record) -> dict[str, Any]:
     """What a record says; empty when it was pruned."""
     if record.data is None:
         return {}
     try:
         said: dict[str, Any] = _decode(record.data)
-    except ValueError as problem:
+        lacks = "it is no object" if type(said) is not dict else _SAYS.get(record.kind, frozenset()) - said.keys()
+        problem = lacks if isinstance(lacks, str) else f"it lacks {', '.join(sorted(lacks))}"
+    except ValueError as found:
+        lacks = problem = str(found)
+    if lacks:
         raise Tampered(
             f"record {record.seq} ({record.kind}) was changed after it was written: {problem}",
+            place=record.subject or record.stream,
             hint="lastword journal verify finds the first such record",
-        ) from None
+        )
     return said
