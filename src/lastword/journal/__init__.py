@@ -298,6 +298,19 @@ class Journal:
     ) -> Sequence[Record]:
         return await self.store.read(stream=session_id, kind=kind, after=after)
 
+    async def recent(self, session_id: str, most: int) -> Sequence[Record]:
+        """The end of a session's story, whole calls only, and every call that is still open, however old it is."""
+        found = {record.seq: record for record in await self.store.read(stream=session_id, last=most)}
+        subjects = {record.subject for record in found.values() if record.kind in ("asked", "started", "run_started")}
+        if len(found) == most:  # Something is left out. What had begun before that would be half a story.
+            found = {seq: r for seq, r in found.items() if r.subject in subjects or r.kind not in SESSION_KINDS}
+        for opened in await self.store.standing(("asked", "burned", "conversation"), stream=session_id):
+            if opened.kind == "conversation":
+                found[opened.seq] = opened
+            elif opened.seq not in found:
+                found |= {record.seq: record for record in await self.store.read(subject=opened.subject)}
+        return [found[seq] for seq in sorted(found)]
+
     async def standing(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
         """The records of a session that still count, as they were written; Tampered when they are not."""
         records = await self.store.standing(kind, stream=session_id)

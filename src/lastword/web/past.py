@@ -18,6 +18,8 @@ from lastword.web.room import Item, Message, Script
 from lastword.web.story import Story, run_of
 from lastword.wire.protocol import ToolRequest, parse_tool_request
 
+# What is read for a picture that shows the last few hundred calls. What is older is in the timeline, or for `show`.
+MAX_RECORDS = 2_000
 # What the list of sessions shows. Older ones are there for `lastword show`.
 MAX_SESSIONS = 50
 # A timeline longer than this is for the export.
@@ -60,7 +62,7 @@ def scripts(records: Iterable[Record]) -> list[Script]:
 
 async def remembered(session: Session, api: Api) -> list[Item]:
     """A conversation with its calls and scripts, as a window showed it before the program was started again."""
-    records = await session.journal.history(session.id)
+    records = await session.journal.recent(session.id, MAX_RECORDS)
     if not records:
         return []
     named = [record.subject for record in records if record.kind == "conversation"]
@@ -91,7 +93,7 @@ async def sessions(journal: Journal) -> list[dict[str, Any]]:
     """The sessions that called something, newest first."""
     found: dict[str, dict[str, Any]] = {}
     for kind in ("started", "asked"):
-        for record in await journal.store.read(kind=kind):
+        for record in await journal.store.read(kind=kind, last=MAX_RECORDS):
             known = found.setdefault(record.stream, {"id": record.stream, "from": record.at / 1e6, "to": 0.0})
             known["from"] = min(known["from"], record.at / 1e6)
             known["to"] = max(known["to"], record.at / 1e6)
