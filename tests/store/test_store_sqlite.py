@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from threading import enumerate as threads
 
 import apsw
 import pytest
+from disk import failing_disk
 from samples import entry, make_old, other_process
 
 from lastword.errors import NewerStore, StoreError
@@ -454,6 +456,90 @@ def test_a_read_only_file_can_be_read_and_says_why_it_is_not_written():
             "hint: check owner and mode, or name another file\n"
         )
         assert subjects(path) == ["call-1"]
+
+
+LOOKING = """
+import asyncio, os, sys
+import lastword.commands.journal
+from lastword.cli import run
+from lastword.store.sqlite import SqliteStore
+
+async def count():
+    store = SqliteStore(sys.argv[1])
+    print(len(await store.standing("asked")), "asked")
+    await store.close()
+
+asyncio.run(asyncio.to_thread(int))  # whatever is imported on the way is there before it cannot be read any more
+if os.geteuid() == 0:
+    os.seteuid(int(sys.argv[2]))
+code = run(["journal", "verify", "--store", f"sqlite:///{sys.argv[1]}"])
+asyncio.run(count())
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("left", ["closed in order", "killed", "still open", "of the first form"])
+def test_a_journal_on_a_read_only_disk_can_be_verified(left):
+    """A backup, a disk that is kept as evidence: nothing can be made beside the file, and its newest records count."""
+    with TemporaryDirectory() as folder:
+        used, path = Path(folder) / "used.db", Path(folder) / "disk" / "journal.db"
+        path.parent.mkdir()
+        if left == "of the first form":
+            make_old(used, *STORY[:4])
+            shutil.copy(used, path)
+        else:
+            with other_process(used) as other:
+                for number in range(1, 5):
+                    other.ask("commit", number=number, once=None)
+                if left == "killed":
+                    shutil.copy(used, path)
+                    shutil.copy(f"{used}-wal", f"{path}-wal")
+                elif left == "still open":
+                    for end in ("", "-wal", "-shm"):
+                        shutil.copy(f"{used}{end}", f"{path}{end}")
+            if left == "closed in order":
+                shutil.copy(used, path)
+        before = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+        for file in (*path.parent.iterdir(), path.parent, Path(folder)):
+            file.chmod(0o500 if file.is_dir() else 0o400)
+            if os.geteuid() == 0:
+                os.chown(file, NOBODY, -1)
+        command = [sys.executable, "-c", LOOKING, str(path), str(NOBODY)]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        for file in (path.parent, Path(folder)):
+            file.chmod(0o700)
+        assert (said.stderr, said.returncode) == ("", 0)
+        assert said.stdout.startswith("4 records, each as it was written.\n")
+        assert said.stdout.endswith("2 asked\n"), "worked out where it is not kept"
+        after = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+        assert after == before
+
+
+async def test_an_error_of_the_disk_while_a_file_is_opened_is_the_one_that_is_told(path):
+    """SQLite gives up the transaction by itself then; that there is none to give up is no news."""
+    store = SqliteStore(path)
+    await store.commit(entry(1))
+    await store.close()
+    with failing_disk() as disk:
+        left = 0
+
+        def fault(operation: str, name: str) -> None:
+            nonlocal left
+            left -= operation == "read"
+            if operation == "read" and left < 0:
+                raise apsw.IOError("as the test asked for")
+
+        told = []
+        for reads in range(20):
+            left, disk.fault = reads, fault
+            try:
+                await store.head()
+            except StoreError as problem:
+                told.append(problem.fact)
+            disk.replace()
+            await store.close()
+    assert len(told) > 3
+    assert {fact.partition(" (")[0] for fact in told} == {"the disk reported an error"}
 
 
 async def test_forgotten_data_is_in_no_file_any_more(store, path):

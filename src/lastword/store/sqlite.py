@@ -21,7 +21,15 @@ import apsw
 from lastword.errors import StoreError, Tampered
 from lastword.store import Behind, Entry, Head, Record, check, check_group
 from lastword.store.holds import hold
-from lastword.store.sqlite_file import connect_for_reading, examine, explain, not_text
+from lastword.store.sqlite_examine import examine
+from lastword.store.sqlite_file import (
+    WITH_STANDING,
+    connect_for_reading,
+    explain,
+    form_of,
+    not_text,
+    work_out_standing,
+)
 from lastword.store.sqlite_ledger import Change
 from lastword.store.sqlite_seen import Seen, end_of
 from lastword.store.sqlite_writer import Job, Writer
@@ -126,6 +134,8 @@ class SqliteStore:
 
     async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
         await self._catch_up()
+        if self._look(form_of) < WITH_STANDING:  # It cannot be written, and was not brought up to date.
+            return await self._worked_out(kind, stream)
         values: list[Any] = [kind] if isinstance(kind, str) else list(kind)
         wanted = f"{_STANDING} IN ({', '.join('?' * len(values))})"
         if stream is not None:
@@ -141,6 +151,10 @@ class SqliteStore:
                 )
             found.append(_record(row))
         return found
+
+    async def _worked_out(self, kind: str | Sequence[str], stream: str | None) -> Sequence[Record]:
+        seqs = self._look(work_out_standing).seqs((kind,) if isinstance(kind, str) else kind, stream)
+        return [record for seq in seqs for record in await self.read(after=seq - 1, limit=1)]
 
     async def links(self, seqs: Sequence[int]) -> Sequence[Record]:
         await self._catch_up()

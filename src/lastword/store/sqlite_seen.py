@@ -13,6 +13,7 @@ import apsw
 from lastword.errors import StoreError
 from lastword.store import GENESIS, Behind, Head
 from lastword.store.head_file import HeadFile
+from lastword.store.sqlite_file import WITH_STANDING, form_of
 
 _MARK = "a head is kept beside it"
 
@@ -32,8 +33,9 @@ class Seen:
         except StoreError as problem:
             return Behind(problem.fact, found, None)
         if seen is None:
-            marked = connection.execute("SELECT 1 FROM marks WHERE name = ?", (_MARK,)).get
-            return Behind("the file beside it that says how far it went is gone", found, None) if marked else None
+            if not _is_marked(connection):
+                return None
+            return Behind("the file beside it that says how far it went is gone", found, None)
         if holds(connection, seen):
             return None
         if seen.seq > found.seq:
@@ -73,6 +75,12 @@ class Seen:
                 place=str(self._file.path),
                 hint="lastword journal accept makes a new one",
             ) from None
+
+
+def _is_marked(connection: apsw.Connection) -> bool:
+    if form_of(connection) < WITH_STANDING:
+        return False  # Only to be looked at, so it was not brought up to date.
+    return connection.execute("SELECT 1 FROM marks WHERE name = ?", (_MARK,)).get is not None
 
 
 def end_of(connection: apsw.Connection) -> Head:
