@@ -420,13 +420,14 @@ def blocks(language: str) -> list[str]:
 
 def test_the_commands_of_the_page_do_what_it_says(capsys):
     """In the order of the page; a comment says where the exit code is not 0."""
-    waiting, doubtful, proving = blocks("sh")
+    waiting, doubtful, proving, lacking = blocks("sh")
     killed("fa24c2fd58edbc1a22", while_it_runs=False)
     play(waiting)
     Path("paid").unlink()
     killed("fa24c2fd58edbc1a33", while_it_runs=True)
     play(doubtful)
     play(proving)
+    play(lacking)
     assert "ReplayDivergence" not in capsys.readouterr().err
     assert Path("paid").read_text() == "Ann\n"
 
