@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from operator import attrgetter
 
@@ -65,6 +66,7 @@ async def prove_from(store: Store, seq: int) -> Head:
     while links := await store.links(range(last.seq + 1, last.seq + 1 + PAGE_RECORDS)):
         for link in links:
             last = follow(last, link)
+        await asyncio.sleep(0)  # It may be a long way, and others wait for their turn meanwhile.
     # Somebody writes at this moment, or a whole page of records is gone and what is behind it does not follow.
     for link in await store.links(range(last.seq + 1, (await store.head()).seq + 1)):
         last = follow(last, link)
