@@ -1,4 +1,4 @@
-"""The README is true: its example prints what it says, its commands work as given, its links lead somewhere."""
+"""The README is true: its example prints what it says, and its commands work as given."""
 
 import os
 import re
@@ -88,11 +88,3 @@ def test_the_versions_that_were_tried_are_those_of_the_package():
     assert re.findall(r"(3\.\d+)\.\d+", sentence) == claimed
     assert package["requires-python"] == f">={claimed[0]}"
     assert f"Python {claimed[0]} or newer" in TEXT
-
-
-def test_every_link_of_the_pages_leads_to_a_file():
-    """A page that points nowhere was not read by who wrote it."""
-    for page in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
