@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 NAME_WIDTH = 44
-FIGURE_WIDTH = 18
+FIGURE_WIDTH = 21
 
 Cell = float | str | None
 

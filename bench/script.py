@@ -197,8 +197,13 @@ def main() -> None:
         if wanted.workloads and name not in wanted.workloads:
             continue
         ours, plain = asyncio.run(measure(workload))
-        cells = [peer.ratio(workload, plain) for peer in present]
+        cells = [peer.ratio(workload) for peer in present]
         result.row(f"{name} {workload.title}", ours / plain, TARGETS.get(name), ours * 1000, *cells)
+    for peer in present:
+        if peer.elsewhere:
+            result.note(
+                f"{peer.name} works in another process and is timed by the wall clock: a busy machine slows it more."
+            )
     if not wanted.workloads:
         result.table("", "µs", "target")
         for name, tool in (("inline tool", row), ("async tool", row_later)):
