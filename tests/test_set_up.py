@@ -154,3 +154,12 @@ def test_what_could_not_be_set_up_is_named_at_the_end(machine):
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.splitlines() == ["NOT SET UP: One thing.", "NOT SET UP: Another."]
+
+
+def test_what_the_quick_size_leaves_out_is_there():
+    """A test that moved would come back into it unseen, and make it slow."""
+    program = 'eval "$(sed -n "/^QUICK=(/,/^)/p" test)"; printf "%s\\n" "${QUICK[@]}"'
+    done = subprocess.run(["bash", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = [line.partition("=")[2] for line in done.stdout.splitlines()]
+    assert len(paths) > 10
+    assert [path for path in paths if not list(ROOT.glob(path))] == []
