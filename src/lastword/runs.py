@@ -8,7 +8,6 @@ knows what belongs to the run.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
@@ -54,7 +53,7 @@ class Run(msgspec.Struct, frozen=True):
     """The call that a waiting run needs a decision about."""
 
 
-class Past:
+class RunPast:
     """What the journal holds of an interrupted run."""
 
     def __init__(self) -> None:
@@ -67,7 +66,7 @@ class Past:
 class DoorHost:
     """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
 
-    def __init__(self, door: Door, run_id: str, name: str | None, past: Past) -> None:
+    def __init__(self, door: Door, run_id: str, name: str | None, past: RunPast) -> None:
         self._door = door
         self._run_id = run_id
         self._name = name
@@ -101,10 +100,11 @@ class DoorHost:
         self._calls += 1
         records = self._past.calls.get(call_id)
         if records is None:
-            result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site))
+            # Somebody who stops waiting for the run leaves its card waiting: the run can be resumed.
+            result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site), resumable=True)
             if isinstance(result, Outcome):
                 return self._judge(tool, result)
-            return self._wait(tool, call_id, result)
+            return self._wait(tool, result)
         try:
             value = value_of(records, tool.name, tool.validate(arguments))
         except ArgumentsError:
@@ -116,8 +116,8 @@ class DoorHost:
             life.add(record)
         if life.finished is None:
             _same(life, tool, arguments)
-            recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site))
-            return self._wait(tool, call_id, recovered)
+            recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site), resumable=True)
+            return self._wait(tool, recovered)
         if life.started is not None and _difference(life.started, tool, arguments) is None:
             return _value(tool, life.outcome())
         return self._replay(tool, life, arguments)
@@ -127,13 +127,8 @@ class DoorHost:
         _same(await self._door.journal.life(life.call_id), tool, arguments)
         return _value(tool, life.outcome())
 
-    async def _wait(self, tool: Tool, call_id: str, result: Awaitable[Outcome]) -> Any:
-        try:
-            outcome = await result
-        except asyncio.CancelledError:
-            self._interrupted(call_id, tool)
-            raise
-        return self._judge(tool, outcome)
+    async def _wait(self, tool: Tool, result: Awaitable[Outcome]) -> Any:
+        return self._judge(tool, await result)
 
     def _judge(self, tool: Tool, outcome: Outcome) -> Any:
         if outcome.kind == "succeeded" and outcome.gave_value:
@@ -141,12 +136,6 @@ class DoorHost:
         if outcome.kind == "outcome_unknown":
             self.in_doubt = outcome.call_id
         return _value(tool, outcome)
-
-    def _interrupted(self, call_id: str, tool: Tool) -> None:
-        """Somebody stopped waiting for the run. A card that waits goes on waiting, for the run can be resumed; a call
-        that had begun was told to stop, and has come to its end."""
-        if call_id in self._door.begun:
-            self._door.abandon(call_id, tool.name)
 
     def _origin(self, site: Site) -> str:
         """Where in the script a call stands, in words. A line in a loop is looked up once."""
@@ -266,13 +255,13 @@ async def start(
             "version": LANGUAGE_VERSION,
         }
     )
-    known_as, run_id = run_id, run_id or ids.ordered()
+    known_as, run_id = run_id, run_id or ids.new()
     with door.journal.holding("run", run_id):
         # Asked while nobody else can begin it: of two who came at once, the second finds what the first has done.
         if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
             return await _resume(door, run_id, limits)
         door.journal.note(door.session_id, "run_started", run_id, facts)
-        return await _run(door, run_id, facts, Past(), given, limits)
+        return await _run(door, run_id, facts, RunPast(), given, limits)
 
 
 async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
@@ -287,7 +276,7 @@ _REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
 
 async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     facts: dict[str, Any] | None = None
-    past = Past()
+    past = RunPast()
     store = door.journal.store
     records = await store.read(stream=door.session_id, below=run_id, kind=_REPLAYED)
     ended = next((place for place in range(len(records), 0, -1) if records[place - 1].kind == "finished"), 0)
@@ -325,7 +314,7 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
 
 
 async def _run(
-    door: Door, run_id: str, facts: dict[str, Any], past: Past, variables: dict[str, Any], limits: Limits | None
+    door: Door, run_id: str, facts: dict[str, Any], past: RunPast, variables: dict[str, Any], limits: Limits | None
 ) -> Run:
     name = facts["name"]
     if door.audience.listeners:
@@ -349,7 +338,7 @@ async def _run(
     return _ended(door, past, run)
 
 
-def _ended(door: Door, past: Past, run: Run) -> Run:
+def _ended(door: Door, past: RunPast, run: Run) -> Run:
     if run.status != "waiting" and not past.ended:
         facts = {
             "status": run.status,

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from lastword import ids, values
 from lastword.call import changes, recovery
 from lastword.call.changes import Undone
-from lastword.call.door import Door, Limits
+from lastword.call.door import Door
 from lastword.call.events import Event
 from lastword.call.recovery import Decision
+from lastword.call.setting import Limits, Setting
 from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider, folder_of
@@ -23,7 +24,7 @@ from lastword.errors import SessionError, StoreError
 from lastword.journal import Journal, Life, answer_key, data_of
 from lastword.lazily import load_later
 from lastword.tools.registry import ToolRegistry
-from lastword.tools.state import Change, State, StateOwner
+from lastword.tools.state import State, StateChange, StateOwner
 
 if TYPE_CHECKING:
     from lastword import runs
@@ -40,7 +41,7 @@ log = logging.getLogger("lastword")
 # How long to leave a failing disk alone before listening again for answers from other processes.
 DEAF_SECONDS = 1.0
 
-_STATE_CHANGES = (Change.SET, Change.DESCRIBED, Change.CLEARED)
+_STATE_CHANGES = (StateChange.SET, StateChange.DESCRIBED, StateChange.CLEARED)
 
 
 class Session(StateOwner):
@@ -58,7 +59,7 @@ class Session(StateOwner):
         *,
         limits: Limits | None = None,
     ) -> None:
-        self.id = id or ids.ordered()
+        self.id = id or ids.new()
         self._is_new = id is None
         self._opened = False
         # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
@@ -66,17 +67,8 @@ class Session(StateOwner):
         self._opening = asyncio.Lock()
         self._journal = journal or Journal()
         self._state = State(self._remember_state)
-        self._door = Door(
-            session_id=self.id,
-            registry=registry,
-            journal=self._journal,
-            state=self._state,
-            approver=approver,
-            preset=preset or Preset(),
-            editor=editor,
-            limits=limits or Limits(),
-            watch=self._watch,
-        )
+        setting = Setting(self.id, registry, self._journal, self._state, preset or Preset(), editor, limits or Limits())
+        self._door = Door(setting, approver, self._watch)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: _Background | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -113,25 +105,14 @@ class Session(StateOwner):
             await self.open()
         if call_id is not None:
             return await self._call_again(call_id, tool, arguments, origin)
-        call_id = ids.ordered()
-        try:
-            result = self._door.carry_out(call_id, tool, arguments, origin)
-            return result if isinstance(result, Outcome) else await result
-        except asyncio.CancelledError:
-            self._door.abandon(call_id, tool)
-            raise
+        result = self._door.carry_out(ids.new(), tool, arguments, origin)
+        return result if isinstance(result, Outcome) else await result
 
     async def _call_again(self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str) -> Outcome:
         """A call whose id was given: perhaps for the first time."""
         with self._journal.holding("call", call_id):
             life = await self._journal.life(call_id)
-            try:
-                return await recovery.recover(self._door, life, tool, arguments, origin)
-            except asyncio.CancelledError:
-                # What was in doubt stays so until somebody looks, and what has an end keeps it.
-                if not life.in_doubt and life.finished is None:
-                    self._door.abandon(call_id, tool)
-                raise
+            return await recovery.recover(self._door, life, tool, arguments, origin)
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
         """`call` for code without an event loop."""

@@ -9,9 +9,10 @@ import pytest
 
 from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.call.events import Asked
-from lastword.consent.approval import ALLOWED, DENIED, flaw, seal
+from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
+from lastword.consent.call import Call, LiveCall
 from lastword.editor import Preview
-from lastword.journal import Call, Journal, data_of, start_key
+from lastword.journal import Journal, data_of, start_key
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import canonical
@@ -175,13 +176,13 @@ async def test_an_approval_that_was_spent_is_asked_for_again(registry: ToolRegis
 
     class Racing(Journal):
         async def answer_and_start(
-            self, request: Any, action: Any, call: Any, tool: Any, sealed: Any, how: str
+            self, request: Any, action: Any, call: Any, tool: Any, sealed: Any, how: str, live: LiveCall
         ) -> bool:
             if not self.raced:
                 self.raced = True
                 answered = self._answered(request, action, sealed)
                 assert await self.store.commit(answered, self._burned(request.session_id, call, sealed))
-            return await super().answer_and_start(request, action, call, tool, sealed, how)
+            return await super().answer_and_start(request, action, call, tool, sealed, how, live)
 
         raced = False
 
@@ -231,7 +232,7 @@ async def test_another_yes_to_a_call_that_was_started_starts_nothing(registry: T
     again = msgspec.structs.replace(request, nonce="another")
     sealed = seal(again, again.allow(), "a second person", journal.clock())
     call = Call(request.call_id, "send", canonical(CALL))
-    assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person")
+    assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person", LiveCall())
     assert len(await journal.store.read(kind="started")) == 1
 
 
@@ -245,7 +246,7 @@ async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolReg
     request = approver.requests[0]
     sealed = seal(request, request.allow(), "a thief", journal.clock())
     call_of = type("Call", (), {"id": request.call_id, "tool": "send", "arguments": b"{}", "origin": ""})
-    assert not await journal.burn_and_start("one", call_of, send, sealed, "person")  # type: ignore[arg-type]
+    assert not await journal.burn_and_start("one", call_of, send, sealed, "person", LiveCall())  # type: ignore[arg-type]
 
 
 @requirement("TOOL-45")
@@ -343,5 +344,5 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
     }
     changed = msgspec.structs.replace(request, **{field: other.get(field, "other")})
     sealed = seal(request, request.allow(), "somebody", 0.0)
-    assert flaw(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
-    assert flaw(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
+    assert why_void(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
+    assert why_void(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lastword.server.conversations import Conversation, Conversations, Line, Said, Turn
 from lastword.server.prompt import NO_RESULT, window
 from lastword.store.memory import MemoryStore
-from lastword.testing.scripted import Gate
+from lastword.testing.scripted import Pause
 from lastword.values import canonical
 from lastword.wire.protocol import result_message
 from requirements import requirement
@@ -295,7 +295,7 @@ def test_two_servers_on_one_store_see_each_others_turns(house):
 def test_a_second_turn_while_one_runs_gets_409(house, servers):
     """In one process at once; between two, when the slower one wants to commit. Never two turns in one place."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: [gate, "Slow."] if body["messages"][-1]["content"] == "slow" else "Fast.")
     first = house.server(model, store=store)
     second = first if servers == 1 else house.server(model, store=store)
@@ -321,7 +321,7 @@ def test_a_second_turn_while_one_runs_gets_409(house, servers):
 def test_a_stream_that_loses_its_place_says_so(house):
     """The answer was streamed already, but the turn is not stored: the last event is the error."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: ["A", gate, "B"] if body.get("stream") else "Fast.")
     first, second = house.server(model, store=store), house.server(model, store=store)
     answers = []
@@ -383,7 +383,7 @@ def test_the_newest_messages_are_shown_and_the_rest_is_said_to_exist(house):
 def test_deleting_while_a_turn_runs_is_refused_or_ends_it(house):
     """In one process the delete waits its turn; from another it takes the place of the turn, which is then lost."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: [gate, "Slow."] if body["messages"][-1]["content"] == "slow" else "Fast.")
     here, there = house.server(model, store=store), house.server(model, store=store)
     here.chat("fast", conversation_id="c")

@@ -13,7 +13,7 @@ from lastword.server.app import Rates
 from lastword.server.limits import Limits
 from lastword.server.refusal import Refusal
 from lastword.store.memory import MemoryStore
-from lastword.testing.scripted import Fault, Gate
+from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
 HI = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -90,7 +90,7 @@ def test_header_seconds_counts_for_the_second_request_too(house):
 @requirement("API-53")
 def test_header_seconds_does_not_touch_a_slow_answer(house):
     """Only headers are in a hurry. The model may think."""
-    gate = Gate()
+    gate = Pause()
     server = house.server([["One", gate, " two"]], limits={"header_seconds": 1.5, "stop_seconds": 5})
     answers = []
     thread = threading.Thread(target=lambda: answers.append(server.chat("Hi")))
@@ -142,7 +142,7 @@ def test_messages(house):
 @requirement("API-53")
 def test_streams_per_token(house):
     """One caller's turns at the same time; another caller is not touched, and a place that is left is free."""
-    gate = Gate()
+    gate = Pause()
     server = house.server(
         lambda body: [gate, "Slow."] if body["messages"][-1]["content"] == "slow" else "Fast.",
         limits={"streams_per_token": 1, "stop_seconds": 5},

@@ -12,7 +12,7 @@ from lastword.server.conversations import Conversation, Conversations, Said, Tur
 from lastword.server.tail import MAX_BEHIND_RECORDS, PAGE_RECORDS, Tail
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
-from lastword.testing.scripted import Gate
+from lastword.testing.scripted import Pause
 from requirements import requirement
 
 
@@ -87,7 +87,7 @@ def test_turns_and_revocations_of_another_process_are_seen(house, between):
 def test_a_turn_that_the_model_did_not_see_keeps_its_place(house):
     """Another process commits a turn while ours waits for the model, and somebody here looks at it. Ours is late."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: ["Slow.", gate] if body["messages"][-1]["content"] == "slow" else "Fast.")
     first, second = house.server(model, store=store), house.server(model, store=store)
     assert first.chat("fast", conversation_id="c").status == 200

@@ -9,7 +9,8 @@ import pytest
 
 from lastword import Session
 from lastword.consent.approval import seal
-from lastword.journal import Call, Journal
+from lastword.consent.call import Call, LiveCall
+from lastword.journal import Journal
 from lastword.session import wait_for_answer
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
@@ -498,7 +499,7 @@ async def doubtful(tmp_path):
         assert await journal.answered(request, request.allow(), sealed)
         call = Call(request.call_id, request.tool, request.canonical_arguments)
         # What a process leaves behind that dies while the tool runs.
-        assert await journal.burn_and_start(session.id, call, tools.lookup("publish"), sealed, "person")
+        assert await journal.burn_and_start(session.id, call, tools.lookup("publish"), sealed, "person", LiveCall())
         asking.cancel()
     left = MemoryStore()
     for record in await store.read():

@@ -9,7 +9,7 @@ import pytest
 from lastword import ToolRegistry
 from lastword.errors import ConfigError, ToolLoadError
 from lastword.tools.scaffold import Plan, write_tool
-from lastword.tools.toolbox import Answer, Found, find_tools
+from lastword.tools.toolbox import Answer, FoundCode, find_tools
 from lastword.tools.trust import MAX_FILES, Trust, code_digest
 from requirements import requirement
 
@@ -35,7 +35,7 @@ class Asked:
         self.answer = answer
         self.questions: list[bool] = []
 
-    def __call__(self, found: Found, changed: bool) -> Answer:
+    def __call__(self, found: FoundCode, changed: bool) -> Answer:
         self.questions.append(changed)
         return self.answer
 

@@ -16,11 +16,11 @@ import msgspec
 
 from lastword.call.threads import THREADS
 from lastword.consent.approval import ALLOW, CANCEL, ApprovalRequest
+from lastword.consent.call import Call
 from lastword.display import displayable
 from lastword.editor import ScriptEditorProvider
 from lastword.editor.recording import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
-from lastword.journal import Call
 from lastword.tools.context import ToolContext, current
 from lastword.tools.guard import Guard
 from lastword.tools.state import State

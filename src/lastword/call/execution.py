@@ -1,7 +1,7 @@
 """Carrying out an implementation: on the loop or in a thread, with a time limit, until it ends or is told to.
 
 `_invoke` holds the one line of the code base that calls a tool's execute function. What does not live here: whether
-it may run at all. That is decided in calls.py.
+it may run at all. That is decided in door.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Raised(msgspec.Struct, frozen=True):
     problem: BaseException
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class StoppedEarly(msgspec.Struct, frozen=True):
     partial: str | None
     began: bool = True
 
@@ -50,7 +50,7 @@ class TimedOut(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Ended = Returned | Raised | Cancelled | TimedOut
+Ended = Returned | Raised | StoppedEarly | TimedOut
 
 
 class Execution:
@@ -128,7 +128,7 @@ class Execution:
             if isinstance(problem, KeyboardInterrupt):
                 raise
         finally:
-            self._settle(Cancelled(partial, self._began))
+            self._settle(StoppedEarly(partial, self._began))
             if self._began:
                 self._let_go()
 
@@ -172,7 +172,7 @@ class Execution:
 
     def _settle(self, ended: Ended) -> None:
         # Once a person has cancelled, only the cancellation itself ends the call: what the tool returns is ignored.
-        if self._settled is None and (not self.cancelling or isinstance(ended, Cancelled)):
+        if self._settled is None and (not self.cancelling or isinstance(ended, StoppedEarly)):
             self._settled = ended
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
@@ -213,7 +213,7 @@ class Execution:
     def _raised(self, problem: BaseException) -> None:
         # Only a cancellation that somebody asked for is one. A tool that lets one of its own slip out has failed.
         stopped = isinstance(problem, asyncio.CancelledError) and self.context._cancelled
-        self._settle(Cancelled(None) if stopped else Raised(problem))
+        self._settle(StoppedEarly(None) if stopped else Raised(problem))
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         before = current.get()
@@ -273,10 +273,10 @@ def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended) -> Outco
     return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
 
 
-def _stopped(name: str, call_id: str, ended: Raised | Cancelled | TimedOut) -> tuple[Kind, str]:
-    if isinstance(ended, Cancelled) and not ended.began:
+def _stopped(name: str, call_id: str, ended: Raised | StoppedEarly | TimedOut) -> tuple[Kind, str]:
+    if isinstance(ended, StoppedEarly) and not ended.began:
         return "cancelled", outcome.called_off(name)
-    if isinstance(ended, Cancelled):
+    if isinstance(ended, StoppedEarly):
         return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial)))
     if isinstance(ended, TimedOut):
         return "timed_out", outcome.timed_out(name, ended.seconds)

@@ -1,7 +1,7 @@
 """Calls that an earlier process left behind: told again, gone on with, or put before a person. Never done twice.
 
 A call that was started and has no end is in doubt. Only two can say that it runs again: a person, and the tool that
-declares itself idempotent. What does not live here: the life of a call that begins (calls.py).
+declares itself idempotent. What does not live here: the life of a call that begins (door.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from lastword.journal import Life
 Decision = Literal["again", "done", "abandon"]
 
 
-async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
+async def recover(
+    door: Door, life: Life, name: str, arguments: Any, origin: str = "", *, resumable: bool = False
+) -> Outcome:
     """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
     _check_ours(door, life)
     if life.session_id:
@@ -28,11 +30,11 @@ async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str
     if life.finished is not None:
         return life.outcome()
     if not life.in_doubt:
-        if door.is_busy_with(life.call_id):
+        if life.call_id in door.live:
             raise SessionError(
                 "this call is being carried out already", place=life.call_id, hint="lastword show says how it stands"
             )
-        result = door.carry_out(life.call_id, name, arguments, origin, earlier=life)
+        result = door.carry_out(life.call_id, name, arguments, origin, life, resumable=resumable)
         return result if isinstance(result, Outcome) else await result
     assert life.started is not None
     tool = door.registry.find(name)

@@ -1,7 +1,7 @@
 """Consent as data: the request a person sees, the action they take, the seal that binds the two.
 
 Who decides is a pure rule. What is shown is exactly what is digested. What does not live here: drawing a card
-(cards.py), asking (calls.py) and remembering (journal.py).
+(call/draw.py), asking (call/asking.py) and remembering (journal/).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
-    nonce: str = msgspec.field(default_factory=lambda: ids.ordered(16))
+    nonce: str = msgspec.field(default_factory=lambda: ids.new(16))
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
@@ -323,7 +323,7 @@ def seal(request: ApprovalRequest, action: UserAction, approver: str, answered_a
     return Seal(action.answers or request.digest, request.nonce, displayable(approver), answered_at)
 
 
-def flaw(
+def why_void(
     sealed: Seal, request: ApprovalRequest, *, tool_digest: str | None, now: float, valid_seconds: float
 ) -> str | None:
     """Why this seal may not start this request's call now, or None."""

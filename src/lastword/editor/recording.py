@@ -6,7 +6,7 @@ content, and has what is needed to take a change back remembered before it happe
 
 Both note what they refused, so a tool that swallows the exception is found out all the same.
 
-What does not live here: asking anybody (approval.py), the audit hook that guards everything else (guard.py).
+What does not live here: asking anybody (call/asking.py), the audit hook that guards everything else (tools/guard.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A journal writes records of a session into a store and reads them back. It decides what must be on disk before the next
 step may happen, and nothing else: where the bytes go is the store's business (store/), and whether a call may run is
-decided in calls.py.
+decided in call/.
 
 The order that makes a crash harmless: *asked* is durable before anybody is asked; *answered*, *burned* and *started*
 before the tool's code runs, the last two, and mostly all three, together or not at all. *Started* takes a key of the
@@ -16,12 +16,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import UNSET
 
 from lastword import ids, values
 from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
+from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
 from lastword.store import PAGE_RECORDS, Entry, Record, Store, prove
@@ -32,16 +34,6 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 Clock = Callable[[], float]
-
-
-class Call(msgspec.Struct, frozen=True, gc=False):
-    """A tool with arguments, asked for by somebody."""
-
-    id: str
-    tool: str
-    arguments: bytes
-    """Canonical: the only form in which arguments travel."""
-    origin: str = ""
 
 
 class _Started(msgspec.Struct, frozen=True, gc=False):
@@ -165,7 +157,8 @@ class Journal:
         self.clock = clock
         self._process = ""
         self._let_go: Callable[[], None] | None = None
-        self._running: set[str] = set()
+        self._started_here: WeakValueDictionary[str, LiveCall] = WeakValueDictionary()
+        """The calls that this process has started, for as long as whoever carries them out holds them."""
 
     # What needs a person is durable before the next step.
 
@@ -177,45 +170,51 @@ class Journal:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
         return await self.store.commit(self._answered(request, action, sealed))
 
-    async def burn_and_start(self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str) -> bool:
+    async def burn_and_start(
+        self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str, live: LiveCall
+    ) -> bool:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
         burned = self._burned(session_id, call, sealed)
         return await self._start(
-            call.id, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
+            call.id, live, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
         )
 
     async def answer_and_start(
-        self, request: ApprovalRequest, action: UserAction, call: Call, tool: Tool, sealed: Seal, approval: str
+        self,
+        request: ApprovalRequest,
+        action: UserAction,
+        call: Call,
+        tool: Tool,
+        sealed: Seal,
+        approval: str,
+        live: LiveCall,
     ) -> bool:
         """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
         session_id = request.session_id
         return await self._start(
             call.id,
+            live,
             self._answered(request, action, sealed),
             self._burned(session_id, call, sealed),
             self._started(session_id, call, tool, approval, start_key(call.id, 0)),
         )
 
-    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str) -> bool:
+    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str, live: LiveCall) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
         noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=start_key(call.id, life.starts))
         assert life.started is not None
-        return await self._start(call.id, noted, self._started(session_id, call, tool, life.started["approval"]))
+        return await self._start(call.id, live, noted, self._started(session_id, call, tool, life.started["approval"]))
 
-    async def _start(self, call_id: str, *entries: Entry) -> bool:
-        """Mark a call as started, and as running for as long as nobody says `stopped`."""
-        self._running.add(call_id)
+    async def _start(self, call_id: str, live: LiveCall, *entries: Entry) -> bool:
+        """Mark a call as started. It counts as running for as long as its phase says so."""
+        self._started_here[call_id] = live
         spent = False
         try:
             spent = await self.store.commit(*entries)
         finally:
             if not spent:
-                self._running.discard(call_id)
+                self._started_here.pop(call_id, None)
         return spent
-
-    def stopped(self, call_id: str) -> None:
-        """The code of a started call does not run any more, whether or not its end could be written down."""
-        self._running.discard(call_id)
 
     def is_running(self, life: Life) -> bool:
         """Whether a call that was started and has no end is being carried out right now, here or in another process."""
@@ -224,7 +223,8 @@ class Journal:
         assert life.started is not None
         process = life.started["process"]
         if process == self._process:
-            return life.call_id in self._running
+            live = self._started_here.get(life.call_id)
+            return live is not None and live.phase in ACTING
         if life.unwritten:
             return False
         # Whoever carries it out holds this name, and loses it by dying.
@@ -392,7 +392,7 @@ class Journal:
     def _name(self) -> str:
         """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
         if self._let_go is None:
-            self._process = ids.name()
+            self._process = ids.new()
             self._let_go = self.store.hold(f"process:{self._process}")
             assert self._let_go is not None, "a name that nobody can guess was held"
         return self._process

@@ -1,6 +1,6 @@
 """How a satellite works under a preset's name: model, persona, auto-approval, protocol, bounds.
 
-What does not live here: the two keys of auto-approval (approval.py) and reading `lastword.toml` (config.py).
+What does not live here: the two keys of auto-approval (consent/approval.py) and reading `lastword.toml` (config.py).
 """
 
 from __future__ import annotations

@@ -369,7 +369,7 @@ class Satellite:
     def _begin_anew(self, messages: list[Message]) -> None:
         """The server has forgotten the conversation. Results that nobody waits for any more become words."""
         # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
-        self.conversation_id = f"{self.session.id[:100]}.{ids.name(4)}"
+        self.conversation_id = f"{self.session.id[:100]}.{ids.new(8)}"
         self._turns, self._unanswered, self._begun = 0, None, False
         self._hear(Forgotten(self.conversation_id))
         for place, message in enumerate(messages):

@@ -18,7 +18,7 @@
     slash.py      the commands that begin with a slash
     speech.py     the model's words, as they come
 
-What does not live here: which call needs a card (calls.py) and the commands (commands/).
+What does not live here: which call needs a card (call/) and the commands (commands/).
 """
 
 from lastword.terminal.approver import TerminalApprover, terminal_approver

@@ -26,7 +26,7 @@ from typing import Any
 from lastword import values
 from lastword.author.authoring import TestApproval, TestExecute
 from lastword.author.tooltests import run_tool_tests, tool_beside
-from lastword.call.door import Limits
+from lastword.call.setting import Limits
 from lastword.consent.approval import ALLOWED, CLOSED, DENIED, ApprovalRequest, Preset, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider

@@ -34,7 +34,7 @@ class StateMetadata(msgspec.Struct, frozen=True):
     formatter: Formatter | None = None
 
 
-class Change:
+class StateChange:
     """What can happen to state. Each is remembered with the call that made it."""
 
     SET = "state_set"
@@ -66,7 +66,7 @@ class State:
         with self._lock:
             self._values[key] = data
             if self._remember:
-                self._remember(Change.SET, {"key": key, "value": values.decode(data)}, call_id)
+                self._remember(StateChange.SET, {"key": key, "value": values.decode(data)}, call_id)
             if metadata is not None:
                 self.describe(key, metadata, call_id)
 
@@ -74,14 +74,14 @@ class State:
         with self._lock:
             self._metadata[key] = metadata
             if self._remember:
-                self._remember(Change.DESCRIBED, {"key": key, "description": metadata.description}, call_id)
+                self._remember(StateChange.DESCRIBED, {"key": key, "description": metadata.description}, call_id)
 
     def clear(self, call_id: str) -> None:
         with self._lock:
             self._values.clear()
             self._metadata.clear()
             if self._remember:
-                self._remember(Change.CLEARED, {}, call_id)
+                self._remember(StateChange.CLEARED, {}, call_id)
 
     def get(self, key: str) -> Any:
         data = self._values.get(key)
@@ -104,13 +104,13 @@ class State:
     def restore(self, kind: str, data: dict[str, Any]) -> None:
         """Apply a remembered change again, without remembering it a second time."""
         with self._lock:
-            if kind == Change.SET:
+            if kind == StateChange.SET:
                 self._values[data["key"]] = values.canonical(data["value"])
-            elif kind == Change.DESCRIBED:
+            elif kind == StateChange.DESCRIBED:
                 known = self._metadata.get(data["key"])
                 # Formatters are code, and registered again by code: keep one that is already here.
                 self._metadata[data["key"]] = StateMetadata(data["description"], known.formatter if known else None)
-            elif kind == Change.CLEARED:
+            elif kind == StateChange.CLEARED:
                 self._values.clear()
                 self._metadata.clear()
 

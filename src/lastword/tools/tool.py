@@ -82,7 +82,7 @@ class Tool:
     def validate(self, arguments: Any) -> bytes:
         """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
         try:
-            # The bytes come first: a validator in another language cannot be shown half characters.
+            # The bytes come first: a validator in another language cannot be shown lone surrogates.
             plain, data = values.reduce(arguments)
             if self.defaults and type(plain) is dict and not self.defaults.keys() <= plain.keys():
                 plain = {name: values.decode(default) for name, default in self.defaults.items()} | plain

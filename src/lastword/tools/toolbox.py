@@ -25,7 +25,7 @@ Answer = Literal["yes", "always", "no"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCode:
     """A tool folder whose manifest is in order; its code has not been looked at."""
 
     folder: Path
@@ -34,7 +34,7 @@ class Found:
     """With `--tools`, and not merely found."""
 
 
-AskTrust = Callable[[Found, bool], Answer]
+AskTrust = Callable[[FoundCode, bool], Answer]
 """Asks a person about a folder's code; the flag says whether they agreed to other code there before."""
 
 
@@ -42,10 +42,10 @@ AskTrust = Callable[[Found, bool], Answer]
 class Toolbox:
     """What was found, and what is wrong with the rest."""
 
-    tools: tuple[Found, ...]
+    tools: tuple[FoundCode, ...]
     problems: tuple[Problem, ...]
 
-    def lookup(self, name: str) -> Found:
+    def lookup(self, name: str) -> FoundCode:
         """The tool of that id; an error with the nearest one otherwise."""
         found = [tool for tool in self.tools if tool.manifest.id == name]
         if len(found) > 1:
@@ -67,7 +67,7 @@ class Toolbox:
         *,
         ask: AskTrust | None,
         trust: Trust | None = None,
-        only: Iterable[Found] | None = None,
+        only: Iterable[FoundCode] | None = None,
     ) -> list[Tool]:
         """Import the code of these tools into the registry. With nobody to ask, found code is refused in words."""
         wanted = self.tools if only is None else tuple(only)
@@ -86,7 +86,7 @@ def find_tools(named: Sequence[str | Path] = ()) -> Toolbox:
             place=f"{HERE}/",
             hint="lastword new tool NAME makes one; --tools DIR names another folder",
         )
-    tools: list[Found] = []
+    tools: list[FoundCode] = []
     problems: list[Problem] = []
     for place in named or [HERE]:
         folders = tool_folders(Path(place))
@@ -98,13 +98,13 @@ def find_tools(named: Sequence[str | Path] = ()) -> Toolbox:
             )
         for folder in folders:
             try:
-                tools.append(Found(folder, read_manifest(folder), bool(named)))
+                tools.append(FoundCode(folder, read_manifest(folder), bool(named)))
             except ManifestError as problem:
                 problems += problem.problems
     return Toolbox(tuple(tools), tuple(problems))
 
 
-def agree(found: Found, ask: AskTrust | None, trust: Trust | None = None, *, by_naming: str = "--tools") -> None:
+def agree(found: FoundCode, ask: AskTrust | None, trust: Trust | None = None, *, by_naming: str = "--tools") -> None:
     """Make sure that somebody agreed to run the code of this tool: by naming it, now, or earlier."""
     if found.named:
         return

@@ -12,5 +12,5 @@
     elsewhere.py  questions of other programs that share the memory
     ui/           the page itself, in TypeScript; static/ is built from it
 
-What does not live here: deciding and running (calls.py), and talking with the model (satellite.py).
+What does not live here: deciding and running (call/), and talking with the model (satellite.py).
 """

@@ -30,7 +30,7 @@ class Feed:
     """What happened since the program began, as far as it is kept."""
 
     def __init__(self, max_kept: int = MAX_KEPT) -> None:
-        self._boot = ids.name(4)
+        self._boot = ids.new(8)
         """Numbers of another run of the program mean nothing here."""
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=max_kept)
         self._last = 0

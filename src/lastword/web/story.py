@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import values
-from lastword.call.door import PRESET
+from lastword.call.asking import PRESET
 from lastword.call.events import Reported
 from lastword.card.face import literal, one_line
 from lastword.consent.approval import ApprovalRequest, UserAction, mask
