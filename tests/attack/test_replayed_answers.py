@@ -327,7 +327,7 @@ async def test_three_void_answers_are_stale_and_nothing_ran(registry: ToolRegist
 @pytest.mark.parametrize(
     "field",
     [
-        "call_id", "tool_digest", "session_id", "canonical_arguments", "title", "message", "primary_button_label",
+        "call_id", "tool_digest", "session_id", "argument_bytes", "title", "message", "primary_button_label",
         "secondary_button_label", "preview_label", "preview", "reads", "origin", "author", "nonce",
     ],
 )  # fmt: skip
@@ -337,7 +337,7 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
     await Session(registry, approver=approver).call("send", CALL)
     request = approver.requests[0]
     other: dict[str, Any] = {
-        "canonical_arguments": b'{"to":"Mallory"}',
+        "argument_bytes": b'{"to":"Mallory"}',
         "preview": (Preview("a.txt", None, None, "x"),),
         "reads": (("a.txt", None),),
         "author": "person",

@@ -497,7 +497,7 @@ async def doubtful(tmp_path):
         (request,) = session.pending()
         sealed = seal(request, request.allow(), "somebody", journal.clock())
         assert await journal.answered(request, request.allow(), sealed)
-        call = Call(request.call_id, request.tool, request.canonical_arguments)
+        call = Call(request.call_id, request.tool, request.argument_bytes)
         # What a process leaves behind that dies while the tool runs.
         assert await journal.burn_and_start(session.id, call, tools.lookup("publish"), sealed, "person", LiveCall())
         asking.cancel()

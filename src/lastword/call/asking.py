@@ -167,7 +167,7 @@ class Asking:
             return _unchanged(
                 consent, f"the edited arguments do not fit: {'; '.join(p.fact for p in problem.problems)}"
             )
-        if arguments == call.arguments:
+        if values.canonical(values.decode(arguments)) == values.canonical(values.decode(call.arguments)):
             return consent
         edited = Call(call.id, call.tool, arguments, call.origin)
         request = await self._draw(Question(tool, edited, Person(()), consent.live, author="person"))

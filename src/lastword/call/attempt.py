@@ -105,7 +105,7 @@ class Attempt:
                 result = msgspec.structs.replace(result, kind="failed", message=displayable(tried))
         if self._request is not None and self._request.author == "person":
             ran = self._request.shown_arguments
-            words = f"{outcome.edited(call.tool, values.canonical(ran).decode())}\n{result.message}"
+            words = f"{outcome.edited(call.tool, values.written(ran).decode())}\n{result.message}"
             result = msgspec.structs.replace(result, arguments=ran, message=words)
         return result
 
@@ -149,4 +149,4 @@ async def decline(setting: Setting, tool: Tool, call: Call, action: UserAction, 
 
 
 def _masked(arguments: bytes, tool: Tool) -> bytes:
-    return values.canonical(mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments
+    return values.written(mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments

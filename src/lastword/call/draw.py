@@ -96,7 +96,7 @@ async def draw(
         manifest=manifest,
         tool_digest=tool.digest,
         session_id=session_id,
-        canonical_arguments=call.arguments,
+        argument_bytes=call.arguments,
         title=said.get("title") or manifest.display_name,
         message=said.get("message") or manifest.description,
         primary_button_label=said.get("primary_button_label") or ALLOW,

@@ -34,7 +34,7 @@ class Started(msgspec.Struct, frozen=True):
     call_id: str
     tool: str
     arguments: bytes = b"{}"
-    """Canonical, with secrets masked."""
+    """One JSON object, with secrets masked."""
     origin: str = ""
 
 

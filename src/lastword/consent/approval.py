@@ -94,7 +94,7 @@ class UserAction(msgspec.Struct, frozen=True):
             if type(self.arguments) is not dict:
                 raise LastWordError("edited arguments are an object", hint="pass all arguments by name, in a dict")
             # A copy: whoever keeps the dict and changes it later changes nothing that was answered.
-            copy = values.decode(values.canonical(self.arguments))
+            copy = values.decode(values.written(self.arguments))
             msgspec.structs.force_setattr(self, "arguments", copy)
 
 
@@ -111,7 +111,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     tool_digest: str
     session_id: str
-    canonical_arguments: bytes
+    argument_bytes: bytes
     title: str
     message: str
     primary_button_label: str = ALLOW
@@ -136,7 +136,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             self.call_id,
             self.tool_digest,
             self.session_id,
-            self.canonical_arguments,
+            self.argument_bytes,
             self.title,
             self.message,
             self.primary_button_label,
@@ -153,7 +153,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> dict[str, Any]:
         """A fresh copy of what would run. Changing it changes nothing."""
-        decoded: dict[str, Any] = values.decode(self.canonical_arguments)
+        decoded: dict[str, Any] = values.decode(self.argument_bytes)
         return decoded
 
     @property
@@ -203,7 +203,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             manifest=manifest,
             tool_digest=facts["tool_digest"],
             session_id=facts["session_id"],
-            canonical_arguments=values.canonical(facts["arguments"]),
+            argument_bytes=values.written(facts["arguments"]),
             title=facts["title"],
             message=facts["message"],
             primary_button_label=facts["primary_button_label"],
@@ -234,10 +234,10 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def written(self) -> bytes:
         """The facts as the journal keeps them."""
-        manifest, arguments = self.manifest, self.canonical_arguments
+        manifest, arguments = self.manifest, self.argument_bytes
         secrets = manifest.secrets
         if secrets:
-            arguments = values.canonical(hide(self.arguments, secrets))
+            arguments = values.written(hide(self.arguments, secrets))
         return _encode(
             _Facts(
                 self.call_id,

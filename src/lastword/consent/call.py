@@ -15,7 +15,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     id: str
     tool: str
     arguments: bytes
-    """Canonical: the only form in which arguments travel."""
+    """The only form in which arguments travel: one JSON object, its keys in the order in which they were written."""
     origin: str = ""
 
 

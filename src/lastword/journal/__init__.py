@@ -384,7 +384,7 @@ class Journal:
 
     def _started(self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None) -> Entry:
         secrets = tool.secrets
-        shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
+        shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
         data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
         return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data), once)

@@ -104,7 +104,7 @@ def _answer(data: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    return cut(values.canonical(value).decode())
+    return cut(values.written(value).decode())
 
 
 def cut(text: str) -> str:

@@ -80,12 +80,13 @@ class Tool:
         put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
 
     def validate(self, arguments: Any) -> bytes:
-        """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
+        """The bytes of the arguments that travel, with defaults filled in; every problem at once otherwise."""
         try:
             # The bytes come first: a validator in another language cannot be shown lone surrogates.
             plain, data = values.reduce(arguments)
             if self.defaults and type(plain) is dict and not self.defaults.keys() <= plain.keys():
-                plain = {name: values.decode(default) for name, default in self.defaults.items()} | plain
+                # What was written comes first, in its order; what was left out comes after it.
+                plain |= {name: values.decode(d) for name, d in self.defaults.items() if name not in plain}
                 data = values.encode(plain)
         except NotJSON as problem:
             raise ArgumentsError(
