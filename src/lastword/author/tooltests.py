@@ -24,7 +24,8 @@ from lastword.author.authoring import try_out
 from lastword.consent.approval import DENIED
 from lastword.editor.project import ProjectEditor
 from lastword.errors import ArgumentsError, ManifestError, ToolLoadError
-from lastword.tools.loader import CODE_FILE, MANIFEST_FILE, Loading, import_tool, read_manifest, tool_folders
+from lastword.tools.code import CODE_FILE, MANIFEST_FILE
+from lastword.tools.loader import Loading, import_tool, read_manifest, tool_folders
 from lastword.tools.manifest import Manifest, Parameter
 from lastword.tools.tool import Tool
 

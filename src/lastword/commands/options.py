@@ -18,8 +18,8 @@ from lastword.journal import Journal
 from lastword.journal.opening import open_default_journal
 from lastword.terminal.card import fitted
 from lastword.terminal.keys import forget_typed
+from lastword.tools.code import code_files
 from lastword.tools.toolbox import Answer, FoundCode
-from lastword.tools.trust import code_files
 
 tools_option = click.option(
     "--tools",

@@ -34,7 +34,8 @@ from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
 from lastword.session import Session, wait_for_answer
 from lastword.store.memory import MemoryStore
-from lastword.tools.loader import MANIFEST_FILE, import_tool, read_manifest
+from lastword.tools.code import MANIFEST_FILE
+from lastword.tools.loader import import_tool, read_manifest
 from lastword.tools.manifest import Manifest
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from lastword import values
 from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
+from lastword.tools.code import digest_of_function
 from lastword.tools.manifest import Manifest, Parameter, validator_for
 from lastword.tools.signature import RESERVED, Convert
 
@@ -61,7 +62,7 @@ class Tool:
         put = object.__setattr__
         put(self, "name", manifest.id)
         put(self, "secrets", manifest.secrets)
-        put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
+        put(self, "digest", values.digest(manifest.canonical() + b"\0" + (self.code or self._own_code())))
         try:
             put(self, "_validator", validator_for(manifest.arguments_schema()))
         except ValueError as problem:
@@ -78,6 +79,11 @@ class Tool:
         put(self, "_request_wants", () if self.request is None else _reserved(self.request, self))
         put(self, "takes_answer", "user_action" in wants)
         put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
+
+    def _own_code(self) -> bytes:
+        """What the digest covers of a tool that is made of functions."""
+        functions = [function for function in (self.execute, self.request) if function is not None]
+        return "\n".join(digest_of_function(function) for function in functions).encode()
 
     def validate(self, arguments: Any) -> bytes:
         """The bytes of the arguments that travel, with defaults filled in; every problem at once otherwise."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from lastword.errors import ManifestError, Problem, ToolLoadError, UnknownTool, did_you_mean
-from lastword.tools.loader import CODE_FILE, MANIFEST_FILE, import_tool, read_manifest, tool_folders
+from lastword.tools.code import CODE_FILE, MANIFEST_FILE
+from lastword.tools.loader import import_tool, read_manifest, tool_folders
 from lastword.tools.manifest import Manifest
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
