@@ -48,6 +48,7 @@ REQUIREMENTS = {
     "TOOL-51": "reports update by id, arrive in order, are coalesced and journaled in bounded number",
     "TOOL-52": "a running call can be cancelled and keeps its partial result",
     "TOOL-53": "a timeout is its own outcome",
+    "TOOL-57": "a call whose code still runs after it was told to stop has an unknown end",
     "EDIT-1": "the editor provider has the seeds' methods",
     "EDIT-2": "operations refer to the file as it was, apply in any order, all or none",
     "EDIT-3": "paths stay inside the project, also when a link is swapped in",

@@ -133,7 +133,7 @@ class DoorHost:
     def _judge(self, tool: Tool, outcome: Outcome) -> Any:
         if outcome.kind == "succeeded" and outcome.gave_value:
             return outcome.value
-        if outcome.kind == "outcome_unknown":
+        if outcome.kind == "outcome_unknown" and not outcome.still_acts:
             self.in_doubt = outcome.call_id
         return _value(tool, outcome)
 

@@ -13,7 +13,7 @@ import msgspec
 from lastword import values
 from lastword.call.changes import ChangeLog
 from lastword.call.events import Started
-from lastword.call.execution import Ended, Execution, verdict
+from lastword.call.execution import Ended, Execution, Raised, Returned, StillActs, verdict
 from lastword.call.reports import Reports
 from lastword.call.setting import Setting
 from lastword.consent import outcome
@@ -52,12 +52,13 @@ class Attempt:
         self._approval = approval
         self._request = request
         context = ToolContext(setting.state, call.id, tool.manifest, setting.session_id, None, self._open_reports)
-        self._execution = Execution(tool, context, setting.limits.cancel_grace_seconds)
+        must_stop = approval != "not_needed"
+        self._execution = Execution(tool, context, setting.limits.cancel_grace_seconds, must_stop=must_stop)
         self._editor: SealedEditor | None = None
         if setting.editor is not None:
-            durable = approval != "not_needed"
-            kept = ChangeLog(setting.journal, setting.session_id, call.id, setting.editor, durable=durable)
+            kept = ChangeLog(setting.journal, setting.session_id, call.id, setting.editor, durable=must_stop)
             self._editor = SealedEditor(setting.editor, previews, kept)
+            self._execution.when_told = self._editor.close
 
     def run(self, action: UserAction = ALLOWED) -> Outcome | Awaitable[Outcome]:
         """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
@@ -89,14 +90,24 @@ class Attempt:
     def _stopped(self) -> None:
         """Whatever its code still does, it does not do it for this call any more."""
         self._live.phase = Phase.STOPPED
-        self._execution.context._close_reports()
+        execution = self._execution
+        if not execution.is_over and self._approval != "not_needed":
+            execution.when_over = self._ended_late
+        execution.context._close_reports()
         if self._editor is not None:
             self._editor.close()
+
+    def _ended_late(self, ended: Ended) -> None:
+        """The code went on after its call was over. When it stops at last, that is a fact of the call."""
+        how = "returned" if isinstance(ended, Returned) else "raised" if isinstance(ended, Raised) else "stopped"
+        self._setting.journal.note(self._setting.session_id, "ended_late", self._call.id, {"how": how})
 
     def _judged(self, ended: Ended) -> Outcome:
         """What the end of an execution means for whoever asked."""
         call, editor = self._call, self._editor
         result = verdict(self._tool, call.id, self._approval, ended)
+        if isinstance(ended, StillActs):
+            result = msgspec.structs.replace(result, still_acts=True)
         if editor is not None:
             changed = tuple(dict.fromkeys(change.path for change in editor.changes))
             result = msgspec.structs.replace(result, changed=changed)

@@ -122,7 +122,7 @@ class Door:
             ended = await result
         except asyncio.CancelledError:
             if not resumable:
-                self._end(_abandoned(call))
+                self._end(_abandoned(call, None))
             raise
         finally:
             del self.live[call.id]
@@ -138,7 +138,7 @@ class Door:
         except asyncio.CancelledError:
             # Without an end in the journal its card would wait for ever. One whose end is being written has one.
             if live.phase is not Phase.ENDING and (live.has_begun or not resumable):
-                self._end(_abandoned(call))
+                self._end(_abandoned(call, live))
             raise
         finally:
             del self.live[call.id]
@@ -278,8 +278,11 @@ async def _awaited(result: Outcome | Awaitable[Outcome]) -> Outcome:
     return result if isinstance(result, Outcome) else await result
 
 
-def _abandoned(call: Call) -> Outcome:
-    """Whoever asked for the call stopped waiting."""
+def _abandoned(call: Call, live: LiveCall | None) -> Outcome:
+    """Whoever asked for the call stopped waiting. What needed a yes and still runs may still act."""
+    if live is not None and live.execution is not None and not live.execution.is_over:
+        words = outcome.left_behind(call.tool)
+        return Outcome(kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool, still_acts=True)
     return Outcome(kind="cancelled", message=outcome.abandoned(call.tool), call_id=call.id, tool=call.tool)
 
 

@@ -41,6 +41,7 @@ class Stoppable(Protocol):
     """The implementation that a call is carried out by."""
 
     cancelling: bool
+    is_over: bool
     loop: asyncio.AbstractEventLoop
 
     def cancel(self) -> None: ...

@@ -384,7 +384,8 @@ class SealedEditor:
     def _refuse_when_over(self, path: str) -> None:
         refuse_if_watched(f"write {path} through an editor it kept")
         if self._closed:
-            raise self._violated("a write", path, "its call is over")
+            # Not a breach of what was shown: it was told to stop, and had not heard it yet.
+            raise NotAllowedNow("a write was refused: its call is over", place=path)
 
     async def _note(self, planned: Change) -> None:
         path, before = planned.path, planned.before

@@ -78,6 +78,7 @@ SESSION_KINDS = frozenset(
         "settled",
         "unwritten",
         "finished",
+        "ended_late",
         "reported",
         "changing_file",
         "changed_file",

@@ -74,6 +74,8 @@ def _words(record: Record) -> str | None:
             return f"reported: {cut(data['message'])}"
         case "finished":
             return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
+        case "ended_late":
+            return f"its code, which had run on, {data['how']} at last"
         case "state_set":
             return f"state {data['key']} = {_short(data['value'])}"
         case "state_described":

@@ -28,7 +28,6 @@ class ToolContext(StateOwner):
     _guard: Guard | None = None
     _reports: Reporting | None = None
     _cancelled = False
-    _returned = False
     _on_cancel: OnCancel | None = None
 
     def __init__(
