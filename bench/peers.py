@@ -29,7 +29,7 @@ class Peer:
     module: str
     prepared: Callable[[Any, Workload], AbstractContextManager[Run]]
 
-    def ratio(self, workload: Workload, plain: float) -> str:
+    def ratio(self, workload: Workload, plain: float) -> float | str:
         """Its time as a multiple of plain Python's, or why there is none."""
         if workload.tool in ("async", "sleeping"):
             return "-"
@@ -39,7 +39,7 @@ class Peer:
         except Exception as problem:
             # A peer's refusal is a result of the comparison, whatever its class.
             return type(problem).__name__
-        return f"{min(times) / plain:.2f}"
+        return min(times) / plain
 
 
 def _seconds(run: Run, repeats: int) -> float:
