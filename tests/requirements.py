@@ -251,7 +251,6 @@ OPEN: set[str] = {
     "TOOL-56",
     "TOOL-58",
     "TOOL-59",
-    "TOOL-60",
     "TOOL-61",
     "TOOL-62",
     "TOOL-63",

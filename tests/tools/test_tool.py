@@ -133,7 +133,7 @@ def test_a_function_that_wants_what_nobody_passes_is_refused_when_it_is_loaded()
 @pytest.mark.parametrize("value", [None, 0, "false"])
 def test_a_flag_that_is_neither_true_nor_false_is_refused(registry: ToolRegistry, flag, value):
     """None is false to Python, and a tool must not lose its approval by a variable that was never set."""
-    with pytest.raises(ToolLoadError, match="not True or False"):
+    with pytest.raises(ManifestError, match="expected True or False"):
         registry.tool(**{flag: value})(lambda: None)
 
 

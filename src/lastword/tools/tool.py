@@ -14,6 +14,7 @@ from typing import Any, Literal
 from lastword import values
 from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
 from lastword.tools.code import digest_of_function
+from lastword.tools.facts import Facts, wrong_facts
 from lastword.tools.manifest import Manifest, Parameter, validator_for
 from lastword.tools.signature import RESERVED, Convert
 
@@ -53,12 +54,10 @@ class Tool:
 
     def __post_init__(self) -> None:
         manifest = self.manifest
-        for flag in ("require_approval", "auto_approve", "script_editor_only"):
-            if type(getattr(manifest, flag)) is not bool:
-                # None is false to Python, and a tool must not lose its approval by a variable that was never set.
-                raise ToolLoadError(
-                    f"{flag} is {getattr(manifest, flag)!r}, not True or False", place=self.folder or manifest.id
-                )
+        stated = {name: getattr(manifest, name) for name in Facts.__annotations__ if name != "secret"}
+        if wrong := list(wrong_facts(stated, stated, [parameter.name for parameter in manifest.parameters])):
+            place = self.folder or str(manifest.id)
+            raise ManifestError("", [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong])
         put = object.__setattr__
         put(self, "name", manifest.id)
         put(self, "secrets", manifest.secrets)
