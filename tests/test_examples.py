@@ -124,4 +124,5 @@ async def test_a_search_that_is_stopped_keeps_what_it_found(
         outcome = await session.call("search_notes", {"word": "Ada", "folder": str(tmp_path)})
     assert outcome.kind == "cancelled"
     assert "“Ada” was found 1 times; 1 of 3 notes searched." in outcome.message
-    assert [(report.id, report.fraction) for report in reports] == [("search", 0.0), ("search", pytest.approx(1 / 3))]
+    told = [(report.id, report.fraction) for report in reports]
+    assert told[:2] == [("search", 0.0), ("search", pytest.approx(1 / 3))]

@@ -54,11 +54,11 @@ class Attempt:
         context = ToolContext(setting.state, call.id, tool.manifest, setting.session_id, None, self._open_reports)
         must_stop = approval != "not_needed"
         self._execution = Execution(tool, context, setting.limits.cancel_grace_seconds, must_stop=must_stop)
+        self._execution.when_told = self._silence
         self._editor: SealedEditor | None = None
         if setting.editor is not None:
             kept = ChangeLog(setting.journal, setting.session_id, call.id, setting.editor, durable=must_stop)
             self._editor = SealedEditor(setting.editor, previews, kept)
-            self._execution.when_told = self._editor.close
 
     def run(self, action: UserAction = ALLOWED) -> Outcome | Awaitable[Outcome]:
         """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
@@ -93,7 +93,11 @@ class Attempt:
         execution = self._execution
         if not execution.is_over and self._approval != "not_needed":
             execution.when_over = self._ended_late
-        execution.context._close_reports()
+        self._silence()
+
+    def _silence(self) -> None:
+        """What it writes or reports from now on, it does not for this call."""
+        self._execution.context._close_reports()
         if self._editor is not None:
             self._editor.close()
 
@@ -122,7 +126,7 @@ class Attempt:
 
     def _open_reports(self, call_id: str) -> Reports | None:
         """Where the call's progress goes; None for a thread that goes on although its call is over."""
-        if self._live.phase is not Phase.RUNNING:
+        if self._live.phase is not Phase.RUNNING or self._execution.context._cancelled:
             return None
         setting = self._setting
         return Reports(setting.session_id, call_id, setting.journal, setting.audience, self._execution.loop)

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from types import CoroutineType
 from typing import Any
 
@@ -127,6 +128,8 @@ class Execution:
                 await self._waiter
             except asyncio.CancelledError:
                 self.cancel()  # Whoever waited for the call is gone. The tool is told, and nobody hears its answer.
+                if self._must_stop:
+                    await self._unwind()
                 raise
             finally:
                 if timer is not None:
@@ -173,6 +176,13 @@ class Execution:
         if not self.is_over:
             self._report_abandoned()
         return self.is_over
+
+    async def _unwind(self) -> None:
+        """Give the code a last moment: what has stopped by then is known to have stopped."""
+        if self._task is not None and not self.is_over:
+            self._task.cancel()
+        with suppress(asyncio.CancelledError):  # Somebody who cannot wait even that long learns less.
+            await self._wait_until_over(UNWIND_SECONDS)
 
     async def _wait_until_over(self, seconds: float) -> None:
         if not self.is_over:
