@@ -1,7 +1,7 @@
-"""The doors of the API, each with its scope and its types. App and OpenAPI document are both made from this list.
+"""The operations of the API, each with its scope and types. App and OpenAPI document are both made from this list.
 
-A door takes an `Incoming` and gives back a value for the wire. The chat door writes its own response, since that may
-be a stream.
+An operation takes an `Incoming` and gives back a value for the wire. That of a chat writes its own response, since
+that may be a stream.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import msgspec
 from starlette.types import Receive, Send
 
 from lastword.server.auth import Caller, Scope, Tokens
-from lastword.server.chat import CONFIGURED, Chat, OpenTurn
+from lastword.server.chat import CONFIGURED, OpenTurn, Turns
 from lastword.server.conversations import Conversation, Conversations, not_found, seconds
-from lastword.server.door import Body, EventStream, read_body, send_body
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.metrics import CONTENT_TYPE, Metrics
+from lastword.server.perimeter import Body, EventStream, read_body, send_body
 from lastword.server.presence import Attended, Stopping
 from lastword.server.refusal import Refusal
 from lastword.server.stream import error_event, events
@@ -45,20 +45,20 @@ MAX_PAGE = 1000
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What the doors work with."""
+    """What the operations work with."""
 
     store: Store
     tokens: Tokens
     conversations: Conversations
-    chat: Chat
+    turns: Turns
     upstream: Upstream
-    limits: Limits
+    limits: ServerLimits
     metrics: Metrics
     stopping: Stopping
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """A request that has passed the checks before its door."""
+    """A request that has passed the checks before its operation."""
 
     caller: Caller
     path: dict[str, str]
@@ -87,8 +87,8 @@ class QueryNumber(msgspec.Struct, frozen=True):
     description: str
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One door."""
+class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """One method of one path."""
 
     method: str
     path: str
@@ -97,7 +97,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     handle: Callable[[Parts, Incoming], Awaitable[Any]]
     returns: Any
     scopes: tuple[Scope, ...] = ()
-    """Any of these will do; none at all is for doors that are open to everybody."""
+    """Any of these will do; none at all is for operations that are open to everybody."""
     takes: Any = None
     query: tuple[QueryNumber, ...] = ()
     refuses: tuple[int, ...] = ()
@@ -110,9 +110,9 @@ async def chat_completions(parts: Parts, incoming: Incoming) -> None:
     stream = EventStream(incoming.send)
     try:
         async with Attended(incoming.receive, parts.stopping):
-            asked = parts.chat.read(body)
-            with parts.chat.room(asked, incoming.caller):
-                turn = await parts.chat.open(asked, incoming.caller)
+            asked = parts.turns.read(body)
+            with parts.turns.slot(asked, incoming.caller):
+                turn = await parts.turns.open(asked, incoming.caller)
                 answer = None if turn.request.stream else await turn.answer()
                 if answer is None:
                     await _stream(parts, turn, stream)
@@ -217,8 +217,8 @@ async def metrics(parts: Parts, incoming: Incoming) -> Body:
 
 _LIMIT = QueryNumber("limit", PAGE, 1, MAX_PAGE, "How many at most.")
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+OPERATIONS: tuple[ApiOperation, ...] = (
+    ApiOperation(
         method="POST",
         path="/v1/chat/completions",
         name="chat",
@@ -229,7 +229,7 @@ OPERATIONS: tuple[Operation, ...] = (
         returns=ChatResponse,
         refuses=(400, 404, 408, 409, 413, 415, 429, 502, 503, 504),
     ),
-    Operation(
+    ApiOperation(
         method="GET",
         path="/v1/conversations",
         name="list_conversations",
@@ -240,7 +240,7 @@ OPERATIONS: tuple[Operation, ...] = (
         returns=ConversationList,
         refuses=(400, 429),
     ),
-    Operation(
+    ApiOperation(
         method="GET",
         path="/v1/conversations/{id}",
         name="show_conversation",
@@ -251,7 +251,7 @@ OPERATIONS: tuple[Operation, ...] = (
         returns=ConversationOut,
         refuses=(400, 404, 429),
     ),
-    Operation(
+    ApiOperation(
         method="DELETE",
         path="/v1/conversations/{id}",
         name="delete_conversation",
@@ -261,7 +261,7 @@ OPERATIONS: tuple[Operation, ...] = (
         returns=Deleted,
         refuses=(404, 409, 429),
     ),
-    Operation(
+    ApiOperation(
         method="GET",
         path="/v1/models",
         name="list_models",
@@ -271,7 +271,7 @@ OPERATIONS: tuple[Operation, ...] = (
         returns=ModelList,
         refuses=(429,),
     ),
-    Operation(
+    ApiOperation(
         method="GET",
         path="/healthz",
         name="health",
@@ -279,7 +279,7 @@ OPERATIONS: tuple[Operation, ...] = (
         handle=health,
         returns=Health,
     ),
-    Operation(
+    ApiOperation(
         method="GET",
         path="/readyz",
         name="ready",
@@ -288,7 +288,7 @@ OPERATIONS: tuple[Operation, ...] = (
         returns=Health,
         refuses=(503,),
     ),
-    Operation(
+    ApiOperation(
         method="GET",
         path="/metrics",
         name="metrics",

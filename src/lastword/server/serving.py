@@ -25,7 +25,7 @@ from uvicorn.server import ServerState
 
 from lastword.errors import ConfigError
 from lastword.server.auth import Tokens
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.store import Store
 
@@ -35,8 +35,8 @@ KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 # After the clients were told, what their connections get to take the words in.
 TOLD_SECONDS = 2.0
-# New objects between two looks for garbage in circles. The usual 700 is reached by one or two turns at a time, whose
-# objects are all in use: under load the looking took a sixth of the server's time.
+# Allocations between two runs of the collector of reference cycles. The default of 700 is reached within one or two
+# turns, whose objects are all alive: under load the collector took a sixth of the server's time.
 GARBAGE_THRESHOLD = 20_000
 
 
@@ -64,7 +64,7 @@ async def check_address(host: str, store: Store) -> None:
 class Serving(uvicorn.Server):
     """A server that tells its clients when it stops."""
 
-    def __init__(self, app: ASGIApp, stopping: Stopping, limits: Limits, sock: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, stopping: Stopping, limits: ServerLimits, sock: socket.socket) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -116,8 +116,8 @@ class Serving(uvicorn.Server):
             telling.cancel()
 
 
-def settle_memory() -> None:
-    """For a process that does nothing but serve: leave what the start has made out of every search for garbage."""
+def tune_gc() -> None:
+    """For a process that does nothing but serve: exempt what is allocated by now, and collect rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
@@ -188,7 +188,7 @@ class JoinedWrites(asyncio.Transport):
         self._transport.resume_reading()
 
 
-def _protocol(limits: Limits) -> type[asyncio.Protocol]:
+def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
     """uvicorn's HTTP protocol with limits on connections, and on the time and size of headers."""
 
     class Limited(HttpToolsProtocol):

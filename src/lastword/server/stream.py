@@ -48,7 +48,7 @@ async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> Asyn
             if piece := delta.get("content"):
                 text.append(piece)
                 size += len(piece)
-                if size > turn.chat.limits.reply_bytes:
+                if size > turn.limits.reply_bytes:
                     raise Refusal(502, "upstream_too_large", "the model's answer is longer than fits")
                 watching = [watch for watch in watching if watch.feed(piece)]
                 if watching:
@@ -67,7 +67,7 @@ async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> Asyn
     if called:
         message["tool_calls"] = calls.whole()
     extras = msgspec.to_builtins(await turn.finish(message))
-    turn.chat.metrics.count_tokens(usage)
+    turn.metrics.count_tokens(usage)
     delta = {"content": "".join(held)} if held else {}
     head = head or _head({})
     yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], **extras})

@@ -20,7 +20,7 @@ import aiohttp
 import msgspec
 
 from lastword.errors import ConfigError
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.server.reply_shape import Completion, check_chunk, check_completion
 
@@ -63,7 +63,7 @@ class Upstream(Protocol):
 class HttpUpstream:
     """A model behind a URL."""
 
-    def __init__(self, url: str, *, key: str | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, url: str, *, key: str | None = None, limits: ServerLimits | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
@@ -72,7 +72,7 @@ class HttpUpstream:
         self.url = url.rstrip("/")
         self._chat = f"{self.url}/chat/completions"
         self._key = key
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._session: aiohttp.ClientSession | None = None
 
     async def complete(self, body: dict[str, Any]) -> Completion:
@@ -290,7 +290,7 @@ def _seconds(retry_after: str | None) -> float:
 async def find_local(places: Mapping[str, str] = USUAL) -> tuple[str, str] | None:
     """The name and address of the first local model's server that answers and has a model."""
     # On this machine an answer takes a moment, or there is nobody.
-    limits = Limits(connect_seconds=0.5)
+    limits = ServerLimits(connect_seconds=0.5)
     for name, url in places.items():
         upstream = HttpUpstream(url, limits=limits)
         try:
