@@ -24,6 +24,7 @@ from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
 from lastword.server.presence import ClientGone
 from lastword.server.refusal import Refusal
+from lastword.wire.sse import MEDIA
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
@@ -218,7 +219,7 @@ class EventStream:
         """Send a piece."""
         if not self.begun:
             self.begun = True
-            headers = [(b"content-type", b"text/event-stream")]
+            headers = [(b"content-type", MEDIA)]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 

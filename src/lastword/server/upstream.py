@@ -23,6 +23,7 @@ from lastword.errors import ConfigError
 from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.server.reply_shape import Completion, check_chunk, check_completion
+from lastword.wire.sse import EventReader, SentEvent
 
 # Connections kept to the model's server. More streams than this wait for one another.
 POOL = 512
@@ -92,7 +93,10 @@ class HttpUpstream:
                 return
             finished = False
             async with aclosing(self._events(response)) as events:
-                async for data in events:
+                async for event in events:
+                    data = event.data.strip()
+                    if not data:
+                        continue
                     if data == b"[DONE]":
                         return
                     chunk = check_chunk(self._decode(data), self.redact)
@@ -193,20 +197,19 @@ class HttpUpstream:
             parts.append(piece)
         return b"".join(parts)
 
-    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-        """The data of each server-sent event. Events that carry none, such as comments, are skipped."""
-        rest = b""
+    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[SentEvent]:
+        """The events of an answer, with one that its end cut short: some servers leave out the last blank line."""
+        most = self._limits.reply_bytes * STREAM_OVERHEAD
+        reader = EventReader(max_event_bytes=most)
         size = 0
         while piece := await self._piece(response.content):
             size += len(piece)
-            if size > self._limits.reply_bytes * STREAM_OVERHEAD:
+            if size > most:
                 raise self._too_large()
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                if line.startswith(b"data:") and (data := line[5:].strip()):
-                    yield data
-        if rest.startswith(b"data:") and (data := rest[5:].strip()):
-            yield data
+            for event in reader.feed(piece):
+                yield event
+        for event in reader.end():
+            yield event
 
     async def _piece(self, content: aiohttp.StreamReader) -> bytes:
         """What arrives next, with the failures of the network as refusals; nothing at the end."""
