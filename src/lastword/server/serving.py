@@ -142,52 +142,6 @@ def bind(host: str, port: int) -> socket.socket:
     return sock
 
 
-class JoinedWrites(asyncio.Transport):
-    """A transport that sends the head of an answer together with its body.
-
-    uvicorn writes the two apart. Each write goes to the network at once, and wakes the client for a head without a
-    body: together they take half the time. The head of a stream says no length, and goes ahead: nobody knows when the
-    first piece comes, and who listens wants to know that they are heard.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__()
-        self._transport = transport
-        self._head = b""
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, except for the head of a whole answer: that waits for the next write, for `flush` or for the end."""
-        data = bytes(data)
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data.startswith(b"HTTP/1.1 ") and b"\r\ncontent-length: " in data:
-            self._head = data
-            return
-        self._transport.write(data)
-
-    def flush(self) -> None:
-        """Send a head that nothing follows, as in the answer to a HEAD request."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._transport.get_extra_info(name, default)
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._transport.resume_reading()
-
-
 def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
     """uvicorn's HTTP protocol with limits on connections, and on the time and size of headers."""
 
@@ -206,8 +160,7 @@ def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
             self._in_headers = True
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-            self._joined = JoinedWrites(transport)
-            super().connection_made(self._joined)
+            super().connection_made(transport)
             if len(self.connections) > limits.connections:
                 self._refuse(503, "too_many_connections", f"more than {limits.connections} connections are open")
             else:
@@ -246,10 +199,6 @@ def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
             self._header_bytes = 0
             self._stop_body_timer()
             super().on_message_complete()
-
-        def on_response_complete(self) -> None:
-            self._joined.flush()
-            super().on_response_complete()
 
         def _start_timer(self) -> None:
             self._header_timer = self.loop.call_later(limits.header_seconds, self._too_slow)
