@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -81,25 +81,8 @@ def build_app(
     # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
     routes = [Route(path, endpoint) for path, endpoint in endpoints.items()]
     router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
-    inside = Paths(endpoints, router)
     write = log or Gathered(sys.stderr.write).write
-    return Perimeter(inside, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
-
-
-class Paths:
-    """The way to an endpoint. Most requests name a path as it is written here, and need no router to find it."""
-
-    def __init__(self, endpoints: dict[str, ASGIApp], router: Router) -> None:
-        self._literal = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
-        self._router = router
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        # The router knows what a root path does to a path, and what to do at the start and the end.
-        endpoint = None if scope.get("root_path") or scope["type"] != "http" else self._literal.get(scope["path"])
-        if endpoint is None:
-            return self._router(scope, receive, send)
-        scope["path_params"] = {}
-        return endpoint(scope, receive, send)
+    return Perimeter(router, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
 
 
 class Endpoint:
