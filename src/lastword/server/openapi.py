@@ -66,7 +66,8 @@ def document(limits: ServerLimits) -> dict[str, Any]:
 
 
 def _describe(operation: ApiOperation) -> dict[str, Any]:
-    refuses = {*operation.refuses, 403, 421, 500, *((401,) if operation.scopes else ())}
+    # Whoever has to say who they are is also counted: app.py.
+    refuses = {*operation.refuses, 403, 421, 500, *((401, 429) if operation.scopes else ())}
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
