@@ -10,7 +10,7 @@ from house import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.server.conversations import Conversation, Conversations, Line, Said, Turn
+from lastword.server.conversations import ChatMessage, Conversation, Conversations, HistoryLine, Turn
 from lastword.server.prompt import NO_RESULT, window
 from lastword.store.memory import MemoryStore
 from lastword.testing.scripted import Pause
@@ -234,7 +234,7 @@ def test_pending_is_a_record_and_a_new_user_message_abandons_it(house):
 async def test_a_record_that_was_seen_changes_nothing():
     """Two requests may read the same records at the same time, and fold them into the same conversation."""
     store = MemoryStore()
-    await Conversations(store).commit(Conversation("c"), "ana", Turn([Said("user", "Hi")], {}, []))
+    await Conversations(store).commit(Conversation("c"), "ana", Turn([ChatMessage("user", "Hi")], {}, []))
     fold = Conversation("c")
     for record in [*await store.read(stream="conversation/c")] * 2:
         fold.apply(record)
@@ -446,18 +446,18 @@ def test_a_window_by_size_never_begins_with_a_result(house):
             assert messages[place - 1]["content"] == asking("t")
 
 
-def lines_of(shape: list[tuple[int, int]]) -> list[Line]:
+def lines_of(shape: list[tuple[int, int]]) -> list[HistoryLine]:
     """A history: for each chain, how many requests it has, and how heavy each message is."""
     lines = []
     turn = 0
     for requests, weight in shape:
         turn += 1
-        lines.append(Line(Said("user", f"u{turn}"), turn, 0, weight))
+        lines.append(HistoryLine(ChatMessage("user", f"u{turn}"), turn, 0, weight))
         for _ in range(requests):
-            lines.append(Line(Said("assistant", "ask", id=f"q{turn}"), turn, 0, weight))
+            lines.append(HistoryLine(ChatMessage("assistant", "ask", id=f"q{turn}"), turn, 0, weight))
             turn += 1
-            lines.append(Line(Said("tool_result", "got", id=f"q{turn - 1}"), turn, 0, weight))
-        lines.append(Line(Said("assistant", "text"), turn, 0, weight))
+            lines.append(HistoryLine(ChatMessage("tool_result", "got", id=f"q{turn - 1}"), turn, 0, weight))
+        lines.append(HistoryLine(ChatMessage("assistant", "text"), turn, 0, weight))
     return lines
 
 

@@ -10,7 +10,7 @@ import pytest
 from house import exchange, read_answer
 
 from lastword.server.app import Rates
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.store.memory import MemoryStore
 from lastword.testing.scripted import Fault, Pause
@@ -233,5 +233,5 @@ def test_first_byte_seconds_and_idle_seconds(house, limits, fault):
 def test_every_limit_has_words_and_a_test():
     """A limit that nobody explains, or that no test reaches, is a surprise."""
     source = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
-    for name in Limits.__struct_fields__:
+    for name in ServerLimits.__struct_fields__:
         assert name in source, name

@@ -28,7 +28,7 @@ from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.journal import Journal
 from lastword.server.app import build_app
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.server.reply_shape import Completion, check_completion
 from lastword.server.serving import bind
@@ -234,7 +234,7 @@ class House:
 
     async def _live(self) -> None:
         self._over = asyncio.Event()
-        stopping, limits = Stopping(), Limits(stop_seconds=0.1)
+        stopping, limits = Stopping(), ServerLimits(stop_seconds=0.1)
         app = build_app(self.store, self.model, limits=limits, log=lambda line: None, stopping=stopping)
         ways = {
             preset.name: Way(preset=preset, protocol="script", model="lastword", persona=None, bounds=Bounds())

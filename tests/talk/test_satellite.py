@@ -20,7 +20,7 @@ from lastword.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET
 from lastword.server.app import build_app
 from lastword.server.auth import Tokens
 from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api, ApiError, ConnectionLost, HttpWire
+from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost, HttpWire
 from lastword.talk.bounds import Bounds
 from lastword.talk.feedback import script_result
 from lastword.talk.inprocess import InProcessWire
@@ -283,6 +283,15 @@ async def test_a_server_that_answers_badly_is_an_error_in_words(fake: Any, answe
     api = await fake(answer)
     with pytest.raises(problem):
         await collect(api)
+    await api.close()
+
+
+async def test_an_event_that_never_ends_is_refused(fake: Any):
+    """A server that is not ours, or not itself, must not fill the memory of whoever talks to it."""
+    api = await fake(HEAD + b"data: " + b"x" * (MAX_EVENT_BYTES + 1))
+    with pytest.raises(ApiError) as refused:
+        await collect(api)
+    assert (refused.value.status, refused.value.code) == (502, "too_large")
     await api.close()
 
 

@@ -241,10 +241,10 @@ class Satellite:
 
     async def _answer(self, reply: Reply, spent: Spent) -> list[Message]:
         """Carry out what the reply asks for, in order, and give back what to send; nothing when it is words."""
-        if reply.near is not None:
+        if reply.malformed_because is not None:
             spent.repair()
-            self._hear(Repairing(reply.near))
-            return [{"role": "user", "content": repair(reply.near, self.protocol)}]
+            self._hear(Repairing(reply.malformed_because))
+            return [{"role": "user", "content": repair(reply.malformed_because, self.protocol)}]
         messages = [_result(request, await self._carry_out(reply, request)) for request in reply.requests]
         if reply.script is not None:
             content, mistake = await self._run(reply, reply.script)

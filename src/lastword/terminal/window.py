@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -18,7 +18,7 @@ import msgspec
 
 from lastword.call.recovery import Decision
 from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.talk.apiclient import MAX_EVENT_BYTES, ApiError, ConnectionLost, Wire, decode, read_all, refusal_of
+from lastword.talk.apiclient import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
 from lastword.tools.manifest import Manifest, Parameter
 
 # The wait before a cut stream is opened again. A server that is started again needs about a second.
@@ -98,8 +98,11 @@ class Window:
         async with self._wire.exchange("GET", "/page/events", None, headers) as response:
             if response.status != 200:
                 raise refusal_of(response.status, await read_all(response))
-            async with aclosing(response.pieces()) as pieces:
-                async for event in _events(pieces):
+            async with aclosing(read_stream(response, too_large_status=400)) as events:
+                async for sent in events:
+                    if not sent.id:
+                        continue
+                    event = Event(sent.id, sent.kind, _clean(decode(sent.data)))
                     if event.kind == "state":
                         self._token = str(event.data.get("token", ""))
                     self._seen = event.id
@@ -168,24 +171,6 @@ class Window:
         if response.status != 200:
             raise _clean_refusal(refusal_of(response.status, data))
         return decode(data)
-
-
-async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
-    """Server-sent events, with their ids. Each has its data on one line."""
-    rest, fields = b"", dict[str, bytes]()
-    async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > MAX_EVENT_BYTES:
-            raise ApiError(400, "too_large", f"the server sent an event of more than {MAX_EVENT_BYTES} bytes")
-        for line in lines:
-            if line:
-                name, _, value = line.partition(b": ")
-                fields[name.decode("ascii", "replace")] = value
-                continue
-            if "data" in fields and "id" in fields:
-                kind = fields.get("event", b"").decode()
-                yield Event(fields["id"].decode(), kind, _clean(decode(fields["data"])))
-            fields = {}
 
 
 def _without_secret_types(manifest: Manifest) -> Manifest:

@@ -5,7 +5,7 @@ cannot send. Whoever has the cookie can read; who wants to change something also
 could have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
 store opens nothing. A terminal is a window like any other, and comes in the same way.
 
-Host and Origin are checked before anything comes here (server/door.py).
+Host and Origin are checked before anything comes here (server/perimeter.py).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from lastword.journal import Journal
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.session import Session
 from lastword.store import Entry, Store
 from lastword.talk.apiclient import Api
@@ -37,7 +37,7 @@ async def open_page(
     *,
     model: str,
     is_rehearsal: bool,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     log: Callable[[str], Any] | None = None,

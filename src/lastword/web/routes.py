@@ -24,9 +24,9 @@ from lastword.call.recovery import Decision
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal import Journal
-from lastword.server.door import Door, EventStream, access_log, read_body
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
+from lastword.server.perimeter import EventStream, Perimeter, access_log, read_body
 from lastword.server.refusal import Refusal
 from lastword.web import past
 from lastword.web.card import question_of
@@ -103,14 +103,14 @@ class Page:
         gate: Gate,
         elsewhere: Elsewhere | None,
         *,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         static: Traversable = STATIC,
     ) -> None:
         self._room = room
         self._journal = journal
         self._gate = gate
         self._elsewhere = elsewhere
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._static = static
 
     def routes(self) -> list[Route]:
@@ -325,7 +325,7 @@ class Events:
 
 
 class Front:
-    """The page and the API behind one address. Each has the checks of a door of its own."""
+    """The page and the API behind one address. Each has a perimeter of its own."""
 
     def __init__(
         self,
@@ -339,7 +339,7 @@ class Front:
         self._api = api
         self.page = page
         router = Router(page.routes(), default=_unknown_path, redirect_slashes=False)
-        self._door = Door(
+        self._perimeter = Perimeter(
             router, hosts=hosts, origins=origins, metrics=Metrics(), log=access_log(log or (lambda line: None))
         )
 
@@ -350,7 +350,7 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
         is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
-        await (self._door if is_page else self._api)(scope, receive, send)
+        await (self._perimeter if is_page else self._api)(scope, receive, send)
 
 
 def state_for(room: Room, visitor: Visitor) -> dict[str, Any]:
