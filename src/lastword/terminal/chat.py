@@ -31,10 +31,10 @@ from lastword.terminal.progress import Progress
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
 from lastword.terminal.transcript import Transcript, answer_words
-from lastword.terminal.window import Cut, Event, Window
+from lastword.terminal.window import Cut, Window, WindowEvent
 
 
-class Chat:
+class TerminalChat:
     """One person at one terminal."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Chat:
                     self._changes += self._take(event)
                 self._news.set()
 
-    def _take(self, event: Event) -> list[Change | str]:
+    def _take(self, event: WindowEvent) -> list[Change | str]:
         is_first, preset = not self.picture.is_known, self.picture.settings.preset
         try:
             changes = self.picture.take(event)

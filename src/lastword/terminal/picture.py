@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.consent.outcome import Kind
-from lastword.terminal.window import Event
+from lastword.terminal.window import WindowEvent
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -169,7 +169,7 @@ class Picture:
         """The calls of this conversation that run and were not told to stop."""
         return [call for call in self._calls() if call.status == "running" and not call.stopping and not call.session]
 
-    def take(self, event: Event) -> list[Change]:
+    def take(self, event: WindowEvent) -> list[Change]:
         """Put an event into the picture, and say what it changed."""
         match event.kind:
             case "state":

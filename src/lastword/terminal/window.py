@@ -29,7 +29,7 @@ MAX_RETRY_SECONDS = 2.0
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
-class Event(msgspec.Struct, frozen=True):
+class WindowEvent(msgspec.Struct, frozen=True):
     """Something that changed."""
 
     id: str
@@ -69,7 +69,7 @@ class Window:
 
     # Hearing.
 
-    async def events(self) -> AsyncGenerator[Event | Cut]:
+    async def events(self) -> AsyncGenerator[WindowEvent | Cut]:
         """What happens, until nobody wants to know any more. It begins with the state."""
         wait, self._seen = RETRY_SECONDS, ""
         while True:
@@ -93,7 +93,7 @@ class Window:
         seen_boot, _, seen = self._seen.rpartition("-")
         return boot != seen_boot or int(seen) >= int(number)
 
-    async def _stream(self) -> AsyncGenerator[Event]:
+    async def _stream(self) -> AsyncGenerator[WindowEvent]:
         headers = {"Cookie": self._cookie, **({"Last-Event-ID": self._seen} if self._seen else {})}
         async with self._wire.exchange("GET", "/page/events", None, headers) as response:
             if response.status != 200:
@@ -170,7 +170,7 @@ class Window:
         return decode(data)
 
 
-async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
+async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[WindowEvent]:
     """Server-sent events, with their ids. Each has its data on one line."""
     rest, fields = b"", dict[str, bytes]()
     async for piece in pieces:
@@ -184,7 +184,7 @@ async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
                 continue
             if "data" in fields and "id" in fields:
                 kind = fields.get("event", b"").decode()
-                yield Event(fields["id"].decode(), kind, _clean(decode(fields["data"])))
+                yield WindowEvent(fields["id"].decode(), kind, _clean(decode(fields["data"])))
             fields = {}
 
 

@@ -68,14 +68,14 @@ class Visitor(msgspec.Struct, frozen=True):
         return BY[self.surface]
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownWindow(msgspec.Struct, frozen=True):
     """What is remembered of a cookie."""
 
     until: float
     surface: Surface
 
 
-class Gate:
+class PageGate:
     """The keys, the cookies and the checks."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
@@ -84,7 +84,7 @@ class Gate:
         self._keys: list[str] = []
         self._standing: dict[str, Callable[[], None]] = {}
         """Keys that lie where only the person's own programs find them, and who replaces one that was used."""
-        self._windows: dict[str, Known] = {}
+        self._windows: dict[str, KnownWindow] = {}
         """By the digests of their cookies."""
 
     async def open(self) -> None:
@@ -93,7 +93,7 @@ class Gate:
             if record.kind == CLOSED:
                 self._windows.clear()
             elif record.kind == WINDOW:
-                self._windows[record.subject] = Known(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
+                self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
 
     def make_key(self) -> str:
         """A key that opens the page once."""
@@ -121,13 +121,13 @@ class Gate:
         now = self._clock()
         facts = msgspec.json.encode({"surface": surface})
         await self._store.commit(Entry(STREAM, WINDOW, _digest(cookie), int(now * 1e6), facts))
-        self._windows[_digest(cookie)] = Known(now + COOKIE_SECONDS, surface)
+        self._windows[_digest(cookie)] = KnownWindow(now + COOKIE_SECONDS, surface)
         return cookie
 
     def admit(self, surface: Surface) -> str:
         """A cookie for a window of this very program. It ends with the program, so no store needs to know it."""
         cookie = secrets.token_urlsafe(32)
-        self._windows[_digest(cookie)] = Known(self._clock() + COOKIE_SECONDS, surface)
+        self._windows[_digest(cookie)] = KnownWindow(self._clock() + COOKIE_SECONDS, surface)
         return f"{INSIDE}={cookie}"
 
     async def close_windows(self) -> None:

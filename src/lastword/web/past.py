@@ -1,4 +1,4 @@
-"""What the memory holds, for the page: the room as it was before a restart, and the timeline of a session."""
+"""What the memory holds, for the page: the conversation as it was before a restart, and the timeline of a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lastword.store import Record
 from lastword.talk.apiclient import Api
 from lastword.talk.feedback import PROGRAM
 from lastword.tools.registry import ToolRegistry
-from lastword.web.room import Item, Message, Script
+from lastword.web.conversation import Item, Message, Script
 from lastword.web.story import Story, run_of
 from lastword.wire.protocol import ToolRequest, parse_tool_request
 

@@ -1,6 +1,6 @@
 """What every window shows: one conversation, its calls, its cards. The same for all, whoever opens it when.
 
-A room hears the session and the satellite, keeps the picture, and tells the windows what changed. What people do in a
+The view hears the session and the satellite, keeps the picture, and tells the windows what changed. What people do in a
 window comes back here and goes to the session's one door or to the satellite; a card that one window answers is gone
 from all.
 """
@@ -24,7 +24,7 @@ from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError, Problem, SessionError
 from lastword.server.refusal import Refusal
 from lastword.talk.bounds import Ended
-from lastword.talk.presets import Way
+from lastword.talk.presets import ResolvedPreset
 from lastword.talk.rehearsal import NOTE
 from lastword.talk.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
 from lastword.web.card import units
@@ -74,13 +74,13 @@ class Script(msgspec.Struct, kw_only=True):
 Item = Message | Script | Story
 
 
-class Room:
+class ConversationView:
     """The picture, and what may be done in it."""
 
     def __init__(
         self,
         satellite: Satellite,
-        ways: Mapping[str, Way],
+        presets: Mapping[str, ResolvedPreset],
         chosen: str,
         feed: Feed,
         *,
@@ -92,7 +92,7 @@ class Room:
         self.session = satellite.session
         self.feed = feed
         self.items: dict[str, Item] = {}
-        self._ways = ways
+        self._presets = presets
         self._model = model
         self._is_rehearsal = is_rehearsal
         self._clock = clock
@@ -103,8 +103,8 @@ class Room:
         self._turn: asyncio.Task[None] | None = None
         self._resumed = self._toured = self._left_off = False
         self._looking: asyncio.Task[None] | None = None
-        self._way = ways[chosen]
-        self._way.apply(satellite)
+        self._preset = presets[chosen]
+        self._preset.apply(satellite)
         self._stop_listening = self.session.listen(self.hear_session)
 
     # What a window is told.
@@ -124,15 +124,15 @@ class Room:
         return {
             "model": visible(self._model),
             "rehearsal": self._is_rehearsal,
-            "preset": self._way.preset.name,
+            "preset": self._preset.preset.name,
             "presets": [
                 {
-                    "name": way.preset.name,
-                    "auto_approve": way.preset.auto_approve,
-                    "protocol": way.protocol,
-                    "model": one_line(way.model, 80),
+                    "name": preset.preset.name,
+                    "auto_approve": preset.preset.auto_approve,
+                    "protocol": preset.protocol,
+                    "model": one_line(preset.model, 80),
                 }
-                for way in self._ways.values()
+                for preset in self._presets.values()
             ],
             "tools": [
                 {
@@ -329,11 +329,11 @@ class Room:
 
     def choose(self, preset: str) -> None:
         """Work under this preset from now on."""
-        way = self._ways.get(preset)
-        if way is None:
+        resolved = self._presets.get(preset)
+        if resolved is None:
             raise Refusal(400, "no_such_preset", f"there is no preset {one_line(preset, 60)}", param="name")
-        self._way = way
-        way.apply(self.satellite)
+        self._preset = resolved
+        resolved.apply(self.satellite)
         self.feed.tell("settings", self.settings())
 
     async def close(self) -> None:
