@@ -7,17 +7,19 @@ process, or in that of a `lastword up` that runs already.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -27,7 +29,7 @@ from lastword.commands.joining import check_alone, find_here, join, join_folder
 from lastword.commands.options import ask_trust, plain_option, store_option, tools_option
 from lastword.commands.seat import Seat, data_file
 from lastword.commands.serving import config_option
-from lastword.config import Config, load
+from lastword.config import load
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError
@@ -59,10 +61,35 @@ LOOPBACK = "127.0.0.1"
 
 preset_option = click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with.")
 session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
+server_option = click.option("--server", metavar="URL", help="A lastword server. Without it: one in this process.")
+
+
+class ChatOptions(msgspec.Struct, frozen=True):
+    """What can be said to every command that opens a conversation."""
+
+    folders: tuple[str, ...]
+    preset: str | None
+    session_id: str | None
+    plain: bool
+    store: str | None
+    config: Path | None
+
+
+def conversation_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command these options, together as its argument `options`."""
+
+    @functools.wraps(command)
+    def called(**given: Any) -> int:
+        together = {name: given.pop(name) for name in ChatOptions.__struct_fields__}
+        return command(**given, options=ChatOptions(**together))
+
+    for option in (config_option, store_option, plain_option, session_option, preset_option, tools_option):
+        called = option(called)
+    return called
 
 
 @click.command()
-@click.option("--server", metavar="URL", help="A lastword server. Without it: one in this process.")
+@server_option
 @click.option(
     "--attach",
     is_flag=False,
@@ -70,83 +97,44 @@ session_option = click.option("--session", "session_id", metavar="ID", help="Com
     metavar="[URL]",
     help="Join the conversation of a `lastword up` that runs: the one of this folder, or the one at URL.",
 )
-@tools_option
-@preset_option
-@session_option
-@plain_option
-@store_option
-@config_option
-def chat(
-    server: str | None,
-    attach: str | None,
-    folders: tuple[str, ...],
-    preset: str | None,
-    session_id: str | None,
-    plain: bool,
-    store: str | None,
-    config: Path | None,
-) -> int:
+@conversation_options
+def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
     """Talk with the assistant in this terminal. It asks before it does anything that needs your yes."""
     if attach is not None:
-        own: dict[str, object] = {"--server": server, "--tools": folders, "--preset": preset, "--session": session_id}
-        check_alone({**own, "--store": store, "--config": config})
-        asyncio.run(join(attach, plain=plain))
+        check_alone(
+            {
+                "--server": server,
+                "--tools": options.folders,
+                "--preset": options.preset,
+                "--session": options.session_id,
+                "--store": options.store,
+                "--config": options.config,
+            }
+        )
+        asyncio.run(join(attach, plain=options.plain))
         return DONE
-    loaded = load(config, environ=os.environ, flags={"store": store})
-    check_session_id(session_id)
-    setup = Setup(loaded, folders, preset, session_id, plain=plain)
+    setup = Setup(options)
     asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
 
 
 @click.command(short_help="Talk about a project; every change waits for your yes.")
 @click.argument("project", metavar="DIR")
-@click.option("--server", metavar="URL", help="A lastword server. Without it: one in this process.")
-@tools_option
-@preset_option
-@session_option
-@plain_option
-@store_option
-@config_option
-def edit(
-    project: str,
-    server: str | None,
-    folders: tuple[str, ...],
-    preset: str | None,
-    session_id: str | None,
-    plain: bool,
-    store: str | None,
-    config: Path | None,
-) -> int:
+@server_option
+@conversation_options
+def edit(project: str, server: str | None, options: ChatOptions) -> int:
     """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
-    loaded = load(config, environ=os.environ, flags={"store": store})
-    check_session_id(session_id)
-    setup = Setup(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
+    setup = Setup(options, project=project)
     asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
 
 
 @click.command(short_help="Start the API, the page and a chat, on this machine only.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
-@tools_option
-@preset_option
-@session_option
-@plain_option
-@store_option
-@config_option
-def up(
-    port: int | None,
-    folders: tuple[str, ...],
-    preset: str | None,
-    session_id: str | None,
-    plain: bool,
-    store: str | None,
-    config: Path | None,
-) -> int:
+@conversation_options
+def up(port: int | None, options: ChatOptions) -> int:
     """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
-    loaded = load(config, environ=os.environ, flags={"store": store, "port": port})
-    check_session_id(session_id)
-    asyncio.run(_up(Setup(loaded, folders, preset, session_id, plain=plain)))
+    asyncio.run(_up(Setup(options, port=port)))
     return DONE
 
 
@@ -162,26 +150,19 @@ def check_session_id(session_id: str | None) -> None:
 class Setup:
     """What the person brings: configuration, tools, a preset, a terminal."""
 
-    def __init__(
-        self,
-        config: Config,
-        folders: tuple[str, ...],
-        preset: str | None,
-        session_id: str | None,
-        *,
-        plain: bool,
-        project: ProjectEditor | None = None,
-    ) -> None:
-        self.config = config
-        self.preset = preset
-        self.session_id = session_id
-        self.seat = Seat(plain=plain)
+    def __init__(self, options: ChatOptions, *, port: int | None = None, project: str | None = None) -> None:
+        flags = {"store": options.store, "port": port}
+        self.config = load(options.config, environ=os.environ, flags=flags)
+        check_session_id(options.session_id)
+        self.preset = options.preset
+        self.session_id = options.session_id
+        self._project = None if project is None else ProjectEditor(project)
+        self._command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
+        self.seat = Seat(plain=options.plain)
         self.registry = ToolRegistry()
-        if folders or HERE.is_dir():
-            find_tools(folders).load(self.registry, ask=ask_trust if self.seat.is_attended else None)
-        self._project = project
-        self._command = "lastword chat" if project is None else f"lastword edit {project.folder}"
-        if project is not None:
+        if options.folders or HERE.is_dir():
+            find_tools(options.folders).load(self.registry, ask=ask_trust if self.seat.is_attended else None)
+        if self._project is not None:
             editor_tools(self.registry)
 
     def open_store(self) -> Store:
