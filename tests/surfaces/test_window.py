@@ -9,16 +9,18 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword.card.draft import Draft
+from lastword.card.items import CallItem, CardView, MessageItem
 from lastword.journal import data_of
 from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire, Response
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
-from lastword.terminal.picture import Call, Message, Picture
+from lastword.terminal.picture import Picture
 from lastword.terminal.speech import Speech
 from lastword.terminal.window import Cut, Window, WindowEvent
 from lastword.web.join_file import JoinFile, find_joinable
@@ -379,8 +381,8 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
                 if is_first:
                     await both.wait()
                 for before, after in changes:
-                    if isinstance(after, Call):
-                        seen = before.reported_so_far if isinstance(before, Call) else 0
+                    if isinstance(after, CallItem):
+                        seen = before.reported_so_far if isinstance(before, CallItem) else 0
                         heard += [report.number for report in after.reports if report.number > seen]
                         if after.end is not None:
                             return picture, heard, cuts
@@ -407,6 +409,14 @@ def state(*items: dict[str, Any], busy: bool = False) -> dict[str, Any]:
     return {"session": "s", "items": list(items), "busy": busy, "settings": {}, "window": "w", "token": "t"}
 
 
+def waiting(id: str, digest: str) -> dict[str, Any]:
+    """A call whose card says nothing, but which question it is."""
+    texts = [field.name for field in msgspec.structs.fields(CardView) if field.type is str]
+    card: dict[str, Any] = dict.fromkeys(texts, "") | {"digest": digest, "effect": None}
+    card |= {"edited": False, "editable": False, "arguments": [], "left_out": [], "previews": []}
+    return {"kind": "call", "id": id, "status": "waiting", "card": card}
+
+
 def words(id: str, by: str, text: str) -> dict[str, Any]:
     return {"kind": "message", "id": id, "by": by, "text": text}
 
@@ -417,20 +427,20 @@ def test_messages_are_recognised_by_a_window_whose_server_was_started_again():
     picture.take(told("state", state(), 0))
     for number, text in enumerate(["yes", "yes", "and now?"], 1):
         picture.take(told("item", words(f"m{number}", "you", text), number))
-    picture.take(told("item", {"kind": "call", "id": "c", "status": "waiting", "card": {"digest": "old"}}, 4))
+    picture.take(told("item", waiting("c", "old"), 4))
     anew = state(
         words("p0", "you", "yes"),
         words("p1", "you", "yes"),
         words("p2", "you", "and now?"),
         words("p3", "you", "yes"),
-        {"kind": "call", "id": "c", "status": "waiting", "card": {"digest": "new"}},
+        waiting("c", "new"),
         words("m1", "lastword", "Going on with what was interrupted."),
     )
     changes = picture.take(told("state", anew, 0, boot="b"))
-    new = [after.text for before, after in changes if isinstance(after, Message)]
+    new = [after.text for before, after in changes if isinstance(after, MessageItem)]
     assert new == ["yes", "Going on with what was interrupted."]
-    [(before, after)] = [(b, a) for b, a in changes if isinstance(a, Call)]
-    assert isinstance(before, Call)
+    [(before, after)] = [(b, a) for b, a in changes if isinstance(a, CallItem)]
+    assert isinstance(before, CallItem)
     assert before.card != after.card
     assert picture.take(told("state", anew, 0, boot="b")) == []
 
@@ -449,8 +459,8 @@ def test_whenever_a_window_was_away_it_shows_every_report_once(steps: list[tuple
 
     def hear(event: WindowEvent) -> None:
         for before, after in picture.take(event):
-            assert isinstance(after, Call)
-            seen = before.reported_so_far if isinstance(before, Call) else 0
+            assert isinstance(after, CallItem)
+            seen = before.reported_so_far if isinstance(before, CallItem) else 0
             shown.setdefault(after.id, []).extend(r.number for r in after.reports if r.number > seen)
 
     hear(told("state", state(), 0))
@@ -473,7 +483,7 @@ def test_a_piece_counts_as_browsers_count():
     picture.take(told("state", state(words("m1", "assistant", "a😀b")), 0))
     picture.take(told("piece", {"id": "m1", "keep": 3, "text": "c"}, 1))
     [message] = picture.items.values()
-    assert isinstance(message, Message)
+    assert isinstance(message, MessageItem)
     assert message.text == "a😀c"
 
 

@@ -5,8 +5,11 @@
     join_file.py       a key for the person's own programs, in a file that only they can read
     events.py          numbered events, so that a window that was away catches up exactly
     conversation.py    what every window shows: one conversation, its calls, its cards
+    open_message.py    the model's words as they come
+    settings.py        who answers, who approves, which tools there are
+    answers.py         what a person did with a card
     story.py           one call as the page tells it, from events as they happen or from the journal afterwards
-    card.py            a question as data for the page: marked, masked, with everything that a decision needs
+    card.py            a question as the page shows it: marked, masked, with everything that a decision needs
     past.py            the same conversation after a restart, and the timeline, from the journal
     opening.py         all of it together, over a session
     other_sessions.py  questions of other programs that share the memory

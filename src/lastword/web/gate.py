@@ -15,11 +15,11 @@ import secrets
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Literal
 
 import msgspec
 from starlette.requests import Request
 
+from lastword.card.items import Surface
 from lastword.server.refusal import Refusal
 from lastword.store import Entry, Store
 
@@ -33,7 +33,6 @@ COOKIE_SECONDS = 30 * 24 * 3600
 MAX_KEYS = 20
 TOKEN_HEADER = "x-lastword-token"
 
-Surface = Literal["page", "terminal"]
 BY: dict[Surface, str] = {"page": "the page", "terminal": "the terminal"}
 """How the journal calls whoever answers in a window of this kind."""
 
@@ -181,6 +180,11 @@ def cookie_name(request: Request) -> str:
     """Browsers keep cookies by host and not by port: two programs on one machine must not take each other's."""
     server = request.scope.get("server")
     return f"lastword_{server[1]}" if server else INSIDE
+
+
+def surface_of(by: str) -> Surface | None:
+    """The kind of window that the journal calls by this name; None when it is none of ours."""
+    return next((surface for surface, name in BY.items() if name == by), None)
 
 
 def check_surface(named: str) -> Surface:

@@ -14,8 +14,9 @@ from lastword.consent.approval import ApprovalRequest
 from lastword.errors import SessionError, StoreError
 from lastword.journal import Journal
 from lastword.server.refusal import Refusal
-from lastword.web.conversation import ConversationView, action_on, changed, gone
-from lastword.web.story import Story, run_of
+from lastword.web.answers import action_on, changed, not_waiting
+from lastword.web.conversation import ConversationView
+from lastword.web.story import Story
 
 # The memory changes with every call; looking once in this time is soon enough for somebody else's question.
 LOOK_SECONDS = 0.5
@@ -51,10 +52,10 @@ class OtherSessions:
         for call_id, facts in waiting.items():
             if self._shown.get(call_id, {}).get("digest") != facts["digest"]:
                 self._shown[call_id] = facts
-                story = Story(id=call_id, run=run_of(call_id), session=facts["session_id"])
+                story = Story.begin(call_id, facts["session_id"])
                 records = await self._journal.store.read(subject=call_id, kind="asked")
                 story.asked(ApprovalRequest.from_facts(facts), records[-1].at / 1e6)
-                self._view.show(story)
+                self._view.show(story.item)
 
     def has(self, call_id: str) -> bool:
         """Whether this question is one of ours."""
@@ -64,7 +65,7 @@ class OtherSessions:
         """The request behind a card, for a window that has seen it and may answer it."""
         facts = self._shown.get(call_id)
         if facts is None:
-            raise gone()
+            raise not_waiting()
         if facts["digest"] != digest:
             raise changed()
         return ApprovalRequest.from_facts(facts)
@@ -81,4 +82,4 @@ class OtherSessions:
             raise Refusal(400, "edit_refused", problem.fact, hint=problem.hint) from None
         await self.look()
         if not first:
-            raise gone()
+            raise not_waiting()

@@ -21,6 +21,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword.call.recovery import Decision
+from lastword.card.items import Done, DoneInWords, NewKey, SharedText
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal import Journal
@@ -190,7 +191,7 @@ class Page:
     async def _state(self, request: Request) -> Response:
         visitor = self._gate.check_reading(request)
         self._view.welcome(visitor.surface)
-        return _json(state_for(self._view, visitor))
+        return _json(self._view.state(visitor.token, visitor.name))
 
     async def _question(self, request: Request) -> Response:
         self._gate.check_reading(request)
@@ -202,14 +203,14 @@ class Page:
 
     async def _shared(self, request: Request) -> Response:
         self._gate.check_reading(request)
-        return _json({"text": visible(self._view.session.format_state_for_prompt())})
+        return _json(SharedText(visible(self._view.session.format_state_for_prompt())))
 
     async def _timeline(self, request: Request) -> Response:
         self._gate.check_reading(request)
         own = self._view.session.id
         session_id = request.query_params.get("session") or own
-        told = await past.timeline(self._view.session, session_id, self._view.alive() if session_id == own else ())
-        return _json(told | {"sessions": await past.sessions(self._journal), "own": own})
+        running = self._view.alive() if session_id == own else ()
+        return _json(await past.timeline(self._view.session, session_id, running))
 
     async def _export(self, request: Request) -> Response:
         self._gate.check_reading(request)
@@ -240,17 +241,19 @@ class Page:
     async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
         self._view.cancel(body.call_id)
 
-    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> dict[str, Any]:
-        return {"message": visible(await self._view.resolve(body.call_id, body.decision, visitor.by))}
+    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> DoneInWords:
+        message = await self._view.resolve(body.call_id, body.decision, visitor.by)
+        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
-    async def _undo(self, body: UndoBody, visitor: Visitor) -> dict[str, Any]:
-        return {"message": visible(await self._view.undo(body.call_id, visitor.by))}
+    async def _undo(self, body: UndoBody, visitor: Visitor) -> DoneInWords:
+        message = await self._view.undo(body.call_id, visitor.by)
+        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
     async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
         self._view.choose(body.name)
 
-    async def _key(self, body: NoBody, visitor: Visitor) -> dict[str, Any]:
-        return {"path": f"/enter?key={self._gate.make_key()}"}
+    async def _key(self, body: NoBody, visitor: Visitor) -> NewKey:
+        return NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
 
     async def _lock(self, body: NoBody, visitor: Visitor) -> None:
         await self._gate.close_windows()
@@ -266,9 +269,7 @@ class Page:
 
         return answer
 
-    def _changing(
-        self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[dict[str, Any] | None]]
-    ) -> Route:
+    def _changing(self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[Done | None]]) -> Route:
         async def answer(request: Request) -> Response:
             visitor = self._gate.check_changing(request)
             data = await read_body(dict(request.scope["headers"]), request.receive, self._limits)
@@ -277,9 +278,7 @@ class Page:
             except (msgspec.DecodeError, msgspec.ValidationError) as problem:
                 raise Refusal(400, "bad_request", str(problem)) from None
             try:
-                done = await act(body, visitor) or {}
-                # A window that has seen this event has seen what its request did at once.
-                return _json(done | {"event": self._view.feed.last_id})
+                return _json(await act(body, visitor) or Done(event=self._view.feed.last_id))
             except Refusal:
                 raise
             except LastWordError as problem:
@@ -306,7 +305,8 @@ class Events:
         leaving = asyncio.ensure_future(_gone(receive))
         last_seen = request.headers.get("last-event-id")
         try:
-            async with aclosing(self._view.feed.follow(last_seen, lambda: state_for(self._view, visitor))) as events:
+            following = self._view.feed.follow(last_seen, lambda: self._view.state(visitor.token, visitor.name))
+            async with aclosing(following) as events:
                 pieces = aiter(events)
                 while True:
                     coming = asyncio.ensure_future(anext(pieces, None))
@@ -351,11 +351,6 @@ class Front:
         path = scope.get("path", "")
         is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
         await (self._door if is_page else self._api)(scope, receive, send)
-
-
-def state_for(view: ConversationView, visitor: Visitor) -> dict[str, Any]:
-    """The state as one window gets it: with its own name and token."""
-    return view.state() | {"token": visitor.token, "window": visitor.name}
 
 
 async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:

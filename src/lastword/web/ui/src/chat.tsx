@@ -1,11 +1,12 @@
 // The conversation: words, scripts and calls in the order in which they came, and a place to write.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { CallOf } from "./call";
-import { follow } from "./follow";
-import { waitingIn, type Picture } from "./picture";
-import { Folded, Marked, Prose } from "./words";
-import { post, type Call, type Item, type Script } from "./wire";
+import { CallOf } from "./call.tsx";
+import { follow } from "./follow.ts";
+import { waitingIn, type Picture } from "./picture.ts";
+import { Folded, Marked, Prose } from "./words.tsx";
+import { post } from "./requests.ts";
+import type { CallItem, Item, ScriptItem } from "./wire.ts";
 
 export function Chat({ picture }: { picture: Picture }) {
   const items = [...picture.items.values()];
@@ -26,7 +27,7 @@ export function Chat({ picture }: { picture: Picture }) {
 
 function ItemOf({ item, items }: { item: Item; items: Item[] }) {
   if (item.kind === "call") return <CallOf call={item} />;
-  if (item.kind === "run") return <ScriptOf script={item} calls={items.filter((other): other is Call => other.kind === "call" && other.run === item.id)} />;
+  if (item.kind === "run") return <ScriptOf script={item} calls={items.filter((other): other is CallItem => other.kind === "call" && other.run === item.id)} />;
   const who = { you: "You", assistant: "Assistant", lastword: "lastword" }[item.by];
   return (
     <div class={`message ${item.by}`}>
@@ -37,18 +38,26 @@ function ItemOf({ item, items }: { item: Item; items: Item[] }) {
   );
 }
 
-function ScriptOf({ script, calls }: { script: Script; calls: Call[] }) {
+const STATES: Record<ScriptItem["status"], [tone: string, words: string]> = {
+  done: ["good", "done"],
+  running: ["running", "running"],
+  failed: ["bad", "failed"],
+  cancelled: ["denied", "stopped"],
+  waiting: ["denied", "needs your decision"],
+  left: ["denied", "interrupted"],
+};
+
+function ScriptOf({ script, calls }: { script: ScriptItem; calls: CallItem[] }) {
   const asking = calls.findLast((call) => call.status === "waiting" || call.status === "running");
-  const at = Number(/^line (\d+) of /.exec(asking?.origin ?? "")?.[1] ?? 0);
-  const tone = { done: "good", running: "running", failed: "bad" }[script.status] ?? "denied";
-  const words = { done: "done", running: "running", failed: "failed", cancelled: "stopped", waiting: "needs your decision", left: "interrupted" }[script.status] ?? script.status;
+  const at = asking?.line;
+  const [tone, words] = STATES[script.status];
   return (
     <section class="script" aria-label={`Script, ${words}`}>
       <div class="line">
         <strong>Script</strong>
         <span class={`pill ${tone}`}>{words}</span>
         <span class="muted grow">
-          <Marked text={script.name === "a script" ? "written by the assistant" : script.name} />
+          <Marked text={script.name ?? "written by the assistant"} />
         </span>
       </div>
       <ol class="code" tabIndex={0} aria-label="Text of the script">
@@ -88,7 +97,7 @@ function Welcome({ picture }: { picture: Picture }) {
   );
 }
 
-function Composer({ picture, waiting }: { picture: Picture; waiting: Call[] }) {
+function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] }) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
@@ -154,7 +163,7 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: Call[] }) {
           }}
         />
         {picture.busy ? (
-          <button type="button" class="stop" onClick={() => void post("stop")}>
+          <button type="button" class="stop" onClick={() => void post("stop", {})}>
             Stop
           </button>
         ) : (

@@ -110,8 +110,10 @@ function matching(pattern: RegExp, name: string): Extension {
 }
 
 class Mark extends WidgetType {
-  constructor(readonly words: string) {
+  readonly words: string;
+  constructor(words: string) {
     super();
+    this.words = words;
   }
   override eq(other: Mark) {
     return other.words === this.words;
