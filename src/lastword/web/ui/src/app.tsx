@@ -38,7 +38,7 @@ export function App() {
     if (view === "chat") follow();
   }, [view]);
   // A card more or less moves the others.
-  useEffect(() => disarmAll(), [waiting.map((call) => call.card!.digest).join()]);
+  useEffect(() => disarmAll(), [waiting.map((call) => call.card.digest).join()]);
 
   function toCard() {
     if (view !== "chat") location.hash = "chat";

@@ -2,12 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { CardOf } from "./card.tsx";
-import { duration, Folded, Marked } from "./words.tsx";
+import { isWaiting } from "./picture.ts";
 import { post } from "./requests.ts";
 import type { CallItem, CallReply } from "./wire.ts";
+import { duration, Folded, Marked } from "./words.tsx";
 
 export function CallOf({ call }: { call: CallItem }) {
-  if (call.status === "waiting" && call.card) return <CardOf call={call} />;
+  if (isWaiting(call)) return <CardOf call={call} />;
   return <Row call={call} />;
 }
 
@@ -102,7 +103,11 @@ function Row({ call }: { call: CallItem }) {
           {call.end.hidden > 0 && <span class="muted"> ({call.end.hidden.toLocaleString("en")} more characters in the export)</span>}
         </p>
       )}
-      {call.undone_by && <p class="said">Undone by {call.undone_on === "page" ? "you" : call.undone_by}: {call.changed.join(", ")} as before.</p>}
+      {call.undone_by && (
+        <p class="said">
+          Undone by {call.undone_on === "page" ? "you" : call.undone_by}: {call.changed.join(", ")} as before.
+        </p>
+      )}
       {doubt && <p class="said">The program stopped while this ran. Nobody knows how it ended; the timeline lets you decide.</p>}
       {problem && (
         <p class="problem" role="alert">
@@ -119,7 +124,8 @@ function isShort(text: string): boolean {
 }
 
 export function stateOf(call: CallItem): string {
-  if (call.status === "ended") return call.undone_by ? "undone" : (call.end?.words ?? (call.reply?.how === "closed" ? "closed" : "not allowed"));
+  if (call.status === "ended")
+    return call.undone_by ? "undone" : (call.end?.words ?? (call.reply?.how === "closed" ? "closed" : "not allowed"));
   return { waiting: "waiting for you", running: "running", doubt: "outcome unknown", left: "interrupted" }[call.status];
 }
 

@@ -4,23 +4,23 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { disarmAll, useArmed } from "./arming.ts";
 import { follow } from "./follow.ts";
-import { scriptOf, usePicture } from "./picture.ts";
+import { scriptOf, usePicture, type WaitingCall } from "./picture.ts";
 import { PreviewOf } from "./preview.tsx";
+import { post, type Refused } from "./requests.ts";
+import type { CardArgument, CardView, MissingArgument } from "./wire.ts";
 import { Folded, Marked } from "./words.tsx";
-import { post, Refused } from "./requests.ts";
-import type { CallItem, CardArgument, CardView, MissingArgument } from "./wire.ts";
 
 type Effects = Record<NonNullable<CardView["effect"]> | "unknown", string>;
 const TONES: Effects = { none: "", reversible: "mild", irreversible: "grave", unknown: "" };
 const SIGNS: Effects = { none: "○", reversible: "↺", irreversible: "⚠", unknown: "?" };
 
-export function CardOf({ call }: { call: CallItem }) {
+export function CardOf({ call }: { call: WaitingCall }) {
   // Asked again, it is another question: whatever was typed into the first one does not carry over.
-  return <Question key={call.card!.digest} call={call} />;
+  return <Question key={call.card.digest} call={call} />;
 }
 
-function Question({ call }: { call: CallItem }) {
-  const card = call.card!;
+function Question({ call }: { call: WaitingCall }) {
+  const card = call.card;
   const isGrave = card.effect === "irreversible";
   const section = useRef<HTMLElement>(null);
   const [edits, setEdits] = useState<Record<string, string>>({});
@@ -353,7 +353,14 @@ function Field({
           <option>false</option>
         </select>
       ) : row.secret ? (
-        <input {...shared} type="password" autocomplete="off" placeholder={row.is_added ? "" : "unchanged"} value={text ?? ""} onInput={(event) => give(event.currentTarget.value)} />
+        <input
+          {...shared}
+          type="password"
+          autocomplete="off"
+          placeholder={row.is_added ? "" : "unchanged"}
+          value={text ?? ""}
+          onInput={(event) => give(event.currentTarget.value)}
+        />
       ) : (
         <textarea {...shared} ref={field} rows={1} spellcheck={false} value={value} onInput={(event) => give(event.currentTarget.value)} />
       )}

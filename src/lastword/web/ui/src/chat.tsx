@@ -3,10 +3,10 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallOf } from "./call.tsx";
 import { follow } from "./follow.ts";
-import { waitingIn, type Picture } from "./picture.ts";
-import { Folded, Marked, Prose } from "./words.tsx";
+import { type Picture, waitingIn } from "./picture.ts";
 import { post } from "./requests.ts";
-import type { CallItem, Item, ScriptItem } from "./wire.ts";
+import type { CallItem, Item, ScriptItem, Settings } from "./wire.ts";
+import { Folded, Marked, Prose } from "./words.tsx";
 
 export function Chat({ picture }: { picture: Picture }) {
   const items = [...picture.items.values()];
@@ -16,9 +16,11 @@ export function Chat({ picture }: { picture: Picture }) {
   return (
     <div class="chat">
       <h1 class="unseen">Conversation</h1>
-      {!items.length && picture.settings && <Welcome picture={picture} />}
+      {!items.length && picture.settings && <Welcome settings={picture.settings} />}
       <div class="flow" role="log" aria-live="off" aria-label="Conversation">
-        {items.map((item) => (item.kind === "call" && item.run && picture.items.has(item.run) ? null : <ItemOf key={item.id} item={item} items={items} />))}
+        {items.map((item) =>
+          item.kind === "call" && item.run && picture.items.has(item.run) ? null : <ItemOf key={item.id} item={item} items={items} />,
+        )}
       </div>
       <Composer picture={picture} waiting={waiting} />
     </div>
@@ -27,7 +29,8 @@ export function Chat({ picture }: { picture: Picture }) {
 
 function ItemOf({ item, items }: { item: Item; items: Item[] }) {
   if (item.kind === "call") return <CallOf call={item} />;
-  if (item.kind === "run") return <ScriptOf script={item} calls={items.filter((other): other is CallItem => other.kind === "call" && other.run === item.id)} />;
+  if (item.kind === "run")
+    return <ScriptOf script={item} calls={items.filter((other): other is CallItem => other.kind === "call" && other.run === item.id)} />;
   const who = { you: "You", assistant: "Assistant", lastword: "lastword" }[item.by];
   return (
     <div class={`message ${item.by}`}>
@@ -61,13 +64,16 @@ function ScriptOf({ script, calls }: { script: ScriptItem; calls: CallItem[] }) 
         </span>
       </div>
       <ol class="code" tabIndex={0} aria-label="Text of the script">
-        {script.text.replace(/\n$/, "").split("\n").map((line, place) => (
-          <li key={place} class={place + 1 === at ? "now" : ""} aria-current={place + 1 === at ? "step" : undefined}>
-            <code>
-              <Marked text={line} />
-            </code>
-          </li>
-        ))}
+        {script.text
+          .replace(/\n$/, "")
+          .split("\n")
+          .map((line, place) => (
+            <li key={place} class={place + 1 === at ? "now" : ""} aria-current={place + 1 === at ? "step" : undefined}>
+              <code>
+                <Marked text={line} />
+              </code>
+            </li>
+          ))}
       </ol>
       {calls.map((call) => (
         <CallOf key={call.id} call={call} />
@@ -87,12 +93,12 @@ function ScriptOf({ script, calls }: { script: ScriptItem; calls: CallItem[] }) 
   );
 }
 
-function Welcome({ picture }: { picture: Picture }) {
+function Welcome({ settings }: { settings: Settings }) {
   return (
     <div class="welcome">
       <h2>Nothing happens here without you</h2>
       <p>Write to the assistant below. When it wants to do something that needs your word, a card shows exactly what, and waits.</p>
-      <p class="muted">{picture.settings!.model}</p>
+      <p class="muted">{settings.model}</p>
     </div>
   );
 }
@@ -104,7 +110,8 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] 
   // The rehearsal model understands a few words only; in a tour they are worth a button.
   const rehearses = picture.settings?.rehearsal && picture.settings.tools.some((tool) => tool.tool === "tour_note");
   useLayoutEffect(() => {
-    const box = field.current!;
+    const box = field.current;
+    if (!box) return;
     box.style.height = "auto";
     box.style.height = `${Math.min(box.scrollHeight + 2, 240)}px`;
   }, [text, waiting.length, picture.busy]);
@@ -151,14 +158,16 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] 
           ref={field}
           rows={1}
           value={text}
-          placeholder={waiting.length ? "Waiting for your answer above" : picture.busy ? "The assistant is at work" : "Write to the assistant"}
+          placeholder={
+            waiting.length ? "Waiting for your answer above" : picture.busy ? "The assistant is at work" : "Write to the assistant"
+          }
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
               event.preventDefault();
               if (!event.repeat) say(text);
-            } else if (event.key === "Escape" && waiting.length) {
-              document.querySelector<HTMLElement>(`.card[data-call="${waiting[0]!.id}"]`)?.focus();
+            } else if (event.key === "Escape" && waiting[0]) {
+              document.querySelector<HTMLElement>(`.card[data-call="${waiting[0].id}"]`)?.focus();
             }
           }}
         />

@@ -10,4 +10,5 @@ applyTheme();
 watchFocus();
 watchScrolling();
 connect();
-render(<App />, document.getElementById("app")!);
+const place = document.getElementById("app");
+if (place) render(<App />, place);

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { keepToken } from "./requests.ts";
-import type { CallItem, Item, PageEvents, ScriptItem, Settings } from "./wire.ts";
+import type { CallItem, CardView, Item, PageEvents, ScriptItem, Settings } from "./wire.ts";
 
 export type Link = "connecting" | "live" | "lost" | "locked";
 export type Picture = {
@@ -50,8 +50,14 @@ function changeBy({ items }: Picture, event: PageEvent): Partial<Picture> {
   }
 }
 
-export function waitingIn(items: Iterable<Item>): CallItem[] {
-  return [...items].filter((item): item is CallItem => item.kind === "call" && item.status === "waiting" && item.card !== null);
+export type WaitingCall = CallItem & { card: CardView };
+
+export function isWaiting(item: Item): item is WaitingCall {
+  return item.kind === "call" && item.status === "waiting" && item.card !== null;
+}
+
+export function waitingIn(items: Iterable<Item>): WaitingCall[] {
+  return [...items].filter(isWaiting);
 }
 
 export function scriptOf(call: CallItem, items: ReadonlyMap<string, Item>): ScriptItem | undefined {
@@ -80,15 +86,19 @@ export function usePicture(): Picture {
 }
 
 // Pieces of text come faster than anybody reads; they are drawn once a frame.
-let frame = 0;
+let isDrawnSoon = false;
 function take(event: PageEvent): void {
   if (event.kind === "state") keepToken(event.data.token);
-  if (event.kind !== "piece") return draw(after(picture, event));
   picture = after(picture, event);
-  frame ||= requestAnimationFrame(() => {
-    frame = 0;
+  if (event.kind !== "piece") {
     draw(picture);
-  });
+  } else if (!isDrawnSoon) {
+    isDrawnSoon = true;
+    requestAnimationFrame(() => {
+      isDrawnSoon = false;
+      draw(picture);
+    });
+  }
 }
 
 export function connect(): void {

@@ -1,8 +1,8 @@
 // What would change in a file: inline or side by side, and where the tool allows it, the proposed text to edit.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { FILE_WORDS, Folded, Marked } from "./words.tsx";
 import type { CardPreview } from "./wire.ts";
+import { FILE_WORDS, Folded, Marked } from "./words.tsx";
 
 const loading = () => import("./editor.ts");
 
@@ -79,14 +79,23 @@ export function PreviewOf({
           )}
           {preview.note && `; ${preview.note}`}
         </span>
-        {(preview.added || preview.removed) ? (
+        {preview.added || preview.removed ? (
           <span class="counts">
-            {!!preview.added && <span class="plus">+{preview.added}</span>} {!!preview.removed && <span class="minus">−{preview.removed}</span>}
+            {!!preview.added && <span class="plus">+{preview.added}</span>}{" "}
+            {!!preview.removed && <span class="minus">−{preview.removed}</span>}
           </span>
         ) : null}
         <span class="room" />
         {text !== null && (
-          <button type="button" class="link" onClick={() => { onEdit(null); latest.current = null; setEditing(false); }}>
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              onEdit(null);
+              latest.current = null;
+              setEditing(false);
+            }}
+          >
             Take my changes back
           </button>
         )}

@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { mayNotify } from "./attention.ts";
-import { chooseTheme, themeNow } from "./theme.ts";
-import { Marked } from "./words.tsx";
 import { post } from "./requests.ts";
+import { chooseTheme, themeNow } from "./theme.ts";
 import type { Settings, ToolEntry } from "./wire.ts";
+import { Marked } from "./words.tsx";
 
 export function SettingsOf({ settings, session }: { settings: Settings; session: string }) {
   const [problem, setProblem] = useState("");
@@ -50,8 +50,9 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
               <span>
                 <strong>{preset.name}</strong>
                 <span class="muted">
-                  {preset.auto_approve ? "approves by itself what tools allow" : "asks before what needs approval"}; model {preset.model === "lastword" ? "as configured" : preset.model}; the
-                  assistant {preset.protocol === "script" ? "may write scripts" : "asks for one tool at a time"}
+                  {preset.auto_approve ? "approves by itself what tools allow" : "asks before what needs approval"}; model{" "}
+                  {preset.model === "lastword" ? "as configured" : preset.model}; the assistant{" "}
+                  {preset.protocol === "script" ? "may write scripts" : "asks for one tool at a time"}
                 </span>
               </span>
             </label>
@@ -127,7 +128,13 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
         </div>
         {address && (
           <p>
-            <input class="mono" readOnly aria-label="Address with a key" value={address} onFocus={(event) => event.currentTarget.select()} />
+            <input
+              class="mono"
+              readOnly
+              aria-label="Address with a key"
+              value={address}
+              onFocus={(event) => event.currentTarget.select()}
+            />
           </p>
         )}
         <p class="muted">

@@ -3,9 +3,9 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { HOW, Reports, stateOf, whoOf } from "./call.tsx";
-import { clock, duration, Folded, Marked } from "./words.tsx";
 import { post, timeline } from "./requests.ts";
 import type { CallItem, ResolveBody, SessionTimeline } from "./wire.ts";
+import { clock, duration, Folded, Marked } from "./words.tsx";
 
 type Filter = "all" | "person" | "auto" | "free" | "refused" | "open";
 const FILTERS: [Filter, string][] = [
@@ -188,10 +188,17 @@ function Bar({ call, place, now }: { call: CallItem; place: (at: number) => numb
             <span aria-hidden="true">{call.glyph} </span>
             <Marked text={call.name || call.tool} />
           </span>
-          <span class={`pill ${bad ? "bad" : call.status === "ended" ? "good" : call.status === "doubt" ? "doubt" : "running"}`}>{stateOf(call)}</span>
+          <span class={`pill ${bad ? "bad" : call.status === "ended" ? "good" : call.status === "doubt" ? "doubt" : "running"}`}>
+            {stateOf(call)}
+          </span>
           <span class="track" aria-hidden="true">
             {asked && answered && <span class="bar waiting" style={span(asked, answered)} />}
-            {call.started_at && <span class={`bar ${bad ? "bad" : call.status === "doubt" ? "doubt" : "running"}`} style={span(call.started_at, call.ended_at ?? now)} />}
+            {call.started_at && (
+              <span
+                class={`bar ${bad ? "bad" : call.status === "doubt" ? "doubt" : "running"}`}
+                style={span(call.started_at, call.ended_at ?? now)}
+              />
+            )}
             {!call.started_at && bad && <span class="bar bad" style={span(call.ended_at ?? now, call.ended_at ?? now)} />}
           </span>
           <span class="took">
@@ -268,14 +275,16 @@ function Arguments({ call }: { call: CallItem }) {
 
 function Doubt({ call, own }: { call: CallItem; own: boolean }) {
   const [problem, setProblem] = useState("");
-  const decide = (decision: ResolveBody["decision"]) => void post("resolve", { call_id: call.id, decision }).catch((refused: Error) => setProblem(refused.message));
+  const decide = (decision: ResolveBody["decision"]) =>
+    void post("resolve", { call_id: call.id, decision }).catch((refused: Error) => setProblem(refused.message));
   return (
     <section class="card doubt" aria-labelledby={`doubt-${call.id}`}>
       <h2 id={`doubt-${call.id}`}>
         Nobody knows how “<Marked text={call.name} />” ended
       </h2>
       <p>
-        It was started at {clock(call.started_at ?? 0)}, and the program stopped before it said how it went. Look at what it changes, then decide.
+        It was started at {clock(call.started_at ?? 0)}, and the program stopped before it said how it went. Look at what it changes, then
+        decide.
       </p>
       <Arguments call={call} />
       {own ? (
