@@ -20,6 +20,7 @@ from lastword import ids, script, values
 from lastword.call import recovery
 from lastword.call.door import Door
 from lastword.call.events import Printed, RunFinished, RunStarted
+from lastword.card.origin import script_origin
 from lastword.consent.approval import Person, Preset, hide, who_decides
 from lastword.consent.outcome import Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
@@ -141,7 +142,7 @@ class DoorHost:
         """Where in the script a call stands, in words. A line in a loop is looked up once."""
         origin = self._origins.get(site)
         if origin is None:
-            origin = self._origins[site] = f"line {site.line} of {self._name or 'the script'}"
+            origin = self._origins[site] = script_origin(site.line, self._name)
         return origin
 
 

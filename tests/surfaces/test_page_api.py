@@ -458,7 +458,7 @@ def test_the_timeline_tells_waiting_from_running_and_the_export_has_all(house, w
     call.result(10)
     story = window.get("/page/timeline")[1]["calls"][0]
     assert story["asked_at"] <= story["answered_at"] <= story["started_at"] <= story["ended_at"]
-    assert story["reply"] == {"how": "allowed", "by": "the page", "reason": ""}
+    assert story["reply"] == {"how": "allowed", "by": "the page", "reason": "", "surface": "page"}
     assert story["end"]["success"]
     status, headers, data = window.raw("GET", "/page/export", headers={"Cookie": window.cookie})
     assert status == 200

@@ -24,7 +24,7 @@ from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLo
 from lastword.talk.bounds import Bounds
 from lastword.talk.feedback import script_result
 from lastword.talk.inprocess import InProcessWire
-from lastword.talk.presets import find_way, ways_of
+from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Pieces, near_script, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
@@ -310,7 +310,7 @@ async def test_an_error_in_the_middle_keeps_its_code_and_hint(fake: Any):
 def test_a_preset_decides_everything_it_names(tmp_path: Path):
     """And leaves the rest as it was."""
     (tmp_path / "persona.md").write_text("You are terse.")
-    ways = ways_of(
+    presets = resolve_presets(
         {
             "bold": PresetConfig(
                 auto_approve=True,
@@ -322,7 +322,7 @@ def test_a_preset_decides_everything_it_names(tmp_path: Path):
         },
         "json",
     )
-    bold, default = ways["bold"], ways["default"]
+    bold, default = presets["bold"], presets["default"]
     assert (bold.protocol, bold.model, bold.persona) == ("native", "big", "You are terse.")
     assert bold.bounds == Bounds(steps=3)
     assert bold.preset.auto_approve
@@ -331,9 +331,9 @@ def test_a_preset_decides_everything_it_names(tmp_path: Path):
 
 
 def test_a_wrong_preset_is_named_with_the_nearest():
-    ways = ways_of({"careful": PresetConfig()}, "json")
+    presets = resolve_presets({"careful": PresetConfig()}, "json")
     with pytest.raises(ConfigError) as refused:
-        find_way(ways, "carefull")
+        find_preset(presets, "carefull")
     assert refused.value.hint == "did you mean careful?"
     with pytest.raises(ConfigError, match="steps has to be more than zero"):
-        ways_of({"none": PresetConfig(limits=PresetLimits(steps=0))}, "json")
+        resolve_presets({"none": PresetConfig(limits=PresetLimits(steps=0))}, "json")

@@ -245,7 +245,7 @@ class Satellite:
             spent.repair()
             self._hear(Repairing(reply.malformed_because))
             return [{"role": "user", "content": repair(reply.malformed_because, self.protocol)}]
-        messages = [_result(request, await self._carry_out(reply, request)) for request in reply.requests]
+        messages = [_result(request, await self._call_tool(reply, request)) for request in reply.requests]
         if reply.script is not None:
             content, mistake = await self._run(reply, reply.script)
             messages.append(_result(reply.script, content))
@@ -256,7 +256,7 @@ class Satellite:
             spent.repair()
         return messages
 
-    async def _carry_out(self, reply: Reply, request: Request) -> str:
+    async def _call_tool(self, reply: Reply, request: Request) -> str:
         if request.problem is not None:
             return unreadable(request.problem)
         call_id = await self._named(reply, request)
