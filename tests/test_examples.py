@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword import Preset, Session, ToolRegistry, UserAction
+from lastword import Limits, Preset, Session, ToolRegistry, UserAction
 from lastword.author.tooltests import run_tool_tests
 from lastword.call.events import Event, Reported
 from requirements import requirement
@@ -111,18 +111,18 @@ async def test_a_search_that_is_stopped_keeps_what_it_found(
 
     monkeypatch.setitem(execute.__globals__, "read", slow_read)
     reports: list[Reported] = []
-    async with Session(registry, preset=Preset(auto_approve=True)) as session:
+    soon = Limits(cancel_grace_seconds=0.05)
+    async with Session(registry, preset=Preset(auto_approve=True), limits=soon) as session:
 
         def hear(event: Event) -> None:
             if isinstance(event, Reported):
                 reports.append(event)
                 if event.message.startswith("2.md"):
                     session.cancel(event.call_id)
-                    stopped.set()
 
         session.listen(hear)
         outcome = await session.call("search_notes", {"word": "Ada", "folder": str(tmp_path)})
-    assert outcome.kind == "cancelled"
+    stopped.set()
+    assert outcome.kind == "outcome_unknown"  # the disk hangs, and so does the thread that reads from it
     assert "“Ada” was found 1 times; 1 of 3 notes searched." in outcome.message
-    told = [(report.id, report.fraction) for report in reports]
-    assert told[:2] == [("search", 0.0), ("search", pytest.approx(1 / 3))]
+    assert [(report.id, report.fraction) for report in reports] == [("search", 0.0), ("search", pytest.approx(1 / 3))]
