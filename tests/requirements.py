@@ -261,7 +261,6 @@ OPEN: set[str] = {
     "TOOL-68",
     "TOOL-69",
     "TOOL-70",
-    "TOOL-71",
     "TOOL-72",
     "EDIT-8",
     "EDIT-9",
@@ -373,7 +372,6 @@ OPEN: set[str] = {
     "TEAM-6",
     "TEAM-7",
     "TEAM-8",
-    "TEAM-9",
     "TEAM-10",
     "TEAM-11",
 }

@@ -21,7 +21,7 @@ from lastword.call import recovery
 from lastword.call.door import Door
 from lastword.call.events import Printed, RunFinished, RunStarted
 from lastword.card.origin import script_origin
-from lastword.consent.approval import Person, Preset, hide, who_decides
+from lastword.consent.approval import Person, Preset, who_decides
 from lastword.consent.outcome import Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
@@ -119,7 +119,7 @@ class DoorHost:
             _same(life, tool, arguments)
             recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site), resumable=True)
             return self._wait(tool, recovered)
-        if life.started is not None and _difference(life.started, tool, arguments) is None:
+        if life.started is not None and recovery.difference(life, tool, arguments) is None:
             return _value(tool, life.outcome())
         return self._replay(tool, life, arguments)
 
@@ -148,24 +148,8 @@ class DoorHost:
 
 def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
     """Stop a replay that asks for something else than the journal holds."""
-    found = _difference(life.proposed or life.started or life.finished or {}, tool, arguments)
-    if found is not None:
-        raise CallFailed("ReplayDivergence", found, hint=_CHANGED)
-
-
-def _difference(known: dict[str, Any], tool: Tool, arguments: dict[str, Any]) -> str | None:
-    """What the script asks for now, if it is not what the journal knows."""
-    if known.get("tool") != tool.name:
-        return f"the journal has a call of {known.get('tool')} here, and the script now asks for {tool.name}"
-    if "arguments" not in known:
-        return None  # It was turned away before its arguments were worth writing down.
-    try:
-        now = hide(values.decode(tool.validate(arguments)), tool.secrets)
-    except ArgumentsError:
-        now = None
-    if now is None or not values.equal(now, known["arguments"]):
-        return f"the script now calls {tool.name} with other arguments than the journal holds"
-    return None
+    if (found := recovery.difference(life, tool, arguments)) is not None:
+        raise CallFailed("ReplayDivergence", f"the journal has {found} here", hint=_CHANGED)
 
 
 _CHANGED = "the script or a tool changed since the run began; start a new run"

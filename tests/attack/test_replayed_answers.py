@@ -12,6 +12,7 @@ from lastword.call.events import Asked
 from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
 from lastword.consent.call import Call, LiveCall
 from lastword.editor import Preview
+from lastword.errors import SessionError
 from lastword.journal import Journal, data_of, start_key
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
@@ -346,3 +347,43 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
     sealed = seal(request, request.allow(), "somebody", 0.0)
     assert why_void(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
     assert why_void(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
+
+
+@requirement("TOOL-71")
+@pytest.mark.parametrize("other", [{"to": "Eve", "amount": 5}, {"to": "Ann", "amount": 6}, {"to": "Ann"}, {}])
+async def test_an_id_that_was_used_does_not_answer_for_other_arguments(
+    registry: ToolRegistry, send, effects, other: dict[str, Any]
+):
+    """It would say that Eve was paid because Ann was."""
+    session = Session(registry, approver=FixedApprover())
+    assert (await session.call("send", CALL, call_id="mine")).success
+    with pytest.raises(SessionError, match="this id was given to another call: send with other arguments"):
+        await session.call("send", other, call_id="mine")
+    assert (await session.call("send", dict(reversed(CALL.items())), call_id="mine")).success
+    assert len(effects) == 1
+
+
+@requirement("TOOL-71")
+async def test_an_id_that_was_used_does_not_answer_for_another_tool(registry: ToolRegistry, send, effects):
+    """Also when that tool is not there any more."""
+    schema = {"description": "Waits.", "parameters": []}
+    registry.register("wait", schema, lambda args, context: 1, inline=True)
+    session = Session(registry, approver=FixedApprover())
+    assert (await session.call("wait", call_id="mine")).success
+    with pytest.raises(SessionError, match="this id was given to another call: a call of wait, and not of send"):
+        await session.call("send", CALL, call_id="mine")
+    registry.unregister("send")
+    with pytest.raises(SessionError, match="this id was given to another call: a call of wait"):
+        await session.call("send", CALL, call_id="mine")
+    assert effects == []
+
+
+@requirement("TOOL-71")
+async def test_a_card_that_waits_is_not_asked_again_with_other_arguments(registry: ToolRegistry, send, effects):
+    """The person who answers the first must not have answered the second."""
+    journal = Journal()
+    session = Session(registry, "s", approver=FixedApprover(lambda request: request.close()), journal=journal)
+    assert (await session.call("send", CALL, call_id="mine")).kind == "denied"
+    with pytest.raises(SessionError, match="this id was given to another call"):
+        await session.call("send", {"to": "Eve"}, call_id="mine")
+    assert effects == []
