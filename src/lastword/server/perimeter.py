@@ -153,7 +153,11 @@ class OutgoingResponse:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.id.encode()), *_ALWAYS]
+            given = message.get("headers", ())
+            named = {name for name, _ in given}
+            # What may be kept says so itself; nothing else is.
+            always = [header for header in _ALWAYS if header[0] not in named]
+            message["headers"] = [*given, (b"x-request-id", self.id.encode()), *always]
         await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:

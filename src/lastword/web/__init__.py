@@ -1,6 +1,7 @@
 """The page for the person who decides: cards, chat and timeline in a browser on this machine.
 
     routes.py          the paths, and what may be asked of them
+    assets.py          the built files, compressed
     gate.py            who may come in: the one-time key, the cookie, the CSRF token, the headers of every answer
     join_file.py       a key for the person's own programs, in a file that only they can read
     events.py          numbered events, so that a window that was away catches up exactly

@@ -7,7 +7,6 @@ docs/page.md describes the API; what it does is in conversation.py.
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 from importlib.resources import files
@@ -30,6 +29,7 @@ from lastword.server.metrics import Metrics
 from lastword.server.perimeter import EventStream, Perimeter, access_log, read_body
 from lastword.server.refusal import Refusal
 from lastword.web import past
+from lastword.web.assets import asset
 from lastword.web.card import question_of
 from lastword.web.conversation import ConversationView
 from lastword.web.gate import HEADERS, PageGate, Visitor, check_surface
@@ -152,15 +152,16 @@ class Page:
                 "Open the address that <code>lastword up</code> printed. It works once; a window that is open can make "
                 "another one, under Settings.",
             )
-        data = _read(self._static, "index.html")
-        if data is None:
+        index = self._static / "index.html"
+        if not index.is_file():
             return _words(
                 503,
                 "The page was not built",
                 "This copy of lastword was installed without its page. Install it again with a network: "
                 "<code>pip install .</code> builds it.",
             )
-        return Response(data, media_type="text/html")
+        # It names the files of this version. Those are kept by browsers; it is asked for each time.
+        return Response(index.read_bytes(), media_type="text/html", headers={"Cache-Control": "no-cache"})
 
     async def _enter(self, request: Request) -> Response:
         surface = check_surface(request.query_params.get("as", "page"))
@@ -179,12 +180,11 @@ class Page:
         )
 
     async def _asset(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        data = _read(self._static / "assets", name)
-        if data is None:
+        accepted = request.headers.get("accept-encoding", "")
+        found = asset(self._static / "assets", request.path_params["name"], accepted)
+        if found is None:
             raise Refusal(404, "unknown_path", "there is nothing here")
-        media = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return Response(data, media_type="text/javascript" if name.endswith(".js") else media)
+        return found
 
     # Reading.
 
@@ -374,12 +374,6 @@ async def _gone(receive: Receive) -> None:
 
 def _json(value: Any) -> Response:
     return Response(_encode(value), media_type="application/json")
-
-
-def _read(folder: Traversable, name: str) -> bytes | None:
-    """A built file by its name: one of those that are there, so that no name can mean anything outside the folder."""
-    found = [file for file in folder.iterdir() if file.name == name and file.is_file()] if folder.is_dir() else []
-    return found[0].read_bytes() if found else None
 
 
 def _words(status: int, title: str, text: str) -> Response:
