@@ -48,6 +48,8 @@ REQUIREMENTS = {
     "TOOL-51": "reports update by id, arrive in order, are coalesced and journaled in bounded number",
     "TOOL-52": "a running call can be cancelled and keeps its partial result",
     "TOOL-53": "a timeout is its own outcome",
+    "TOOL-54": "files and state that the request function looked at are part of the question",
+    "TOOL-56": "the request phase ends in time, also when it blocks, and the guard knows what Python does not announce",
     "EDIT-1": "the editor provider has the seeds' methods",
     "EDIT-2": "operations refer to the file as it was, apply in any order, all or none",
     "EDIT-3": "paths stay inside the project, also when a link is swapped in",

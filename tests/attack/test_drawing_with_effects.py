@@ -26,7 +26,7 @@ from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools.context import current
 from requirements import requirement
-from sending import CALL
+from sending import CALL, until
 
 
 def _exists() -> Path:
@@ -282,25 +282,62 @@ async def test_a_request_function_cannot_call_a_tool(registry: ToolRegistry, ass
     assert effects == []
 
 
-@requirement("TOOL-42")
-async def test_a_task_left_behind_by_a_request_function_stays_watched(registry: ToolRegistry, assistant, effect_file):
-    """The guard goes with the context, so waiting until the card is answered does not help."""
-    answered = asyncio.Event()
-    tasks: list[asyncio.Task[None]] = []
+@requirement("TOOL-42", "TOOL-56")
+async def test_a_task_left_behind_by_a_request_function_ends_with_its_phase(
+    registry: ToolRegistry, assistant, effect_file
+):
+    """It had a loop of its own, so there is none on which the rest could happen after the card was answered."""
+    left: list[asyncio.Task[None]] = []
 
     async def later() -> None:
-        await answered.wait()
+        await asyncio.sleep(0.01)
         effect_file.write_text("forged")
 
     async def request(params):
-        tasks.append(asyncio.create_task(later()))
+        left.append(asyncio.create_task(later()))
+        asyncio.get_running_loop().call_later(0.01, effect_file.write_text, "forged")
+        await asyncio.sleep(0)
         return {"message": "?"}
 
     assistant(request)
-    await Session(registry, approver=FixedApprover()).call("send", CALL)
+    approver = FixedApprover()
+    assert (await Session(registry, approver=approver).call("send", CALL)).kind == "succeeded"
+    assert left[0].cancelled()
+    assert left[0].get_loop().is_closed()
+    assert not effect_file.exists()
+
+
+@requirement("TOOL-42", "TOOL-56")
+@pytest.mark.parametrize("how", ["a task", "a callback"])
+async def test_what_a_request_function_leaves_on_the_sessions_loop_stays_watched(
+    registry: ToolRegistry, assistant, effect_file, how: str
+):
+    """The guard goes with the context, so waiting until the card is answered does not help."""
+    loop, answered = asyncio.get_running_loop(), asyncio.Event()
+    problems: list[BaseException] = []
+
+    def act() -> None:
+        try:
+            effect_file.write_text("forged")
+        except NotAllowedNow as problem:
+            problems.append(problem)
+
+    async def later() -> None:
+        await answered.wait()
+        act()
+
+    def request(params):
+        if how == "a task":
+            asyncio.run_coroutine_threadsafe(later(), loop)
+        else:
+            loop.call_soon_threadsafe(loop.call_later, 0.05, act)
+        return {"message": "?"}
+
+    assistant(request)
+    assert (await Session(registry, approver=FixedApprover()).call("send", CALL)).kind == "succeeded"
     answered.set()
-    with pytest.raises(NotAllowedNow, match="tried to write"):
-        await tasks[0]
+    await until(lambda: problems)
+    assert "tried to write" in str(problems[0])
     assert not effect_file.exists()
 
 
