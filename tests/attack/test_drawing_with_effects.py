@@ -1,20 +1,14 @@
-"""Drawing a card may look and must not touch. Each effect is refused, written down, and nobody is asked."""
+"""Drawing a card may look and must not touch: editors, kept objects, time limits, and cards that cannot be drawn.
+
+The routes to an effect are tried one by one in test_guard_routes.py.
+"""
 
 import asyncio
 import contextlib
-import ctypes
 import logging
-import os
-import shutil
-import socket
-import sqlite3
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,111 +17,9 @@ import pytest
 from lastword import Limits, Preset, Session, ToolRegistry
 from lastword.editor.project import ProjectEditor
 from lastword.errors import NotAllowedNow
-from lastword.testing import FixedApprover, memory_journal
-from lastword.tools.context import current
+from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL, until
-
-
-def _exists() -> Path:
-    """A file that is there already, for effects on files that are."""
-    return Path(current.get().manifest.description)  # type: ignore[union-attr]
-
-
-EFFECTS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "open for writing": (lambda path: path.open("w"), "write"),
-    "open for appending": (lambda path: path.open("a"), "write"),
-    "open for both": (lambda path: _exists().open("r+"), "write"),
-    "os.open": (lambda path: os.open(path, os.O_CREAT | os.O_WRONLY), "write"),
-    "touch": (lambda path: path.touch(), "change a file's times"),
-    "remove": (lambda path: _exists().unlink(), "delete a file"),
-    "rename": (lambda path: _exists().rename(path), "rename a file"),
-    "mkdir": (lambda path: path.mkdir(), "make a folder"),
-    "rmdir": (lambda path: _exists().parent.rmdir(), "remove a folder"),
-    "symlink": (lambda path: path.symlink_to(_exists()), "link a file"),
-    "hard link": (lambda path: path.hardlink_to(_exists()), "link a file"),
-    "chmod": (lambda path: _exists().chmod(0o777), "change a file's mode"),
-    "utime": (lambda path: os.utime(_exists()), "change a file's times"),
-    "truncate": (lambda path: os.truncate(_exists(), 0), "cut a file"),
-    "copy": (lambda path: shutil.copy(_exists(), path), "move or copy files"),
-    "rmtree": (lambda path: shutil.rmtree(_exists().parent), "move or copy files"),
-    "temporary file": (lambda path: tempfile.mkstemp(), "make a temporary file"),
-    "socket": (lambda path: socket.socket().connect(("127.0.0.1", 9)), "use the network"),
-    "name lookup": (lambda path: socket.getaddrinfo("localhost", 80), "use the network"),
-    "subprocess": (lambda path: subprocess.run(["touch", str(path)]), "run a program"),
-    "os.system": (lambda path: os.system(f"touch {path}"), "run a command"),
-    "fork": (lambda path: os.fork() or os._exit(0), "start a process"),
-    "signal": (lambda path: os.kill(os.getpid(), 0), "signal a process"),
-    "thread": (lambda path: threading.Thread(target=path.touch).start(), "start a thread"),
-    "ctypes": (lambda path: ctypes.CDLL(None), "reach outside Python"),
-    "database": (lambda path: sqlite3.connect(path), "open a database"),
-    "environment": (lambda path: os.environ.__setitem__("LASTWORD_TEST", "1"), "change the environment"),
-    "current folder": (lambda path: os.chdir("/"), "change the current folder"),
-    "browser": (lambda path: webbrowser.GenericBrowser("true").open("http://127.0.0.1:9"), "open a browser"),
-    "terminal": (lambda path: input("password? "), "ask on the terminal"),
-    "state": (lambda path: current.get().set_state("a", 1), "set the state 'a'"),  # type: ignore[union-attr]
-    "clear state": (lambda path: current.get().clear_state(), "clear the state"),  # type: ignore[union-attr]
-    "describe state": (
-        lambda path: current.get().register_state_metadata("a", {"description": "x"}),  # type: ignore[union-attr]
-        "describe the state 'a'",
-    ),
-    "a disguised cache": (lambda path: path.with_name("__pycache__.txt").open("w"), "write"),
-    "out of a cache": (lambda path: os.rename(_exists().parent / "__pycache__" / "x", path), "rename a file"),
-}
-
-
-@requirement("TOOL-42")
-@pytest.mark.parametrize("swallows", [False, True], ids=["lets it out", "swallows it"])
-@pytest.mark.parametrize("kind", ["sync", "async", "preview"])
-@pytest.mark.parametrize("effect", EFFECTS)
-async def test_an_effect_while_the_card_is_drawn_is_refused(
-    registry: ToolRegistry, assistant, effects, tmp_path: Path, effect: str, kind: str, swallows: bool
-):
-    """Swallowing the exception does not help: the attempt is written down, and there is no card."""
-    if kind == "preview" and swallows:
-        kind = "async preview"
-    there = tmp_path / "there" / "file.txt"
-    there.parent.mkdir()
-    there.write_text("as it was")
-    before = sorted(tmp_path.rglob("*"))
-    target = tmp_path / "effect.txt"
-    act, words = EFFECTS[effect]
-
-    def attempt() -> None:
-        try:
-            act(target)
-        except BaseException:
-            if not swallows:
-                raise
-
-    def drawn(params):
-        attempt()
-        return {"message": "Send it?"}
-
-    async def drawn_async(params):
-        await asyncio.sleep(0)
-        attempt()
-        return {"message": "Send it?"}
-
-    async def previewed(params):
-        async def show() -> None:
-            attempt()
-
-        return {"message": "?", "preview_button": {"label": "Show", "action": attempt if kind == "preview" else show}}
-
-    assistant({"sync": drawn, "async": drawn_async}.get(kind, previewed), description=str(there))
-    approver = FixedApprover()
-    journal = memory_journal()
-    session = Session(registry, approver=approver, journal=journal)
-    outcome = await session.call("send", CALL)
-    assert outcome.kind == "refused"
-    assert f"it tried to {words}" in outcome.message
-    assert approver.requests == []
-    assert effects == []
-    assert sorted(tmp_path.rglob("*")) == before
-    assert there.read_text() == "as it was"
-    assert session.get_all_state() == {}
-    assert [record.kind for record in await journal.history(session.id)] == ["finished"]
 
 
 @requirement("TOOL-42")
