@@ -1,20 +1,20 @@
-"""Drawing a card may look and must not touch: editors, kept objects, time limits, and cards that cannot be drawn.
+"""Drawing a card may look and must not touch: editors, kept objects, and cards that cannot be drawn.
 
-The routes to an effect are tried one by one in test_guard_routes.py.
+The routes to an effect are tried one by one in test_guard_routes.py, the time limits in test_slow_cards.py.
 """
 
 import asyncio
 import contextlib
 import logging
+import socket
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lastword import Limits, Preset, Session, ToolRegistry
+from lastword import Session, ToolRegistry
+from lastword.consent.approval import DENIED
 from lastword.editor.project import ProjectEditor
 from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover
@@ -289,6 +289,15 @@ NONSENSE: dict[str, tuple[Any, str]] = {
         lambda params: {"message": "?", "preview_button": {"label": "Show", "action": "now"}},
         "its preview_button is not {label, action}",
     ),
+    "a preview with an unknown field": (
+        lambda params: {"message": "?", "preview_button": {"label": "Show", "action": str, "lable": "x"}},
+        "its preview_button has the unknown field lable (did you mean label?)",
+    ),
+    "an empty preview button": (lambda params: {"message": "?", "preview_button": {}}, "is not {label, action}"),
+    "a preview that returns data": (
+        lambda params: {"message": "?", "preview_button": {"label": "Show", "action": lambda: {"path": "a.txt"}}},
+        "its preview returned a dict, which cannot be shown",
+    ),
     "a preview that raises": (
         lambda params: {"message": "?", "preview_button": {"label": "Show", "action": lambda: 1 / 0}},
         "it raised ZeroDivisionError",
@@ -316,6 +325,56 @@ async def test_a_card_that_cannot_be_drawn_is_put_before_nobody(
     assert effects == []
 
 
+@requirement("TOOL-46")
+@pytest.mark.parametrize("action", [lambda: None, lambda: ""], ids=["nothing", "an empty text"])
+async def test_a_preview_that_shows_nothing_says_so(registry: ToolRegistry, assistant, action):
+    """The tool promised a preview. A button that silently is not there would look like a card without one."""
+    assistant(lambda params: {"message": "?", "preview_button": {"label": "Show", "action": action}})
+    approver = FixedApprover()
+    await Session(registry, approver=approver).call("send", CALL)
+    [request] = approver.requests
+    assert request.preview_label == "Show"
+    assert [preview.proposed for preview in request.preview] == ["The preview of this tool shows nothing."]
+
+
+@requirement("TOOL-46")
+@pytest.mark.parametrize("button", [{}, {"preview_button": None}, {"preview_button": {"label": "", "action": str}}])
+async def test_what_was_shown_through_the_editor_is_on_the_card_with_or_without_a_button(
+    registry: ToolRegistry, assistant, tmp_path: Path, button
+):
+    """It seals what may be written, so it must be seen, whatever the tool calls it."""
+    (tmp_path / "a.txt").write_text("old")
+
+    def request(params, editor):
+        editor.open_diff_editor("a.txt", "new")
+        return {"message": "?"} | button
+
+    assistant(request)
+    approver = FixedApprover(DENIED)
+    await Session(registry, approver=approver, editor=ProjectEditor(tmp_path)).call("send", CALL)
+    [request_shown] = approver.requests
+    assert request_shown.preview_label == "Preview"
+    assert [preview.path for preview in request_shown.preview] == ["a.txt"]
+
+
+class Lying(str):
+    """Passes for one line of text, and is not."""
+
+    def isprintable(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return 1
+
+
+@requirement("TOOL-42", "TOOL-44")
+async def test_a_text_of_the_tools_own_class_is_checked_as_the_text_it_is(registry: ToolRegistry, assistant):
+    """What is checked is what is shown."""
+    assistant(lambda params: {"message": "?", "primary_button_label": Lying("a\nb")})
+    outcome = await Session(registry, approver=FixedApprover()).call("send", CALL)
+    assert "its primary_button_label is not one line of at most" in outcome.message
+
+
 @requirement("TOOL-42")
 async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
     """What was checked is what is drawn."""
@@ -325,36 +384,39 @@ async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
     assert approver.requests[0].message == "Send it?"
 
 
-def _hangs(params: Any) -> Any:
-    threading.Event().wait(30)
+class Distant(Shelf):
+    """An editor that lives on the session's loop: whoever reads waits for something that only this loop brings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = asyncio.get_running_loop()
+        self.sockets = socket.socketpair()
+
+    async def get_file_content(self, path: str) -> str | None:
+        assert asyncio.get_running_loop() is self.home
+        # Asking over a connection is its own affair, and no effect of the tool's.
+        await self.home.sock_sendall(self.sockets[0], b"?")
+        await asyncio.sleep(0)
+        return self.files.get(path)
 
 
-async def _hangs_async(params: Any) -> Any:
-    await asyncio.Event().wait()
+@requirement("TOOL-56", "EDIT-1")
+async def test_an_editor_on_the_sessions_loop_is_read_there(registry: ToolRegistry, assistant):
+    """The request function has a loop of its own, of which an editor of the host's knows nothing."""
 
+    async def request(params, editor):
+        return {"message": f"{await editor.get_file_content('a.txt')}"}
 
-async def _hangs_stubbornly(params: Any) -> Any:
-    try:
-        await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        return {"message": "Send it?"}
-
-
-@requirement("TOOL-42")
-@pytest.mark.parametrize("request_function", [_hangs, _hangs_async, _hangs_stubbornly])
-@pytest.mark.parametrize("preset", [Preset(), Preset(auto_approve=True)], ids=["person", "auto"])
-async def test_a_request_function_that_hangs_is_refused(
-    registry: ToolRegistry, assistant, effects, request_function, preset
-):
-    """It has a time limit, also where nobody would have looked at the card."""
-    assistant(request_function, autoApprove=True)
-    limits = Limits(draw_timeout_seconds=0.05)
-    began = time.monotonic()
-    outcome = await Session(registry, approver=FixedApprover(), preset=preset, limits=limits).call("send", CALL)
-    assert outcome.kind == "refused"
-    assert "it did not finish within 0.05 seconds" in outcome.message
-    assert time.monotonic() - began < 15
-    assert effects == []
+    assistant(request)
+    editor = Distant()
+    with editor.sockets[0], editor.sockets[1]:
+        editor.sockets[0].setblocking(False)
+        editor.files["a.txt"] = "old"
+        approver = FixedApprover()
+        session = Session(registry, approver=approver, editor=editor)  # type: ignore[arg-type]
+        outcome = await session.call("send", CALL)
+    assert outcome.kind == "succeeded", outcome.message
+    assert approver.requests[0].message == "old"
 
 
 @requirement("TOOL-42")

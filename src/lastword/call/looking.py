@@ -84,14 +84,14 @@ class _OwnLoop:
         self._is_abandoned = False
 
     def finish(self, result: Any) -> Any:
-        if self._is_abandoned:
+        if inspect.isawaitable(result) and not self._is_abandoned:
+            if self._loop is None:
+                # Outside of the guard, which would take the pipe that wakes the loop for a use of the network.
+                self._loop = contextvars.Context().run(asyncio.SelectorEventLoop)
+            result = self._loop.run_until_complete(self._hold(result))
+        if self._is_abandoned:  # It came back late, and whatever would be next does not begin.
             raise LastWordError("its time is up")
-        if not inspect.isawaitable(result):
-            return result
-        if self._loop is None:
-            # Outside of the guard, which would take the pipe that wakes the loop for a use of the network.
-            self._loop = contextvars.Context().run(asyncio.SelectorEventLoop)
-        return self._loop.run_until_complete(self._hold(result))
+        return result
 
     async def _hold(self, result: Awaitable[T]) -> T:
         self._task = asyncio.current_task()
