@@ -23,6 +23,7 @@ from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError, StoreError
 from lastword.journal import Journal, Life, answer_key, data_of
 from lastword.lazily import load_later
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.state import State, StateChange, StateOwner
 
@@ -88,6 +89,7 @@ class Session(StateOwner):
 
     @preset.setter
     def preset(self, preset: Preset) -> None:
+        refuse_if_watched("change the preset")
         self._door.preset = preset
 
     @property
@@ -116,6 +118,7 @@ class Session(StateOwner):
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
         """`call` for code without an event loop."""
+        refuse_if_watched("call ", tool)
         return self._run_in_background(self.call(tool, arguments, origin=origin))
 
     async def run_script(
@@ -132,6 +135,7 @@ class Session(StateOwner):
 
         Whoever gives the run an id of their own may ask again after a crash: it goes on where it was.
         """
+        refuse_if_watched("run a script")
         if not self._opened:
             await self.open()
         return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
@@ -140,10 +144,12 @@ class Session(StateOwner):
         self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None
     ) -> Run:
         """`run_script` for code without an event loop."""
+        refuse_if_watched("run a script")
         return self._run_in_background(self.run_script(text, variables, check, name=name))
 
     async def resume(self, run_id: str) -> Run:
         """Go on with a run that was interrupted. What was done is not done again."""
+        refuse_if_watched("run a script")
         if not self._opened:
             await self.open()
         return await runs.resume(self._door, run_id)
@@ -154,12 +160,14 @@ class Session(StateOwner):
 
     async def resolve(self, call_id: str, decision: Decision, by: str = "resolve") -> Outcome:
         """Decide about a call in doubt: run it again, take it as done, or give it up."""
+        refuse_if_watched("decide about the call ", call_id)
         if not self._opened:
             await self.open()
         return await recovery.resolve(self._door, call_id, decision, by)
 
     async def undo(self, call_id: str, by: str = "undo") -> Undone:
         """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""
+        refuse_if_watched("take back the call ", call_id)
         if not self._opened:
             await self.open()
         if call_id in self._door.running:
@@ -180,6 +188,7 @@ class Session(StateOwner):
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
+        refuse_if_watched("cancel the call ", call_id)
         loop = self._home()
         if loop is None:
             return
@@ -194,6 +203,7 @@ class Session(StateOwner):
 
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
+        refuse_if_watched("answer a card")
         ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
         return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, by)]) or []
 
@@ -203,6 +213,7 @@ class Session(StateOwner):
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Call `listener` with every event, on the session's event loop; returns what stops it."""
+        refuse_if_watched("listen to the session")  # What it hears later it hears where nobody watches.
         return self._door.audience.listen(listener)
 
     async def open(self) -> Self:
@@ -225,6 +236,7 @@ class Session(StateOwner):
 
     async def close(self) -> None:
         """Stop listening. The journal stays open: it belongs to whoever made it."""
+        refuse_if_watched("close the session")
         self._closed, self._opened = True, False
         if self._watching is not None:
             self._watching.cancel()
@@ -232,6 +244,7 @@ class Session(StateOwner):
 
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
+        refuse_if_watched("close the session")
         if self._background is not None:
             self._background.refuse_own_thread(self.id)
         self._closed, self._opened = True, False

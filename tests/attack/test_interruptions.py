@@ -404,14 +404,21 @@ async def test_a_call_cancelled_while_its_card_is_drawn_is_not_asked_about(
 ):
     """Whoever gave the call its id can cancel it before there is a card, and nobody should see one afterwards."""
 
-    async def draw(params: Any) -> Any:
-        session.cancel("x")
+    drawing, cancelled = threading.Event(), threading.Event()
+
+    def draw(params: Any) -> Any:
+        drawing.set()
+        assert cancelled.wait(30)
         return {"message": "Send it?"}
 
     assistant(draw, autoApprove=auto)
     approver = FixedApprover()
     session = Session(registry, approver=approver, preset=Preset(auto_approve=auto))
-    outcome = await session.call("send", CALL, call_id="x")
+    call = asyncio.create_task(session.call("send", CALL, call_id="x"))
+    await until(drawing.is_set)
+    session.cancel("x")
+    cancelled.set()
+    outcome = await call
     assert outcome.kind == "denied"
     assert approver.requests == []
     assert effects == []

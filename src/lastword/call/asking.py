@@ -16,6 +16,7 @@ from lastword.call.desk import Desk
 from lastword.call.draw import Undrawable, draw
 from lastword.call.events import Answered
 from lastword.call.setting import Setting
+from lastword.call.threads import THREADS
 from lastword.consent import outcome
 from lastword.consent.approval import (
     ALLOWED,
@@ -32,10 +33,15 @@ from lastword.consent.approval import (
 )
 from lastword.consent.call import Call, LiveCall, Phase
 from lastword.consent.outcome import Approval, Kind, Outcome
-from lastword.editor.recording import still_current
+from lastword.editor import ProjectProvider
+from lastword.editor.recording import changed_bytes, still_current
 from lastword.errors import ArgumentsError
 from lastword.journal import Life, read_answer
+from lastword.tools.looks import changed_files, changed_state
 from lastword.tools.tool import Tool
+
+# How many of the things that changed are named to whoever is asked again.
+MAX_NAMED = 5
 
 # How the journal calls an approver that is a setting and not somebody.
 PRESET = "preset "
@@ -240,11 +246,28 @@ class Asking:
             now=self._journal.clock(),
             valid_seconds=setting.limits.answer_valid_seconds,
         )
-        if found is None and setting.editor is not None and request.reads:
-            changed = await still_current(setting.editor, dict(request.reads))
+        if found is None and (request.reads or request.looked_at):
+            changed = await self._changed_since(request)
             if changed:
-                found = f"{', '.join(changed)} changed while the question waited"
+                more = f" and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
+                found = f"{', '.join(changed[:MAX_NAMED])}{more} changed while the question waited"
         return found
+
+    async def _changed_since(self, request: ApprovalRequest) -> list[str]:
+        """What of all that the card was drawn from is not what it was then."""
+        editor, reads, looked_at = self._setting.editor, dict(request.reads), request.looked_at
+
+        def changed_on_disk() -> list[str]:
+            of_project = changed_bytes(editor, reads) if isinstance(editor, ProjectProvider) else []
+            return of_project + changed_files(looked_at)
+
+        changed, problem = await THREADS.start(changed_on_disk)
+        if problem is not None:
+            raise problem
+        if reads and editor is not None and not isinstance(editor, ProjectProvider):
+            changed += await still_current(editor, reads)
+        # Last, since it takes no time: what is set while the files are read is found, too.
+        return changed + changed_state(looked_at, self._setting.state)
 
     async def _write_late(self, consent: Consent) -> Life | None:
         """Write down a yes that started nothing; the life of its call, when somebody else's answer stands instead."""

@@ -17,6 +17,7 @@ from lastword import ids, values
 from lastword.display import displayable
 from lastword.editor.recording import Preview
 from lastword.errors import LastWordError
+from lastword.tools.looks import Look
 from lastword.tools.manifest import Manifest, Parameter
 
 Author = Literal["model", "person"]
@@ -119,7 +120,9 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     preview_label: str | None = None
     preview: tuple[Preview, ...] = ()
     reads: tuple[tuple[str, str | None], ...] = ()
-    """Files the card was drawn from, with their digests."""
+    """Files of the editor that the card was drawn from, with their digests."""
+    looked_at: tuple[Look, ...] = ()
+    """What else it was drawn from: files that were opened, and keys of the state."""
     missing: tuple[str, ...] = ()
     """Which keys of auto-approval are not there."""
     origin: str = ""
@@ -132,7 +135,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
     def __post_init__(self) -> None:
-        shown = (
+        shown: tuple[Any, ...] = (
             self.call_id,
             self.tool_digest,
             self.session_id,
@@ -148,6 +151,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             self.author,
             self.nonce,
         )
+        if self.looked_at:  # A card from before there were any keeps its digest, and its answer.
+            shown = (*shown, self.looked_at)
         msgspec.structs.force_setattr(self, "digest", values.digest(_encode(shown)))
 
     @property
@@ -211,6 +216,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             preview_label=facts["preview_label"],
             preview=tuple(msgspec.convert(preview, Preview) for preview in facts["preview"]),
             reads=tuple((path, digest) for path, digest in facts["reads"]),
+            looked_at=msgspec.convert(facts.get("looked_at", ()), tuple[Look, ...]),
             missing=tuple(facts["missing"]),
             origin=facts["origin"],
             author=facts["author"],
@@ -265,11 +271,12 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 self.problem,
                 self.nonce,
                 self.digest,
+                self.looked_at,
             )
         )
 
 
-class _Facts(msgspec.Struct, frozen=True, gc=False):
+class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the journal keeps of a request: a struct is encoded in half the time of a dict."""
 
     call_id: str
@@ -297,6 +304,7 @@ class _Facts(msgspec.Struct, frozen=True, gc=False):
     problem: str | None
     nonce: str
     digest: str
+    looked_at: tuple[Look, ...] = ()
 
 
 _encode = msgspec.json.Encoder().encode

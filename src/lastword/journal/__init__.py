@@ -28,6 +28,7 @@ from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
 from lastword.store import PAGE_RECORDS, Entry, Record, Store, prove
 from lastword.store.memory import MemoryStore
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
@@ -161,15 +162,21 @@ class Journal:
         self._started_here: WeakValueDictionary[str, LiveCall] = WeakValueDictionary()
         """The calls that this process has started, for as long as whoever carries them out holds them."""
 
+    @property
+    def _pen(self) -> Store:
+        """The store, for writing: nobody writes while a card is drawn."""
+        refuse_if_watched("write into the journal")
+        return self.store
+
     # What needs a person is durable before the next step.
 
     def asked(self, request: ApprovalRequest) -> Awaitable[bool]:
         at = int(self.clock() * 1_000_000)
-        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
+        return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
-        return await self.store.commit(self._answered(request, action, sealed))
+        return await self._pen.commit(self._answered(request, action, sealed))
 
     async def burn_and_start(
         self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str, live: LiveCall
@@ -211,7 +218,7 @@ class Journal:
         self._started_here[call_id] = live
         spent = False
         try:
-            spent = await self.store.commit(*entries)
+            spent = await self._pen.commit(*entries)
         finally:
             if not spent:
                 self._started_here.pop(call_id, None)
@@ -237,7 +244,7 @@ class Journal:
     @contextmanager
     def holding(self, what: str, name: str) -> Iterator[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
-        release = self.store.hold(f"{what}:{name}")
+        release = self._pen.hold(f"{what}:{name}")
         if release is None:
             raise SessionError(
                 f"this {what} is being carried out by another program",
@@ -252,11 +259,11 @@ class Journal:
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
         noted = self._settled(session_id, outcome.call_id, life, why)
-        return await self.store.commit(noted, self._finished(session_id, outcome))
+        return await self._pen.commit(noted, self._finished(session_id, outcome))
 
     def finished(self, session_id: str, outcome: Outcome) -> Awaitable[bool]:
         """Make the end of an approved call durable before anybody hears of it."""
-        return self.store.commit(self._finished(session_id, outcome))
+        return self._pen.commit(self._finished(session_id, outcome))
 
     async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
         """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
@@ -270,7 +277,7 @@ class Journal:
         if outcome is not None:
             entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
             entries.append(self._finished(session_id, outcome))
-        return await self.store.commit(*entries)
+        return await self._pen.commit(*entries)
 
     async def undone_already(self, call_id: str) -> dict[str, Any] | None:
         """Who took a call back, if anybody did."""
@@ -280,14 +287,14 @@ class Journal:
     # What needs no person is written without waiting: by definition it may run again.
 
     def started_freely(self, session_id: str, call: Call, tool: Tool) -> None:
-        self.store.append(self._started(session_id, call, tool, "not_needed"))
+        self._pen.append(self._started(session_id, call, tool, "not_needed"))
 
     def finished_freely(self, session_id: str, outcome: Outcome) -> None:
-        self.store.append(self._finished(session_id, outcome))
+        self._pen.append(self._finished(session_id, outcome))
 
     def note(self, session_id: str, kind: str, subject: str, data: dict[str, Any]) -> None:
         """Reports, changes of state, and whatever else only has to stay in order."""
-        self.store.append(self._entry(session_id, kind, subject, data))
+        self._pen.append(self._entry(session_id, kind, subject, data))
 
     async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
         """Write something down that may happen only once, durably. False when it had happened before."""
@@ -366,10 +373,10 @@ class Journal:
                     kept.add(record.stream)
                 elif record.kind in SESSION_KINDS and record.data is not None:
                     old.setdefault(record.stream, []).append(record.seq)
-        return await self.store.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
+        return await self._pen.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
 
     async def close(self) -> None:
-        await self.store.close()
+        await self._pen.close()
         if self._let_go is not None:
             self._let_go()
             self._process, self._let_go = "", None
@@ -413,7 +420,7 @@ class Journal:
     async def _commit(
         self, session_id: str, kind: str, subject: str, data: dict[str, Any] | _Answered, once: str | None = None
     ) -> bool:
-        return await self.store.commit(self._entry(session_id, kind, subject, data, once))
+        return await self._pen.commit(self._entry(session_id, kind, subject, data, once))
 
 
 _decode_started = msgspec.json.Decoder(_Started).decode

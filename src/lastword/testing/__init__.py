@@ -307,5 +307,24 @@ async def _the_arguments_are_changed_while_the_card_waits(stage: _Stage) -> None
     assert stage.ran in ([shown], [None]), f"{outcome.kind}: shown {shown}, ran {stage.ran}"
 
 
+@_attack
+async def _the_state_that_the_card_was_drawn_from_changes_while_it_waits(stage: _Stage) -> None:
+    """Asked again each time, and not run in the end. A tool that looks at no state has no such card."""
+    count = itertools.count(1)
+    looked_at: set[str] = set()
+
+    def change(request: ApprovalRequest) -> UserAction:
+        for look in request.looked_at:
+            if look.kind == "state":
+                looked_at.add(look.name)
+                session.set_state(look.name, f"changed {next(count)} times by an attack")
+        return request.allow()
+
+    async with stage.session(FixedApprover(change)) as session:
+        outcome = await session.call(stage.tool.name, stage.arguments)
+    if looked_at:  # Its request function may also stumble over what it finds there now.
+        stage.refuses(outcome, "stale", "refused", "failed")
+
+
 ATTACKS: tuple[Attack, ...] = tuple(_attacks)
 """Every attack of the kit."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack, overload
 from lastword.errors import ManifestError, Problem, ToolLoadError, UnknownTool, did_you_mean
 from lastword.tools.context import ToolContext
 from lastword.tools.facts import Facts, RegisterFacts, ToolFacts, wrong_facts
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.loader import load
 from lastword.tools.manifest import Manifest, parse_schema
 from lastword.tools.signature import manifest_of
@@ -67,6 +68,7 @@ class ToolRegistry(StateOwner):
 
     def add(self, tool: Tool | Function) -> Tool:
         """Add a finished tool, or a function that `@tool` made one."""
+        refuse_if_watched("add a tool")
         if not isinstance(tool, Tool):
             made = getattr(tool, "__lastword_tool__", None)
             tool = made if isinstance(made, Tool) else tool_from(tool)
@@ -82,6 +84,7 @@ class ToolRegistry(StateOwner):
         return self._tools[tool.name]
 
     def unregister(self, name: str) -> None:
+        refuse_if_watched("forget the tool ", name)
         self.lookup(name)
         del self._tools[name]
 

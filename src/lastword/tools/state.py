@@ -16,7 +16,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import LastWordError, NotJSON
-from lastword.tools.guard import refuse_if_watched
+from lastword.tools.guard import note_state, refuse_if_watched
 
 # A prompt is paid for by the token; a person reads the whole value elsewhere.
 MAX_PROMPT_VALUE = 400
@@ -94,6 +94,20 @@ class State:
         with self._lock:
             return {key: values.decode(data) for key, data in self._values.items()}
 
+    def keys(self) -> list[str]:
+        """Every key that has a value or a description."""
+        with self._lock:
+            return [*self._values, *(key for key in self._metadata if key not in self._values)]
+
+    def mark(self, key: str) -> str | None:
+        """A digest of what is known under a key; None when nothing is."""
+        with self._lock:
+            data, metadata = self._values.get(key), self._metadata.get(key)
+        if data is None and metadata is None:
+            return None
+        description = str(metadata.description) if metadata else ""
+        return values.digest((data or b"") + b"\0" + description.encode("utf-8", "surrogatepass"))
+
     def metadata(self, key: str) -> StateMetadata | None:
         return self._metadata.get(key)
 
@@ -166,12 +180,15 @@ class StateOwner:
 
     def get_state_value(self, key: str) -> Any:
         """The value, or None when there is none."""
+        self._before_look(key)
         return self._state.get(key)
 
     def has_state(self, key: str) -> bool:
+        self._before_look(key)
         return self._state.has(key)
 
     def get_all_state(self) -> dict[str, Any]:
+        self._before_look(None)
         return self._state.all()
 
     def clear_state(self) -> None:
@@ -180,9 +197,11 @@ class StateOwner:
         self._state.clear(self._state_call_id)
 
     def get_state_metadata(self, key: str) -> StateMetadata | None:
+        self._before_look(key)
         return self._state.metadata(key)
 
     def get_all_state_metadata(self) -> dict[str, StateMetadata]:
+        self._before_look(None)
         return self._state.all_metadata()
 
     def register_state_metadata(self, key: str, metadata: StateMetadata | dict[str, Any]) -> None:
@@ -194,11 +213,16 @@ class StateOwner:
 
     def format_state_for_prompt(self) -> str:
         """The state as the lines of a prompt."""
+        self._before_look(None)
         return self._state.format_for_prompt()
 
     def _before_change(self, what: str) -> None:
         """Refuse while a tool may only look, whoever's state its code got hold of."""
         refuse_if_watched(what)
+
+    def _before_look(self, key: str | None) -> None:
+        """What a card is drawn from is part of the question: one key, or all of them."""
+        note_state(self._state, key)
 
 
 def as_metadata(metadata: StateMetadata | dict[str, Any] | None) -> StateMetadata | None:
