@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lastword.author.authoring import AssistantTool
     from lastword.call.changes import Undone
-    from lastword.call.door import Limits
+    from lastword.call.setting import Limits
     from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
     from lastword.consent.outcome import Outcome
     from lastword.editor.project import ProjectEditor
@@ -31,7 +31,7 @@ _ROOMS = {
     "LastWordError": "errors",
     "AssistantTool": "author.authoring",
     "Journal": "journal",
-    "Limits": "call.door",
+    "Limits": "call.setting",
     "NotARequest": "wire.protocol",
     "Outcome": "consent.outcome",
     "Preset": "consent.approval",

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from lastword import ids, values
 from lastword.call import changes, recovery
 from lastword.call.changes import Undone
-from lastword.call.door import Door, Limits
+from lastword.call.door import Door
 from lastword.call.events import Event
 from lastword.call.recovery import Decision
+from lastword.call.setting import Limits, Setting
 from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError, StoreError
 from lastword.journal import Journal, Life, answer_key, data_of
 from lastword.lazily import load_later
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.registry import ToolRegistry
-from lastword.tools.state import Change, State, StateOwner
+from lastword.tools.state import State, StateChange, StateOwner
 
 if TYPE_CHECKING:
     from lastword import runs
@@ -40,7 +42,7 @@ log = logging.getLogger("lastword")
 # How long to leave a failing disk alone before listening again for answers from other processes.
 DEAF_SECONDS = 1.0
 
-_STATE_CHANGES = (Change.SET, Change.DESCRIBED, Change.CLEARED)
+_STATE_CHANGES = (StateChange.SET, StateChange.DESCRIBED, StateChange.CLEARED)
 
 
 class Session(StateOwner):
@@ -58,7 +60,7 @@ class Session(StateOwner):
         *,
         limits: Limits | None = None,
     ) -> None:
-        self.id = id or ids.ordered()
+        self.id = id or ids.new()
         self._is_new = id is None
         self._opened = False
         # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
@@ -66,17 +68,8 @@ class Session(StateOwner):
         self._opening = asyncio.Lock()
         self._journal = journal or Journal()
         self._state = State(self._remember_state)
-        self._door = Door(
-            session_id=self.id,
-            registry=registry,
-            journal=self._journal,
-            state=self._state,
-            approver=approver,
-            preset=preset or Preset(),
-            editor=editor,
-            limits=limits or Limits(),
-            watch=self._watch,
-        )
+        setting = Setting(self.id, registry, self._journal, self._state, preset or Preset(), editor, limits or Limits())
+        self._door = Door(setting, approver, self._watch)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: _Background | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -96,6 +89,7 @@ class Session(StateOwner):
 
     @preset.setter
     def preset(self, preset: Preset) -> None:
+        refuse_if_watched("change the preset")
         self._door.preset = preset
 
     @property
@@ -113,28 +107,18 @@ class Session(StateOwner):
             await self.open()
         if call_id is not None:
             return await self._call_again(call_id, tool, arguments, origin)
-        call_id = ids.ordered()
-        try:
-            result = self._door.carry_out(call_id, tool, arguments, origin)
-            return result if isinstance(result, Outcome) else await result
-        except asyncio.CancelledError:
-            self._door.abandon(call_id, tool)
-            raise
+        result = self._door.carry_out(ids.new(), tool, arguments, origin)
+        return result if isinstance(result, Outcome) else await result
 
     async def _call_again(self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str) -> Outcome:
         """A call whose id was given: perhaps for the first time."""
         with self._journal.holding("call", call_id):
             life = await self._journal.life(call_id)
-            try:
-                return await recovery.recover(self._door, life, tool, arguments, origin)
-            except asyncio.CancelledError:
-                # What was in doubt stays so until somebody looks, and what has an end keeps it.
-                if not life.in_doubt and life.finished is None:
-                    self._door.abandon(call_id, tool)
-                raise
+            return await recovery.recover(self._door, life, tool, arguments, origin)
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
         """`call` for code without an event loop."""
+        refuse_if_watched("call ", tool)
         return self._run_in_background(self.call(tool, arguments, origin=origin))
 
     async def run_script(
@@ -151,6 +135,7 @@ class Session(StateOwner):
 
         Whoever gives the run an id of their own may ask again after a crash: it goes on where it was.
         """
+        refuse_if_watched("run a script")
         if not self._opened:
             await self.open()
         return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
@@ -159,10 +144,12 @@ class Session(StateOwner):
         self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None
     ) -> Run:
         """`run_script` for code without an event loop."""
+        refuse_if_watched("run a script")
         return self._run_in_background(self.run_script(text, variables, check, name=name))
 
     async def resume(self, run_id: str) -> Run:
         """Go on with a run that was interrupted. What was done is not done again."""
+        refuse_if_watched("run a script")
         if not self._opened:
             await self.open()
         return await runs.resume(self._door, run_id)
@@ -173,12 +160,14 @@ class Session(StateOwner):
 
     async def resolve(self, call_id: str, decision: Decision, by: str = "resolve") -> Outcome:
         """Decide about a call in doubt: run it again, take it as done, or give it up."""
+        refuse_if_watched("decide about the call ", call_id)
         if not self._opened:
             await self.open()
         return await recovery.resolve(self._door, call_id, decision, by)
 
     async def undo(self, call_id: str, by: str = "undo") -> Undone:
         """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""
+        refuse_if_watched("take back the call ", call_id)
         if not self._opened:
             await self.open()
         if call_id in self._door.running:
@@ -199,6 +188,7 @@ class Session(StateOwner):
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
+        refuse_if_watched("cancel the call ", call_id)
         loop = self._home()
         if loop is None:
             return
@@ -213,6 +203,7 @@ class Session(StateOwner):
 
     def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
+        refuse_if_watched("answer a card")
         ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
         return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, by)]) or []
 
@@ -222,6 +213,7 @@ class Session(StateOwner):
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Call `listener` with every event, on the session's event loop; returns what stops it."""
+        refuse_if_watched("listen to the session")  # What it hears later it hears where nobody watches.
         return self._door.audience.listen(listener)
 
     async def open(self) -> Self:
@@ -244,6 +236,7 @@ class Session(StateOwner):
 
     async def close(self) -> None:
         """Stop listening. The journal stays open: it belongs to whoever made it."""
+        refuse_if_watched("close the session")
         self._closed, self._opened = True, False
         if self._watching is not None:
             self._watching.cancel()
@@ -251,6 +244,7 @@ class Session(StateOwner):
 
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
+        refuse_if_watched("close the session")
         if self._background is not None:
             self._background.refuse_own_thread(self.id)
         self._closed, self._opened = True, False

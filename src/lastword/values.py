@@ -1,8 +1,9 @@
 """JSON values: canonical bytes, digests, printing and deep equality.
 
-Two equal values have the same canonical bytes, and the bytes decode to an equal value, so a digest over them says
-what was seen and what will run. Everything here walks with an explicit stack and a budget: no input, however deep,
-wide or self-containing, can exhaust the host's stack or its memory.
+Two equal values have the same canonical bytes, and the bytes decode to an equal value: that is how sameness is told.
+What travels, is shown and is sealed keeps the order of its keys, as whoever wrote it meant it. Everything here walks
+with an explicit stack and a budget: no input, however deep, wide or self-containing, can exhaust the host's stack or
+its memory.
 
 What does not live here: schemas (manifest.py) and anything that knows about tools.
 """
@@ -14,6 +15,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -37,13 +39,19 @@ MAX_SIZE = 16_000_000
 # Whole floats up to here are exact integers, and are written as such.
 MAX_SAFE_INTEGER = 2**53
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 decode = msgspec.json.Decoder().decode
-"""Canonical bytes back to a fresh value. Only for bytes that came from `canonical`: see `parse` for the rest."""
+"""Bytes back to a fresh value. Only for those that came from here: see `parse` for the rest."""
 
 
 def canonical(value: object) -> bytes:
-    """The one byte string that stands for this value: VAL-1."""
+    """The one byte string that stands for this value, whatever the order of its keys: VAL-1."""
+    return _encoded(reduce(value)[0], _encode_sorted)
+
+
+def written(value: object) -> bytes:
+    """The bytes of a value with its keys in the order in which they were written: what travels, is shown and sealed."""
     return reduce(value)[1]
 
 
@@ -52,7 +60,7 @@ _SIMPLE = frozenset((int, bool, type(None)))
 
 
 def reduce(value: object) -> tuple[Any, bytes]:
-    """A value as `plain` gives it, and its canonical bytes. A record of simple fields, as most are, takes one look."""
+    """A value as `plain` gives it, and as `written` does. A record of simple fields, as most are, takes one look."""
     if type(value) is dict:
         copy: dict[Any, Any] = value.copy()  # First of all: another thread may change the original meanwhile.
         size = len(copy) + 1
@@ -79,9 +87,13 @@ def reduce(value: object) -> tuple[Any, bytes]:
 
 
 def encode(value: Any) -> bytes:
-    """The canonical bytes of what `plain` gave."""
+    """The bytes of what `plain` gave, in its order."""
+    return _encoded(value, _encode)
+
+
+def _encoded(value: Any, encode: Callable[[Any], bytes]) -> bytes:
     try:
-        return _encode(value)
+        return encode(value)
     except UnicodeEncodeError as problem:
         raise NotJSON(
             f"a string holds the lone surrogate U+{ord(problem.object[problem.start]):04X}",

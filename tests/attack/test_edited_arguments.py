@@ -25,7 +25,7 @@ async def test_edited_arguments_run_and_the_model_is_told(registry: ToolRegistry
     assert outcome.kind == "succeeded"
     assert effects == [{"to": "Ann", "amount": 1}]
     assert outcome.message.startswith(
-        'The person changed the arguments of send before approving. What ran: {"amount":1,"to":"Ann"}'
+        'The person changed the arguments of send before approving. What ran: {"to":"Ann","amount":1}'
     )
     assert outcome.arguments == {"to": "Ann", "amount": 1}
     asked = [data for kind, data in await history(journal, session.id) if kind == "asked"]

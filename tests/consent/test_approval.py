@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
-from lastword.consent.approval import MASK, Seal, approver_name, flaw, hide, keep_secrets, mask
+from lastword.consent.approval import MASK, Seal, approver_name, hide, keep_secrets, mask, why_void
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
@@ -43,7 +43,7 @@ async def test_a_seal_has_one_flaw_at_a_time(request_seen: ApprovalRequest):
     good = Seal(request_seen.digest, request_seen.nonce, "Ann", 100.0)
 
     def found(seal: Seal = good, tool: str | None = request_seen.tool_digest, now: float = 100.0) -> str | None:
-        return flaw(seal, request_seen, tool_digest=tool, now=now, valid_seconds=60)
+        return why_void(seal, request_seen, tool_digest=tool, now=now, valid_seconds=60)
 
     assert found() is None
     assert found(now=160.0) is None

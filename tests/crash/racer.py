@@ -15,8 +15,8 @@ from pathlib import Path
 import lastword
 from lastword.call.events import Asked
 from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent.call import Call, LiveCall
 from lastword.errors import SessionError
-from lastword.journal import Call
 from lastword.runs import LANGUAGE_VERSION
 from lastword.store.sqlite import SqliteStore
 
@@ -100,7 +100,7 @@ class Racer:
         await other.call("pay", call_id=call_id)
         sealed = lastword.consent.approval.seal(request, ALLOWED, "somebody", time.time())
         tool = self.registry.lookup("pay")
-        assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person")
+        assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person", LiveCall())
         await dead.close()
 
 

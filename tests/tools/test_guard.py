@@ -2,9 +2,11 @@
 
 import asyncio
 import contextvars
+import importlib
 import io
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -111,15 +113,36 @@ def test_an_inner_guard_ends_and_the_outer_one_stays():
 
 
 @requirement("TOOL-42")
-def test_only_the_import_systems_own_steps_may_touch_a_cache(tmp_path: Path):
-    """A path that only mentions the word, or a rename out of a cache, is an effect like any other."""
-    cache = tmp_path / "__pycache__"
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["beside the module", "in a folder of their own"])
+def test_the_import_system_may_keep_its_byte_code(tmp_path: Path, monkeypatch, elsewhere: bool):
+    """Importing is looking. Where the byte code goes is Python's business."""
+    name = f"freshly_written_{elsewhere}"
+    (tmp_path / f"{name}.py").write_text("ANSWER = 42")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "kept" / "here") if elsewhere else None)
     guard = Guard("a test")
     with guard.watching():
-        cache.mkdir()
-        (cache / "m.pyc.123").write_bytes(b"x")
-        (cache / "m.pyc.123").rename(cache / "m.pyc")
+        assert importlib.import_module(name).ANSWER == 42
+    assert guard.violations == []
+    assert len(list(tmp_path.rglob("*.pyc"))) == 1
+
+
+@requirement("TOOL-42", "TOOL-56")
+def test_only_the_import_systems_own_steps_may_touch_a_cache(tmp_path: Path):
+    """A folder's name is no licence: neither for what lies in it, nor for a path that only passes through it."""
+    cache = tmp_path / "__pycache__"
+    cache.mkdir()
+    (cache / "m.pyc").write_bytes(b"x")
+    before = sorted(tmp_path.rglob("*"))
+    guard = Guard("a test")
+    with guard.watching():
         for attempt in (
+            lambda: (tmp_path / "__pycache__" / "__pycache__").mkdir(),
+            lambda: (cache / "m.pyc.123").write_bytes(b"x"),
+            lambda: (cache / "m.pyc").rename(cache / "n.pyc"),
+            lambda: (cache / "m.pyc").unlink(),
+            lambda: os.open(f"{cache}/../stolen.pyc", os.O_CREAT | os.O_WRONLY),
             lambda: (tmp_path / "my__pycache__.txt").write_text("x"),
             lambda: (cache / "m.pyc").rename(tmp_path / "stolen"),
             lambda: os.system("true # /__pycache__/"),
@@ -128,4 +151,5 @@ def test_only_the_import_systems_own_steps_may_touch_a_cache(tmp_path: Path):
         ):
             with pytest.raises(NotAllowedNow):
                 attempt()
-    assert len(guard.violations) == 5
+    assert len(guard.violations) == 10
+    assert sorted(tmp_path.rglob("*")) == before

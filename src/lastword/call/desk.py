@@ -1,6 +1,6 @@
 """Where cards lie until somebody answers: here, in another window, or in another process. The first answer counts.
 
-What does not live here: how a card is drawn (cards.py), what an answer is worth and what it starts (calls.py).
+What does not live here: how a card is drawn (draw.py), what an answer is worth and what it starts (asking.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Answer = tuple[UserAction, str | Seal]
 """What was done, and by whom; an answer that stands in the journal already comes with its seal."""
 
 
-class Pending(msgspec.Struct):
+class WaitingCard(msgspec.Struct):
     """A card that waits, and where its answer will arrive."""
 
     request: ApprovalRequest
@@ -47,7 +47,7 @@ class Desk:
         watch_after_seconds: float,
     ) -> None:
         self.approver = approver
-        self.pending: dict[str, Pending] = {}
+        self.pending: dict[str, WaitingCard] = {}
         self._journal = journal
         self._audience = audience
         self._timeout_seconds = timeout_seconds
@@ -61,7 +61,7 @@ class Desk:
         loop = asyncio.get_running_loop()
         # Whoever looks gets a copy: "frozen" is a word that later versions of Python let others talk their way around.
         shown = request.copy()
-        waiting = Pending(shown, loop.create_future())
+        waiting = WaitingCard(shown, loop.create_future())
         self.pending[request.call_id] = waiting
         if self._audience.listeners:
             self._audience.tell(Asked(shown))
@@ -89,7 +89,7 @@ class Desk:
             if watching:
                 watching.cancel()
 
-    async def _ask_approver(self, approver: Approver, waiting: Pending) -> None:
+    async def _ask_approver(self, approver: Approver, waiting: WaitingCard) -> None:
         answer = waiting.answer
         try:
             action = await approver(waiting.request)

@@ -1,7 +1,7 @@
 """Calls that an earlier process left behind: told again, gone on with, or put before a person. Never done twice.
 
 A call that was started and has no end is in doubt. Only two can say that it runs again: a person, and the tool that
-declares itself idempotent. What does not live here: the life of a call that begins (calls.py).
+declares itself idempotent. What does not live here: the life of a call that begins (door.py).
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ from lastword.call.door import Door, decided_already
 from lastword.consent import outcome
 from lastword.consent.approval import hide
 from lastword.consent.outcome import Kind, Outcome
-from lastword.errors import SessionError
+from lastword.errors import ArgumentsError, SessionError
 from lastword.journal import Life
+from lastword.tools.tool import Tool
 
 Decision = Literal["again", "done", "abandon"]
 
 
-async def recover(door: Door, life: Life, name: str, arguments: Any, origin: str = "") -> Outcome:
+async def recover(
+    door: Door, life: Life, name: str, arguments: Any, origin: str = "", *, resumable: bool = False
+) -> Outcome:
     """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
     _check_ours(door, life)
     if life.session_id:
         # The journal's word starts something here, or keeps it from being asked for.
         await door.journal.prove(life.call_id)
+    if life.call_id in door.live and not life.in_doubt and life.finished is None:
+        raise SessionError(
+            "this call is being carried out already", place=life.call_id, hint="lastword show says how it stands"
+        )
+    _check_same(door, life, name, arguments)
     if life.finished is not None:
         return life.outcome()
     if not life.in_doubt:
-        if door.is_busy_with(life.call_id):
-            raise SessionError(
-                "this call is being carried out already", place=life.call_id, hint="lastword show says how it stands"
-            )
-        result = door.carry_out(life.call_id, name, arguments, origin, earlier=life)
+        result = door.carry_out(life.call_id, name, arguments, origin, life, resumable=resumable)
         return result if isinstance(result, Outcome) else await result
     assert life.started is not None
     tool = door.registry.find(name)
@@ -73,6 +77,36 @@ async def resolve(door: Door, call_id: str, decision: Decision, by: str) -> Outc
     if not await door.journal.settle(door.session_id, result, life, f"{decision}, decided by {by}"):
         raise decided_already(call_id)
     return result
+
+
+def difference(life: Life, tool: Tool, arguments: Any) -> str | None:
+    """What is asked for now, if it is not what the journal knows of this call: another tool, or other arguments."""
+    known = life.proposed or life.started or life.finished
+    if not known:
+        return None  # Nothing is known of it, or what was known is pruned.
+    if known["tool"] != tool.name:
+        return f"a call of {known['tool']}, and not of {tool.name}"
+    if "arguments" not in known:
+        return None  # It was turned away before its arguments were worth writing down.
+    try:
+        now = hide(values.decode(tool.validate({} if arguments is None else arguments)), tool.secrets)
+    except ArgumentsError:
+        now = None
+    return None if now is not None and values.equal(now, known["arguments"]) else f"{tool.name} with other arguments"
+
+
+def _check_same(door: Door, life: Life, name: str, arguments: Any) -> None:
+    """An id names one call. To answer another with its outcome would say that something was done which was not."""
+    tool = door.registry.find(name)
+    if tool is None:
+        known = life.proposed or life.started or life.finished or {}
+        found = None if known.get("tool", name) == name else f"a call of {known['tool']}"
+    else:
+        found = difference(life, tool, arguments)
+    if found is not None:
+        raise SessionError(
+            f"this id was given to another call: {found}", place=life.call_id, hint="give every call an id of its own"
+        )
 
 
 def _check_ours(door: Door, life: Life) -> None:

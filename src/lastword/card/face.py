@@ -27,10 +27,10 @@ FOLD_FILES = 100
 MAX_LABEL = 40
 
 _EFFECTS = {
-    "none": "Changes nothing.",
-    "reversible": "Can be undone.",
-    "irreversible": "Cannot be undone.",
-    None: "Whether it can be undone is not known.",
+    "none": "Changes nothing",
+    "reversible": "Can be undone",
+    "irreversible": "Cannot be undone",
+    None: "Whether it can be undone is not known",
 }
 # A button that says no must not mean yes, whatever its tool calls it.
 _SAYS_NO = {"cancel", "deny", "no", "close", "stop", "decline", "reject", "abort", "don't allow", "not now", "skip"}

@@ -203,7 +203,7 @@ def approvals(store: str | None, as_json: bool) -> int:
         return DONE
     for facts in waiting:
         request = ApprovalRequest.from_facts(facts)
-        arguments = cut(values.canonical(request.shown_arguments).decode())
+        arguments = cut(values.written(request.shown_arguments).decode())
         asked_in = f", {request.origin}" if request.origin else ""
         click.echo(f"{request.call_id}  {visible(cut(request.title))}")
         click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}')}")

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from lastword import values
-from lastword.author.tooltests import Result, check_tool
+from lastword.author.tooltests import Checked, check_tool
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from lastword.commands.options import (
@@ -255,7 +255,7 @@ def print_outcome(outcome: Outcome) -> None:
         click.echo("hint: run it in a terminal; --auto-approve is enough for tools that allow it", err=True)
 
 
-def _print_results(results: Iterable[Result]) -> None:
+def _print_results(results: Iterable[Checked]) -> None:
     tool = None
     for result in results:
         if result.tool != tool:

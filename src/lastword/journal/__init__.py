@@ -2,7 +2,7 @@
 
 A journal writes records of a session into a store and reads them back. It decides what must be on disk before the next
 step may happen, and nothing else: where the bytes go is the store's business (store/), and whether a call may run is
-decided in calls.py.
+decided in call/.
 
 The order that makes a crash harmless: *asked* is durable before anybody is asked; *answered*, *burned* and *started*
 before the tool's code runs, the last two, and mostly all three, together or not at all. *Started* takes a key of the
@@ -16,32 +16,25 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import UNSET
 
 from lastword import ids, values
 from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
+from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
 from lastword.store import PAGE_RECORDS, Entry, Record, Store, prove
 from lastword.store.memory import MemoryStore
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 Clock = Callable[[], float]
-
-
-class Call(msgspec.Struct, frozen=True, gc=False):
-    """A tool with arguments, asked for by somebody."""
-
-    id: str
-    tool: str
-    arguments: bytes
-    """Canonical: the only form in which arguments travel."""
-    origin: str = ""
 
 
 class _Started(msgspec.Struct, frozen=True, gc=False):
@@ -86,6 +79,7 @@ SESSION_KINDS = frozenset(
         "settled",
         "unwritten",
         "finished",
+        "ended_late",
         "reported",
         "changing_file",
         "changed_file",
@@ -165,57 +159,70 @@ class Journal:
         self.clock = clock
         self._process = ""
         self._let_go: Callable[[], None] | None = None
-        self._running: set[str] = set()
+        self._started_here: WeakValueDictionary[str, LiveCall] = WeakValueDictionary()
+        """The calls that this process has started, for as long as whoever carries them out holds them."""
+
+    @property
+    def _pen(self) -> Store:
+        """The store, for writing: nobody writes while a card is drawn."""
+        refuse_if_watched("write into the journal")
+        return self.store
 
     # What needs a person is durable before the next step.
 
     def asked(self, request: ApprovalRequest) -> Awaitable[bool]:
         at = int(self.clock() * 1_000_000)
-        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
+        return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
-        return await self.store.commit(self._answered(request, action, sealed))
+        return await self._pen.commit(self._answered(request, action, sealed))
 
-    async def burn_and_start(self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str) -> bool:
+    async def burn_and_start(
+        self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str, live: LiveCall
+    ) -> bool:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
         burned = self._burned(session_id, call, sealed)
         return await self._start(
-            call.id, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
+            call.id, live, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
         )
 
     async def answer_and_start(
-        self, request: ApprovalRequest, action: UserAction, call: Call, tool: Tool, sealed: Seal, approval: str
+        self,
+        request: ApprovalRequest,
+        action: UserAction,
+        call: Call,
+        tool: Tool,
+        sealed: Seal,
+        approval: str,
+        live: LiveCall,
     ) -> bool:
         """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
         session_id = request.session_id
         return await self._start(
             call.id,
+            live,
             self._answered(request, action, sealed),
             self._burned(session_id, call, sealed),
             self._started(session_id, call, tool, approval, start_key(call.id, 0)),
         )
 
-    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str) -> bool:
+    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str, live: LiveCall) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
         noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=start_key(call.id, life.starts))
         assert life.started is not None
-        return await self._start(call.id, noted, self._started(session_id, call, tool, life.started["approval"]))
+        return await self._start(call.id, live, noted, self._started(session_id, call, tool, life.started["approval"]))
 
-    async def _start(self, call_id: str, *entries: Entry) -> bool:
-        """Mark a call as started, and as running for as long as nobody says `stopped`."""
-        self._running.add(call_id)
+    async def _start(self, call_id: str, live: LiveCall, *entries: Entry) -> bool:
+        """Mark a call as started. It counts as running for as long as its phase says so."""
+        self._started_here[call_id] = live
         spent = False
         try:
-            spent = await self.store.commit(*entries)
+            spent = await self._pen.commit(*entries)
         finally:
             if not spent:
-                self._running.discard(call_id)
+                self._started_here.pop(call_id, None)
         return spent
-
-    def stopped(self, call_id: str) -> None:
-        """The code of a started call does not run any more, whether or not its end could be written down."""
-        self._running.discard(call_id)
 
     def is_running(self, life: Life) -> bool:
         """Whether a call that was started and has no end is being carried out right now, here or in another process."""
@@ -224,7 +231,8 @@ class Journal:
         assert life.started is not None
         process = life.started["process"]
         if process == self._process:
-            return life.call_id in self._running
+            live = self._started_here.get(life.call_id)
+            return live is not None and live.phase in ACTING
         if life.unwritten:
             return False
         # Whoever carries it out holds this name, and loses it by dying.
@@ -236,7 +244,7 @@ class Journal:
     @contextmanager
     def holding(self, what: str, name: str) -> Iterator[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
-        release = self.store.hold(f"{what}:{name}")
+        release = self._pen.hold(f"{what}:{name}")
         if release is None:
             raise SessionError(
                 f"this {what} is being carried out by another program",
@@ -251,11 +259,11 @@ class Journal:
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
         noted = self._settled(session_id, outcome.call_id, life, why)
-        return await self.store.commit(noted, self._finished(session_id, outcome))
+        return await self._pen.commit(noted, self._finished(session_id, outcome))
 
     def finished(self, session_id: str, outcome: Outcome) -> Awaitable[bool]:
         """Make the end of an approved call durable before anybody hears of it."""
-        return self.store.commit(self._finished(session_id, outcome))
+        return self._pen.commit(self._finished(session_id, outcome))
 
     async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
         """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
@@ -269,7 +277,7 @@ class Journal:
         if outcome is not None:
             entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
             entries.append(self._finished(session_id, outcome))
-        return await self.store.commit(*entries)
+        return await self._pen.commit(*entries)
 
     async def undone_already(self, call_id: str) -> dict[str, Any] | None:
         """Who took a call back, if anybody did."""
@@ -279,14 +287,14 @@ class Journal:
     # What needs no person is written without waiting: by definition it may run again.
 
     def started_freely(self, session_id: str, call: Call, tool: Tool) -> None:
-        self.store.append(self._started(session_id, call, tool, "not_needed"))
+        self._pen.append(self._started(session_id, call, tool, "not_needed"))
 
     def finished_freely(self, session_id: str, outcome: Outcome) -> None:
-        self.store.append(self._finished(session_id, outcome))
+        self._pen.append(self._finished(session_id, outcome))
 
     def note(self, session_id: str, kind: str, subject: str, data: dict[str, Any]) -> None:
         """Reports, changes of state, and whatever else only has to stay in order."""
-        self.store.append(self._entry(session_id, kind, subject, data))
+        self._pen.append(self._entry(session_id, kind, subject, data))
 
     async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
         """Write something down that may happen only once, durably. False when it had happened before."""
@@ -365,10 +373,10 @@ class Journal:
                     kept.add(record.stream)
                 elif record.kind in SESSION_KINDS and record.data is not None:
                     old.setdefault(record.stream, []).append(record.seq)
-        return await self.store.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
+        return await self._pen.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
 
     async def close(self) -> None:
-        await self.store.close()
+        await self._pen.close()
         if self._let_go is not None:
             self._let_go()
             self._process, self._let_go = "", None
@@ -384,7 +392,7 @@ class Journal:
 
     def _started(self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None) -> Entry:
         secrets = tool.secrets
-        shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
+        shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
         data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
         return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data), once)
@@ -392,7 +400,7 @@ class Journal:
     def _name(self) -> str:
         """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
         if self._let_go is None:
-            self._process = ids.name()
+            self._process = ids.new()
             self._let_go = self.store.hold(f"process:{self._process}")
             assert self._let_go is not None, "a name that nobody can guess was held"
         return self._process
@@ -412,7 +420,7 @@ class Journal:
     async def _commit(
         self, session_id: str, kind: str, subject: str, data: dict[str, Any] | _Answered, once: str | None = None
     ) -> bool:
-        return await self.store.commit(self._entry(session_id, kind, subject, data, once))
+        return await self._pen.commit(self._entry(session_id, kind, subject, data, once))
 
 
 _decode_started = msgspec.json.Decoder(_Started).decode

@@ -74,6 +74,8 @@ def _words(record: Record) -> str | None:
             return f"reported: {cut(data['message'])}"
         case "finished":
             return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
+        case "ended_late":
+            return f"its code, which had run on, {data['how']} at last"
         case "state_set":
             return f"state {data['key']} = {_short(data['value'])}"
         case "state_described":
@@ -104,7 +106,7 @@ def _answer(data: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    return cut(values.canonical(value).decode())
+    return cut(values.written(value).decode())
 
 
 def cut(text: str) -> str:

@@ -25,7 +25,7 @@ from lastword.script.nodes import (
     Unary,
 )
 from lastword.script.parser import LEVELS, UNARY_LEVEL
-from lastword.script.work import Work, carry_out
+from lastword.script.work import Work, drive
 
 # Two spaces a level, as in the examples of the language.
 INDENT = "  "
@@ -38,7 +38,7 @@ _ATOM_LEVEL = UNARY_LEVEL + 1
 def one_line(node: Expression) -> str:
     """An expression in one line."""
     writer = _Writer(None)
-    carry_out(writer.write(node, 0))
+    drive(writer.write(node, 0))
     return "".join(writer.pieces)
 
 
@@ -46,7 +46,7 @@ def laid_out(node: Expression, indent: int, used: int, width: int) -> str:
     """An expression after `used` characters of a line, broken at its brackets where it would pass the width."""
     writer = _Writer(width)
     writer.column = used
-    carry_out(writer.write(node, indent))
+    drive(writer.write(node, indent))
     return "".join(writer.pieces)
 
 
@@ -156,7 +156,7 @@ class _Writer:
             return True
         writer = _Writer(None, self.width - self.column + len(opening))
         try:
-            carry_out(writer.write(node, 0))
+            drive(writer.write(node, 0))
         except _TooLong:
             return False
         return True

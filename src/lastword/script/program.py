@@ -49,7 +49,7 @@ from lastword.script.operators import negate, sign
 from lastword.script.scopes import Scopes
 from lastword.script.sites import CallSite, Places
 from lastword.script.steps import Step
-from lastword.script.work import Block, Work, carry_out, walk
+from lastword.script.work import Block, Work, drive, walk
 
 # Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
 MAX_CLOSURE_DEPTH = 12
@@ -133,7 +133,7 @@ class _Writer(Expressions):
         if id(node) not in self.hard:
             return self.closure(node)
         self.jumps += 1
-        carry_out(self.spread(node))
+        drive(self.spread(node))
         return steps.pop
 
     def assign(self, statement: Set, value: Closure) -> Step:

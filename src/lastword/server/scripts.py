@@ -18,7 +18,7 @@ MAX_SCRIPT = 200_000
 GROWTH = 1.25
 FIRST_LOOK = 16
 
-# The last tokens of a text that is still arriving may be halves of longer ones: `1.` of `1.5`, `TH` of THEN.
+# The last tokens of a text that is still arriving may be prefixes of longer ones: `1.` of `1.5`, `TH` of THEN.
 UNFINISHED_TOKENS = 3
 # No text of the language holds this character outside a string or comment, so the parser stops at it at the latest.
 STOPPER = "\n;"

@@ -78,7 +78,7 @@ class Ledger:
             before = head = _head(connection)
             results = []
             for change in changes:
-                head, result = _carry_out(connection, head, change)
+                head, result = _apply(connection, head, change)
                 results.append(result)
         except BaseException:
             self._roll_back()
@@ -143,7 +143,7 @@ def _head(connection: apsw.Connection) -> Head:
     return Head(*row) if row else Head(0, GENESIS)
 
 
-def _carry_out(connection: apsw.Connection, head: Head, change: Change) -> tuple[Head, int]:
+def _apply(connection: apsw.Connection, head: Head, change: Change) -> tuple[Head, int]:
     for entry in change.entries:
         if entry.once is not None and connection.execute("SELECT 1 FROM records WHERE once = ?", (entry.once,)).get:
             return head, -1

@@ -241,11 +241,11 @@ class Satellite:
 
     async def _answer(self, reply: Reply, spent: Spent) -> list[Message]:
         """Carry out what the reply asks for, in order, and give back what to send; nothing when it is words."""
-        if reply.near is not None:
+        if reply.malformed_because is not None:
             spent.repair()
-            self._hear(Repairing(reply.near))
-            return [{"role": "user", "content": repair(reply.near, self.protocol)}]
-        messages = [_result(request, await self._carry_out(reply, request)) for request in reply.requests]
+            self._hear(Repairing(reply.malformed_because))
+            return [{"role": "user", "content": repair(reply.malformed_because, self.protocol)}]
+        messages = [_result(request, await self._call_tool(reply, request)) for request in reply.requests]
         if reply.script is not None:
             content, mistake = await self._run(reply, reply.script)
             messages.append(_result(reply.script, content))
@@ -256,7 +256,7 @@ class Satellite:
             spent.repair()
         return messages
 
-    async def _carry_out(self, reply: Reply, request: Request) -> str:
+    async def _call_tool(self, reply: Reply, request: Request) -> str:
         if request.problem is not None:
             return unreadable(request.problem)
         call_id = await self._named(reply, request)
@@ -369,7 +369,7 @@ class Satellite:
     def _begin_anew(self, messages: list[Message]) -> None:
         """The server has forgotten the conversation. Results that nobody waits for any more become words."""
         # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
-        self.conversation_id = f"{self.session.id[:100]}.{ids.name(4)}"
+        self.conversation_id = f"{self.session.id[:100]}.{ids.new(8)}"
         self._turns, self._unanswered, self._begun = 0, None, False
         self._hear(Forgotten(self.conversation_id))
         for place, message in enumerate(messages):

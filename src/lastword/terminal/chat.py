@@ -17,8 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-import msgspec
-
+from lastword.card.items import CallItem
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -26,15 +25,15 @@ from lastword.talk.apiclient import ApiError, ConnectionLost
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue
 from lastword.terminal.keys import Keyboard, no_echo
-from lastword.terminal.picture import Call, Change, Picture
+from lastword.terminal.picture import ItemChange, Picture
 from lastword.terminal.progress import Progress
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
-from lastword.terminal.transcript import Transcript, answer_words
-from lastword.terminal.window import Cut, Event, Window
+from lastword.terminal.transcript import Transcript, answer_words, preset_mark, preset_status
+from lastword.terminal.window import Cut, Window, WindowEvent
 
 
-class Chat:
+class TerminalChat:
     """One person at one terminal."""
 
     def __init__(
@@ -64,7 +63,7 @@ class Chat:
         self._slash = Slash(self)
         self._news = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        self._changes: deque[Change | str] = deque()
+        self._changes: deque[ItemChange | str] = deque()
         """What has happened and was not shown yet. A card has the screen to itself while it is answered."""
         self._is_cut = False
         self._talk: _Conversation | None = None
@@ -106,7 +105,7 @@ class Chat:
     def words(self) -> dict[str, Iterable[str]]:
         """What can be typed after a slash, and what may follow it."""
         known: dict[str, Iterable[str]] = {f"/{name}": () for name in COMMANDS}
-        known["/preset"] = [way.name for way in self.picture.settings.presets]
+        known["/preset"] = [preset.name for preset in self.picture.settings.presets]
         for tool in self.picture.settings.tools:
             known.setdefault(f"/{tool.tool}", [f"{name}=" for name in tool.parameters])
         return known
@@ -136,21 +135,15 @@ class Chat:
                     self._changes += self._take(event)
                 self._news.set()
 
-    def _take(self, event: Event) -> list[Change | str]:
+    def _take(self, event: WindowEvent) -> list[ItemChange | str]:
         is_first, preset = not self.picture.is_known, self.picture.settings.preset
-        try:
-            changes = self.picture.take(event)
-        except (msgspec.ValidationError, KeyError) as problem:
-            raise LastWordError(
-                f"the server tells of something that this terminal does not understand ({problem})",
-                hint="are both of the same version?",
-            ) from None
+        changes = self.picture.take(event)
         if is_first:
             # What was there before is said in the greeting; the questions of others still wait, and are news.
             return [change for change in changes if _is_theirs(change)]
         settings = self.picture.settings
         # Whoever chose it, and in whichever window: auto-approval is never silent.
-        return [*changes, *([f"From now on: {settings.way.status()}."] if settings.preset != preset else [])]
+        return [*changes, *([f"From now on: {preset_status(settings.chosen)}."] if settings.preset != preset else [])]
 
     async def _hear_news(self) -> None:
         """Wait until something has happened. What ended the stream ends the conversation."""
@@ -169,7 +162,7 @@ class Chat:
         # Nobody knows what goes on in a server that does not answer, and nobody has to wait for it.
         return not self._is_cut and (self.picture.busy or bool(self._cards()))
 
-    def _cards(self) -> list[Call]:
+    def _cards(self) -> list[CallItem]:
         """The calls whose cards are answered here. Those of other programs only when somebody asks for them."""
         others = self.picture.waiting_elsewhere() if self._invited else []
         return [*self.picture.waiting(), *(call for call in others if call.id in self._invited)]
@@ -199,7 +192,7 @@ class Chat:
 
     async def _read(self, composer: Composer) -> str | None:
         """What the person says; None when something else happened first, with what they had typed put aside."""
-        mark = self.picture.settings.way.mark()
+        mark = preset_mark(self.picture.settings.chosen)
         reading = asyncio.ensure_future(composer.read(mark))
         try:
             while True:
@@ -210,7 +203,7 @@ class Chat:
                 if reading.done():
                     return reading.result().strip()
                 self._check()
-                if self._is_at_work or mark != self.picture.settings.way.mark() or self._has_news():
+                if self._is_at_work or mark != preset_mark(self.picture.settings.chosen) or self._has_news():
                     return None
         finally:
             if not reading.done():
@@ -317,11 +310,11 @@ class Chat:
         item = self.picture.items.get(talk.request.call_id)
         if self._is_cut:
             talk.dialogue.say("The card comes back with the server.")
-        elif isinstance(item, Call) and item.reply is not None:
+        elif isinstance(item, CallItem) and item.reply is not None:
             self.transcript.told.add(item.id)
             words = answer_words(item.reply)
             talk.dialogue.say(words[0].upper() + words[1:])
-        elif isinstance(item, Call) and item.card is not None:
+        elif isinstance(item, CallItem) and item.card is not None:
             talk.dialogue.say("The question has changed, and is asked again.")
         else:
             talk.dialogue.say("This card waits no longer: it was answered elsewhere, or the call was given up.")
@@ -372,7 +365,7 @@ class _Conversation:
         self.dialogue = dialogue
         self.task: asyncio.Task[UserAction] = asyncio.ensure_future(dialogue.hold())
 
-    def is_over(self, cards: Iterable[Call], *, is_cut: bool) -> bool:
+    def is_over(self, cards: Iterable[CallItem], *, is_cut: bool) -> bool:
         """Whether the question is not waiting any more, though nobody answered it here."""
         asked = {call.card.digest for call in cards if call.card is not None}
         return not self.task.done() and (is_cut or self.request.digest not in asked)
@@ -383,5 +376,5 @@ class _Conversation:
         await asyncio.wait({self.task})
 
 
-def _is_theirs(change: Change) -> bool:
-    return isinstance(change[1], Call) and change[1].session is not None
+def _is_theirs(change: ItemChange) -> bool:
+    return isinstance(change[1], CallItem) and change[1].session is not None

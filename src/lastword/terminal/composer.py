@@ -90,7 +90,7 @@ class LineComposer:
         return True
 
 
-class Draft:
+class UnfinishedMessage:
     """A message that may have several lines, as they come."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class FlatComposer:
     def __init__(self, stdin: TextIO, screen: TextIO) -> None:
         self._stdin = stdin
         self._screen = screen
-        self._draft = Draft()
+        self._draft = UnfinishedMessage()
 
     async def read(self, mark: str) -> str:
         self._screen.write(f"You ({mark}): ")
@@ -136,7 +136,7 @@ class PipeComposer:
 
     def __init__(self, stdin: TextIO) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._draft = Draft()
+        self._draft = UnfinishedMessage()
         self._kept = ""
         self._loop = asyncio.get_running_loop()
         # A daemon thread: a pipe that stays open must not keep a program alive that wants to leave.

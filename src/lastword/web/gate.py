@@ -5,7 +5,7 @@ cannot send. Whoever has the cookie can read; who wants to change something also
 could have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
 store opens nothing. A terminal is a window like any other, and comes in the same way.
 
-Host and Origin are checked before anything comes here (server/door.py).
+Host and Origin are checked before anything comes here (server/perimeter.py).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import secrets
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Literal
 
 import msgspec
 from starlette.requests import Request
 
+from lastword.card.items import Surface
 from lastword.server.refusal import Refusal
 from lastword.store import Entry, Store
 
@@ -33,7 +33,6 @@ COOKIE_SECONDS = 30 * 24 * 3600
 MAX_KEYS = 20
 TOKEN_HEADER = "x-lastword-token"
 
-Surface = Literal["page", "terminal"]
 BY: dict[Surface, str] = {"page": "the page", "terminal": "the terminal"}
 """How the journal calls whoever answers in a window of this kind."""
 
@@ -68,14 +67,14 @@ class Visitor(msgspec.Struct, frozen=True):
         return BY[self.surface]
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownWindow(msgspec.Struct, frozen=True):
     """What is remembered of a cookie."""
 
     until: float
     surface: Surface
 
 
-class Gate:
+class PageGate:
     """The keys, the cookies and the checks."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
@@ -84,7 +83,7 @@ class Gate:
         self._keys: list[str] = []
         self._standing: dict[str, Callable[[], None]] = {}
         """Keys that lie where only the person's own programs find them, and who replaces one that was used."""
-        self._windows: dict[str, Known] = {}
+        self._windows: dict[str, KnownWindow] = {}
         """By the digests of their cookies."""
 
     async def open(self) -> None:
@@ -93,7 +92,7 @@ class Gate:
             if record.kind == CLOSED:
                 self._windows.clear()
             elif record.kind == WINDOW:
-                self._windows[record.subject] = Known(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
+                self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
 
     def make_key(self) -> str:
         """A key that opens the page once."""
@@ -121,13 +120,13 @@ class Gate:
         now = self._clock()
         facts = msgspec.json.encode({"surface": surface})
         await self._store.commit(Entry(STREAM, WINDOW, _digest(cookie), int(now * 1e6), facts))
-        self._windows[_digest(cookie)] = Known(now + COOKIE_SECONDS, surface)
+        self._windows[_digest(cookie)] = KnownWindow(now + COOKIE_SECONDS, surface)
         return cookie
 
     def admit(self, surface: Surface) -> str:
         """A cookie for a window of this very program. It ends with the program, so no store needs to know it."""
         cookie = secrets.token_urlsafe(32)
-        self._windows[_digest(cookie)] = Known(self._clock() + COOKIE_SECONDS, surface)
+        self._windows[_digest(cookie)] = KnownWindow(self._clock() + COOKIE_SECONDS, surface)
         return f"{INSIDE}={cookie}"
 
     async def close_windows(self) -> None:
@@ -181,6 +180,11 @@ def cookie_name(request: Request) -> str:
     """Browsers keep cookies by host and not by port: two programs on one machine must not take each other's."""
     server = request.scope.get("server")
     return f"lastword_{server[1]}" if server else INSIDE
+
+
+def surface_of(by: str) -> Surface | None:
+    """The kind of window that the journal calls by this name; None when it is none of ours."""
+    return next((surface for surface, name in BY.items() if name == by), None)
 
 
 def check_surface(named: str) -> Surface:

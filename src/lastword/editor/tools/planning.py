@@ -118,7 +118,7 @@ def show(editor: ProjectProvider, steps: Sequence[Step]) -> None:
             editor.open_diff_editor(step.path, step.proposed)
 
 
-async def carry_out(editor: SealedEditor, steps: Sequence[Step]) -> None:
+async def apply(editor: SealedEditor, steps: Sequence[Step]) -> None:
     """Write every step, or none: what was written before one that failed is taken back."""
     for step in steps:
         try:

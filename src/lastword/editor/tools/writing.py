@@ -15,7 +15,7 @@ from lastword import values
 from lastword.editor import ProjectProvider
 from lastword.editor.diff import summary
 from lastword.editor.recording import SealedEditor
-from lastword.editor.tools.planning import MAX_EDITS, Step, carry_out, plan, plan_fixes, show
+from lastword.editor.tools.planning import MAX_EDITS, Step, apply, plan, plan_fixes, show
 from lastword.editor.tools.reading import CODE, in_words
 from lastword.errors import ArgumentsError, EditError
 from lastword.tools.manifest import Manifest, Parameter
@@ -44,7 +44,7 @@ def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = N
     async def execute(params: Params, editor: SealedEditor) -> dict[str, Any]:
         with _in_words():
             steps = await planned(editor, params)
-            await carry_out(editor, steps)
+            await apply(editor, steps)
         said = [_report(step) for step in steps]
         if len(steps) > 1:
             said.insert(0, f"Changed {summary([step.diff for step in steps])}.")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from lastword.web.gate import Gate
+from lastword.web.gate import PageGate
 
 
-class Found(msgspec.Struct, frozen=True):
+class JoinableServer(msgspec.Struct, frozen=True):
     """A server that can be joined."""
 
     address: str
@@ -26,19 +26,19 @@ class Found(msgspec.Struct, frozen=True):
     """Where it was started."""
 
 
-class Latch:
+class JoinFile:
     """The file of one server."""
 
-    def __init__(self, shelf: Path, address: str, gate: Gate, folder: Path) -> None:
-        self._file = shelf / f"{address.rpartition(':')[2]}.json"
+    def __init__(self, join_folder: Path, address: str, gate: PageGate, folder: Path) -> None:
+        self._file = join_folder / f"{address.rpartition(':')[2]}.json"
         self._address = address
         self._gate = gate
         self._folder = folder
         self._held: int | None = None
 
     @contextmanager
-    def hung(self) -> Iterator[None]:
-        """The file is there, with a key in it. Where it cannot be written, the page has addresses all the same."""
+    def published(self) -> Iterator[None]:
+        """Publish the file, with a key in it. Where it cannot be written, the page has addresses all the same."""
         self._renew()
         try:
             yield
@@ -57,20 +57,20 @@ class Latch:
             new.unlink(missing_ok=True)
             held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(held, fcntl.LOCK_EX)
-            os.write(held, msgspec.json.encode(Found(self._address, key, str(self._folder))))
+            os.write(held, msgspec.json.encode(JoinableServer(self._address, key, str(self._folder))))
             os.replace(new, self._file)
             if self._held is not None:
                 os.close(self._held)
             self._held = held
 
 
-def find_open(shelf: Path) -> list[Found]:
+def find_joinable(join_folder: Path) -> list[JoinableServer]:
     """The servers of this person that live now."""
-    files = sorted(shelf.glob("*.json")) if shelf.is_dir() else []
+    files = sorted(join_folder.glob("*.json")) if join_folder.is_dir() else []
     return [found for file in files if (found := _read(file)) is not None]
 
 
-def _read(file: Path) -> Found | None:
+def _read(file: Path) -> JoinableServer | None:
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -83,5 +83,5 @@ def _read(file: Path) -> Found | None:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             with suppress(msgspec.MsgspecError):
-                return msgspec.json.decode(opened.read(), type=Found)
+                return msgspec.json.decode(opened.read(), type=JoinableServer)
     return None
