@@ -7,6 +7,7 @@ why there is none. Where cards wait is the desk's business (desk.py); what is as
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -256,16 +257,14 @@ class Asking:
     async def _changed_since(self, request: ApprovalRequest) -> list[str]:
         """What of all that the card was drawn from is not what it was then."""
         editor, reads, looked_at = self._setting.editor, dict(request.reads), request.looked_at
-
-        def changed_on_disk() -> list[str]:
-            of_project = changed_bytes(editor, reads) if isinstance(editor, ProjectProvider) else []
-            return of_project + changed_files(looked_at)
-
-        changed, problem = await THREADS.start(changed_on_disk)
-        if problem is not None:
-            raise problem
-        if reads and editor is not None and not isinstance(editor, ProjectProvider):
-            changed += await still_current(editor, reads)
+        changed: list[str] = []
+        if reads and editor is not None:
+            if isinstance(editor, ProjectProvider):
+                changed += await THREADS.result_of(partial(changed_bytes, editor, reads))
+            else:
+                changed += await still_current(editor, reads)
+        if any(look.is_file for look in looked_at):
+            changed += await THREADS.result_of(partial(changed_files, looked_at))
         # Last, since it takes no time: what is set while the files are read is found, too.
         return changed + changed_state(looked_at, self._setting.state)
 

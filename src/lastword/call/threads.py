@@ -80,6 +80,13 @@ class Threads:
         self.run(function, done, loop)
         return answer
 
+    async def result_of(self, function: Callable[[], T]) -> T:
+        """Wait for a function that may take its time with the disk."""
+        result, problem = await self.start(function)
+        if problem is not None:
+            raise problem
+        return result
+
     def take_back(self, worker: _Worker) -> bool:
         with self._lock:
             if len(self._idle) < MAX_IDLE:

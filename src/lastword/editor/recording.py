@@ -62,8 +62,7 @@ class RecordingEditor:
 
     def __init__(self, editor: ScriptEditorProvider, at_home: AtHome | None = None) -> None:
         self._editor = editor
-        # A tool looks on an event loop of its own, and somebody else's editor may live on the session's.
-        self._at_home = None if isinstance(editor, ProjectProvider) else at_home
+        self._at_home = at_home
         self._texts: dict[str, str | None] = {}
         self._previews: dict[str, Preview] = {}
         self.reads: dict[str, str | None] = {}
@@ -109,7 +108,10 @@ class RecordingEditor:
         return text
 
     async def _await(self, reading: Coroutine[Any, Any, T]) -> T:
-        return await (reading if self._at_home is None else self._at_home(reading))
+        # A tool looks on an event loop of its own, and somebody else's editor may live on the session's.
+        if self._at_home is None or isinstance(self._editor, ProjectProvider):
+            return await reading
+        return await self._at_home(reading)
 
     def read_bytes(self, path: str) -> bytes | None:
         data = _project(self._editor).read_bytes(path)

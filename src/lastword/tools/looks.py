@@ -40,6 +40,10 @@ class Look(msgspec.Struct, frozen=True, array_like=True):
     name: str
     mark: str | None
 
+    @property
+    def is_file(self) -> bool:
+        return self.kind in ("file", "quoted file")
+
 
 class Marked(Protocol):
     """State, as far as a look is concerned."""
@@ -99,7 +103,7 @@ def changed_files(looks: Iterable[Look]) -> list[str]:
     """The names of the files that are not what they were. Reads them all: not for an event loop."""
     changed = []
     for look in looks:
-        if look.kind in ("file", "quoted file"):
+        if look.is_file:
             path = look.name if look.kind == "file" else os.fsdecode(unquote_to_bytes(look.name))
             if _mark_of(path) != look.mark:
                 changed.append(look.name)
