@@ -369,8 +369,6 @@ OPEN: set[str] = {
     "TEAM-5",
     "TEAM-6",
     "TEAM-7",
-    "TEAM-8",
-    "TEAM-10",
     "TEAM-11",
 }
 # fmt: on

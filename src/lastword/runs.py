@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Literal
 
 import msgspec
@@ -28,6 +29,7 @@ from lastword.journal import LIFE_KINDS, Life, data_of, value_of
 from lastword.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
 from lastword.script.signatures import Parameter, Signature
 from lastword.store import Record
+from lastword.store.proof import prove
 from lastword.tools.manifest import Manifest
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.state import StateOwner
@@ -62,6 +64,8 @@ class RunPast:
         self.nows: list[int] = []
         self.ended = False
         """Whether the run came to its end before; replaying it changes nothing."""
+        self.is_whole = True
+        """Whether nothing of it was hidden. Who replays needs only what they read; who goes on needs to know this."""
 
 
 class DoorHost:
@@ -101,11 +105,9 @@ class DoorHost:
         self._calls += 1
         records = self._past.calls.get(call_id)
         if records is None:
-            # Somebody who stops waiting for the run leaves its card waiting: the run can be resumed.
-            result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site), resumable=True)
-            if isinstance(result, Outcome):
-                return self._judge(tool, result)
-            return self._wait(tool, result)
+            if not self._past.is_whole:
+                return self._go_on(tool, call_id, arguments, site)
+            return self._begin(tool, call_id, arguments, site)
         try:
             value = value_of(records, tool.name, tool.validate(arguments))
         except ArgumentsError:
@@ -122,6 +124,18 @@ class DoorHost:
         if life.started is not None and recovery.difference(life, tool, arguments) is None:
             return _value(tool, life.outcome())
         return self._replay(tool, life, arguments)
+
+    def _begin(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
+        # Somebody who stops waiting for the run leaves its card waiting: the run can be resumed.
+        result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site), resumable=True)
+        return self._judge(tool, result) if isinstance(result, Outcome) else self._wait(tool, result)
+
+    async def _go_on(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
+        """The first call of which the journal knows nothing. It may have been made to forget it."""
+        await self._door.journal.prove_since(self._run_id)
+        self._past.is_whole = True
+        value = self._begin(tool, call_id, arguments, site)
+        return await value if isawaitable(value) else value
 
     async def _replay(self, tool: Tool, life: Life, arguments: dict[str, Any]) -> Any:
         """A call that never started, or whose arguments a person changed: what was asked for is in its whole life."""
@@ -269,6 +283,8 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
     after = records[ended - 1].seq if ended else 0
     going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=after)
     later = [record for record in records[ended:] if record.subject == run_id]
+    await prove(store, (*records[:ended], *later, *going_on))
+    past.is_whole = False
     for record in (*records[:ended], *later, *going_on):
         if record.subject != run_id:
             past.calls.setdefault(record.subject, []).append(record)

@@ -42,7 +42,7 @@ log = logging.getLogger("lastword")
 # How long to leave a failing disk alone before listening again for answers from other processes.
 DEAF_SECONDS = 1.0
 
-_STATE_CHANGES = (StateChange.SET, StateChange.DESCRIBED, StateChange.CLEARED)
+_STATE = (StateChange.SET, StateChange.DESCRIBED)
 
 
 class Session(StateOwner):
@@ -224,9 +224,8 @@ class Session(StateOwner):
             if not self._opened:
                 self._loop = asyncio.get_running_loop()
                 is_known = not self._is_new and await self._journal.store.read(stream=self.id, limit=1)
-                for record in await self._journal.history(self.id, kind=_STATE_CHANGES) if is_known else ():
-                    if record.data is not None:  # What was pruned was to be forgotten.
-                        self._state.restore(record.kind, data_of(record))
+                for record in await self._journal.standing(_STATE, self.id) if is_known else ():
+                    self._state.restore(record.kind, data_of(record))
                 self._opened = True
                 if not is_known:
                     for key, value in self._starting_state.items():

@@ -1,7 +1,7 @@
 """The attacks again, on what a dead process left in its file: each has its own end, and nothing runs.
 
-A process dies here as a disk sees it: its file and the log beside it are copied while it lives, and the copy is all
-that there is afterwards. The attacker can write the file; what they cannot be kept from is in docs/journal.md.
+A process dies here as a disk sees it: its file, the log and the head beside it are copied while it lives, and the copy
+is all that there is afterwards. The attacker can write the file; what they cannot be kept from is in docs/journal.md.
 """
 
 import asyncio
@@ -78,8 +78,9 @@ async def leave(registry: ToolRegistry, tmp_path: Path):
         else:
             await until_there(living)
         await living.store.commit()
-        for name in ("living.db", "living.db-wal"):
-            shutil.copy(tmp_path / name, tmp_path / name.replace("living", f"left-{len(made)}"))
+        for file in tmp_path.glob("living.db*"):
+            if not file.is_dir() and not file.name.endswith("-shm"):
+                shutil.copy(file, tmp_path / file.name.replace("living", f"left-{len(made)}"))
         left = Left(tmp_path / f"left-{len(made)}.db", registry)
         made.append(left)
         call.cancel()

@@ -83,8 +83,9 @@ def killed(run_id: str, *, while_it_runs: bool, alone: bool = False) -> None:
         registry = lastword.ToolRegistry()
         registry.load("mine")
         living = Path("living.db")
-        if JOURNAL.exists():
-            shutil.copy(JOURNAL, living)
+        for end in ("", "-head"):
+            if Path(f"{JOURNAL}{end}").exists():
+                shutil.copy(f"{JOURNAL}{end}", f"living.db{end}")
         journal = lastword.Journal(SqliteStore(living))
         approver = allow if while_it_runs else lastword.wait_for_answer
         session = lastword.Session(registry, id=f"of-{run_id}", approver=approver, journal=journal)
@@ -100,8 +101,9 @@ def killed(run_id: str, *, while_it_runs: bool, alone: bool = False) -> None:
             await until(session.pending)
         await journal.store.commit()
         JOURNAL.parent.mkdir(parents=True, exist_ok=True)
-        for end in ("", "-wal"):
-            shutil.copy(f"living.db{end}", f"{JOURNAL}{end}")
+        for end in ("", "-wal", "-head"):
+            if Path(f"living.db{end}").exists():
+                shutil.copy(f"living.db{end}", f"{JOURNAL}{end}")
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         await journal.close()

@@ -16,8 +16,8 @@ async def main() -> None:
     holder: apsw.Connection | None = None
     for line in sys.stdin:
         match json.loads(line):
-            case {"do": "commit", "number": number, "once": once}:
-                result: object = await store.commit(entry(number, once=once))
+            case {"do": "commit", "number": number, "once": once, **more}:
+                result: object = await store.commit(entry(number, once=once, **more))
             case {"do": "make", "path": new}:
                 made = SqliteStore(new)
                 result = await made.commit(entry(1, once="first"))

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lastword.store import Entry
+import apsw
+import msgspec
+
+from lastword.store import GENESIS, Entry, link, sqlite_file
 
 HERE = Path(__file__).parent
 
@@ -23,6 +26,21 @@ def entry(number: int = 1, **changes: Any) -> Entry:
         "data": b'{"number":%d}' % number,
     }
     return Entry(**(given | changes))
+
+
+def make_old(path: Path, *entries: Entry) -> None:
+    """A file as the first form of it was, with these entries in it."""
+    raw = apsw.Connection(str(path))
+    raw.pragma("journal_mode", "wal")
+    raw.execute(sqlite_file.MIGRATIONS[0])
+    raw.pragma("application_id", sqlite_file.APPLICATION_ID)
+    raw.pragma("user_version", 1)
+    last = GENESIS
+    for number, said in enumerate(entries, 1):
+        record = link(last, number, said)
+        last = record.digest
+        raw.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", msgspec.structs.astuple(record))
+    raw.close()
 
 
 class OtherProcess:

@@ -21,11 +21,15 @@ from lastword.store import (
     Store,
     link,
     parse_head,
-    prove,
     verify_store,
 )
 from lastword.store.memory import MemoryStore
 from lastword.store.sqlite import SqliteStore
+from lastword.store.standing import RULES
+from lastword.tools.state import Change
+from lastword.web.gate import CLOSED, WINDOW
+from lastword.web.opening import SESSION
+from requirements import requirement
 
 
 async def test_a_record_is_its_entry_in_its_place(store):
@@ -244,15 +248,19 @@ def test_threads_with_loops_of_their_own_share_a_store(store):
     asyncio.run(look())
 
 
-NAMES = st.text(max_size=4)
+# Kinds that replace and end each other, and a few that do not.
+KINDS = st.sampled_from([*RULES, "finished", "run_finished", Change.CLEARED, CLOSED, "", "other"])
+NAMES = st.one_of(KINDS, st.text(max_size=4))
+KEYS = st.sampled_from([b'{"key":"k","value":1}', b'{"key":"l"}', b'{"key":5}', b"{", b""])
 ENTRIES = st.builds(
     Entry,
     stream=st.sampled_from("ab"),
     kind=NAMES,
     subject=st.sampled_from("xyz"),
     at=st.integers(-(2**63), 2**63 - 1),
-    data=st.binary(max_size=20),
+    data=st.one_of(KEYS, st.binary(max_size=20)),
     once=st.none(),
+    irrevocable=st.just(False),
 )
 KEYED = st.lists(st.tuples(ENTRIES, st.sampled_from([None, None, "k", "l", "m"])), max_size=3)
 STEPS = st.one_of(
@@ -272,6 +280,15 @@ STEPS = st.one_of(
             },
         ),
     ),
+    st.tuples(
+        st.just("read"),
+        st.fixed_dictionaries({"last": st.integers(0, 5)}, optional={"stream": st.sampled_from("ab"), "kind": NAMES}),
+    ),
+    st.tuples(
+        st.just("standing"), st.tuples(st.lists(st.sampled_from([*RULES]), max_size=3), st.sampled_from([None, "a"]))
+    ),
+    st.tuples(st.just("links"), st.lists(st.integers(-1, 20), max_size=12)),
+    st.tuples(st.just("links"), st.builds(range, st.integers(-1, 20), st.integers(-1, 20))),
     st.tuples(st.just("taken"), st.sampled_from("klm")),
     st.tuples(st.just("head"), st.none()),
     st.tuples(st.just("close"), st.none()),
@@ -294,6 +311,10 @@ async def _do(store: Store, step: tuple[str, object]) -> object:
             return await store.forget(seqs)
         case ("read", dict() as conditions):
             return list(await store.read(**conditions))
+        case ("standing", (kinds, stream)):
+            return list(await store.standing(kinds, stream=stream))
+        case ("links", seqs):
+            return list(await store.links(seqs))
         case ("taken", str() as key):
             return await store.taken(key)
         case ("head", _):
@@ -345,30 +366,131 @@ async def test_a_run_is_read_with_its_calls_and_without_its_neighbours(store, na
     assert await store.read(below=name, stream="another") == []
 
 
-async def test_what_was_opened_and_not_closed_is_found(store):
-    """By a later record of the same subject; an earlier one closes nothing."""
+@requirement("TEAM-8")
+async def test_of_a_history_the_last_records_are_read_in_order(store):
+    """A page shows the end of a long story, and must not read its beginning for that."""
+    await store.commit(*(entry(number) for number in range(1, 31)))
+    assert [r.seq for r in await store.read(last=3)] == [28, 29, 30]
+    assert [r.seq for r in await store.read(stream="session-1", last=2)] == [25, 28]
+    assert [r.seq for r in await store.read(kind="answered", after=26, last=5)] == [29]
+    assert [r.seq for r in await store.read(kind=["asked", "answered"], last=3)] == [26, 28, 29]
+    assert [r.seq for r in await store.read(last=0)] == []
+    assert [r.seq for r in await store.read(stream="nobody", last=3)] == []
+    with pytest.raises(AssertionError):
+        await store.read(limit=1, last=1)
+
+
+@requirement("TEAM-8")
+async def test_what_was_begun_and_not_ended_still_counts(store):
+    """By a later record of the same stream and subject; an earlier one ends nothing."""
     for number, (kind, subject) in enumerate(
-        [("end", "a"), ("begin", "a"), ("begin", "b"), ("end", "b"), ("begin", "b"), ("begin", "c"), ("end", "c")], 1
+        [
+            ("finished", "a"),
+            ("asked", "a"),
+            ("asked", "b"),
+            ("finished", "b"),
+            ("asked", "b"),
+            ("asked", "c"),
+            ("asked", "a"),
+            ("finished", "c"),
+            ("burned", "a"),
+        ],
+        1,
     ):
         assert await store.commit(entry(number, kind=kind, subject=subject, stream=f"of-{subject}"))
-    assert [(r.seq, r.subject) for r in await store.unclosed("begin", "end")] == [(2, "a"), (5, "b")]
-    assert [r.seq for r in await store.unclosed("begin", "end", stream="of-b")] == [5]
-    assert await store.unclosed("begin", "end", stream="of-c") == []
-    assert await store.unclosed("nothing", "end") == []
+    assert [(r.seq, r.subject) for r in await store.standing("asked")] == [(7, "a"), (5, "b")], (
+        "by their first question"
+    )
+    assert [r.seq for r in await store.standing("asked", stream="of-b")] == [5]
+    assert [r.seq for r in await store.standing(("asked", "burned"), stream="of-a")] == [7, 9]
+    assert await store.standing("asked", stream="of-c") == []
+    assert await store.standing("run_started") == []
+    await store.commit(entry(10, kind="finished", subject="a", stream="somebody else"))
+    assert [r.seq for r in await store.standing("burned")] == [9], "another session ends nothing here"
+    await store.commit(entry(11, kind="finished", subject="a", stream="of-a"))
+    assert [r.seq for r in await store.standing(("asked", "burned"))] == [5]
 
 
-async def test_a_record_is_proven_by_the_one_before_it(store):
-    """The first has none, and is proven all the same."""
-    for number in (1, 2, 3):
-        assert await store.commit(entry(number))
+@requirement("TEAM-8")
+async def test_of_a_state_the_last_value_of_each_key_counts_until_all_is_cleared(store):
+    """In the order in which the keys first came: a value that is set again keeps its line in the prompt."""
+
+    async def put(kind: str, data: bytes, stream: str = "s") -> None:
+        assert await store.commit(entry(1, kind=kind, subject="", stream=stream, data=data))
+
+    for data in (b'{"key":"k","value":1}', b'{"key":"l","value":2}', b'{"key":"k","value":3}'):
+        await put(Change.SET, data)
+    await put(Change.DESCRIBED, b'{"key":"k","description":"a number"}')
+    await put(Change.SET, b'{"key":"k","value":9}', stream="t")
+    assert [r.seq for r in await store.standing((Change.SET, Change.DESCRIBED), stream="s")] == [3, 2, 4]
+    assert await store.forget([2]) == 1
+    assert [r.seq for r in await store.standing(Change.SET, stream="s")] == [3], (
+        "what was forgotten has no name any more"
+    )
+    await verify_store(store)
+    await put(Change.CLEARED, b"{}")
+    assert await store.standing((Change.SET, Change.DESCRIBED), stream="s") == []
+    assert [r.seq for r in await store.standing(Change.SET)] == [5]
+    await put(Change.SET, b'{"key":"l","value":4}')
+    assert [r.seq for r in await store.standing(Change.SET, stream="s")] == [7]
+    await verify_store(store)
+
+
+def test_the_rules_speak_of_kinds_that_exist():
+    """They are the store's, and the words are others': a kind that is renamed there must be renamed here."""
+    assert {Change.SET, Change.DESCRIBED, WINDOW, SESSION} <= set(RULES)
+    assert {RULES[Change.SET].all_ended_by, RULES[WINDOW].all_ended_by} == {Change.CLEARED, CLOSED}
+
+
+async def test_the_links_of_the_chain_come_without_what_they_say(store):
+    """A chain is proven over a thousand records whose contents nobody needs."""
+    await store.commit(*(entry(number, once=f"key-{number}") for number in range(1, 21)))
     records = await store.read()
-    await prove(store, records)
-    for number, record in enumerate(records):
-        forged = msgspec.structs.replace(record, data=b'"forged"')
-        with pytest.raises(Tampered, match=f"record {number + 1} "):
-            await prove(store, [forged])
-        moved = msgspec.structs.replace(record, subject="another call")
-        with pytest.raises(Tampered, match=f"record {number + 1} "):
-            await prove(store, [moved])
-    await store.forget([2])
-    await prove(store, await store.read())
+    bare = [msgspec.structs.replace(record, data=None) for record in records]
+    assert list(await store.links(range(6))) == bare[:5]
+    assert list(await store.links([7, 3, 3, 99, 0, -1, 20])) == [bare[2], bare[6], bare[19]]
+    assert list(await store.links(range(1, 100))) == bare
+    assert list(await store.links(list(range(20, 0, -1)))) == bare
+    assert list(await store.links([])) == []
+
+
+@requirement("TEAM-8")
+async def test_verifying_goes_on_from_a_head_that_was_verified_before(store):
+    """Whoever verifies every day pays for a day."""
+    await store.commit(*(entry(number) for number in range(1, 21)))
+    records = await store.read()
+    start, head = Head(8, records[7].digest), await store.head()
+    assert await verify_store(store, start=start) == head
+    assert await verify_store(store, start=start, head=Head(5, records[4].digest)) == head
+    assert await verify_store(store, start=head) == head
+    for pins in (
+        {"start": Head(8, "f" * 64)},
+        {"start": start, "head": Head(5, "f" * 64)},
+        {"start": start, "head": Head(12, "f" * 64)},
+    ):
+        with pytest.raises(Tampered, match="is not the one that the given head names"):
+            await verify_store(store, **pins)
+    with pytest.raises(Tampered, match="ends at record 20, but the given head is record 21"):
+        await verify_store(store, start=Head(21, "f" * 64))
+
+
+async def test_a_store_is_behind_nothing_and_accepts_only_what_it_holds(store):
+    """Nobody may be talked into accepting a head that is not there."""
+    assert await store.behind() is None
+    await store.commit(entry(1), entry(2))
+    head = await store.head()
+    assert await store.behind() is None
+    await store.accept(head)
+    await store.accept(Head(0, GENESIS))
+    for other in (Head(2, "f" * 64), Head(3, head.digest), Head(0, "f" * 64)):
+        with pytest.raises(StoreError, match="does not hold the head"):
+            await store.accept(other)
+    assert await store.behind() is None
+
+
+async def test_what_cannot_be_taken_back_is_only_written_by_somebody_who_waits(store):
+    """Who appends does not hear whether it was refused."""
+    with pytest.raises(AssertionError):
+        store.append(entry(1, irrevocable=True))
+    assert await store.commit(entry(1, irrevocable=True))
+    assert (await store.read())[0] == link(GENESIS, 1, entry(1)), "and it is a record like any other"

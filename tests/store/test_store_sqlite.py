@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,11 +15,13 @@ from threading import enumerate as threads
 
 import apsw
 import pytest
-from samples import entry, other_process
+from disk import failing_disk
+from samples import entry, make_old, other_process
 
 from lastword.errors import NewerStore, StoreError
 from lastword.store import sqlite_file, sqlite_writer, verify_store
 from lastword.store.sqlite import SqliteStore
+from requirements import requirement
 
 FILES = ("journal.db", "journal.db-wal", "journal.db-shm")
 
@@ -302,7 +305,7 @@ async def test_a_newer_file_is_refused_in_words_and_left_alone(store, path):
         with pytest.raises(NewerStore) as caught:
             await attempt
     assert str(caught.value) == (
-        f"{path}: written by a later version of lastword (its form is 999, this version knows 1)\n"
+        f"{path}: written by a later version of lastword (its form is 999, this version knows 2)\n"
         "hint: upgrade lastword, or name another file"
     )
     assert path.read_bytes() == before
@@ -318,8 +321,37 @@ async def test_a_file_that_is_upgraded_while_in_use_is_not_written_any_more(stor
         await store.commit(entry(2))
     raw = apsw.Connection(str(path))
     assert raw.execute("SELECT count(*) FROM records").get == 1
-    raw.pragma("user_version", 1)
+    raw.pragma("user_version", len(sqlite_file.MIGRATIONS))
     raw.close()
+
+
+STORY = [
+    entry(1, kind="asked", subject="a", stream="s"),
+    entry(2, kind="asked", subject="b", stream="s", once="key"),
+    entry(3, kind="state_set", stream="s", data=b'{"key":"k","value":1}'),
+    entry(4, kind="state_set", stream="s", data=b'{"key":"l","value":1}'),
+    entry(5, kind="finished", subject="a", stream="s"),
+    entry(6, kind="state_set", stream="s", data=b'{"key":"k","value":2}'),
+    entry(7, kind="burned", subject="b", stream="s"),
+]
+
+
+@requirement("TEAM-8")
+async def test_a_file_of_the_first_form_is_brought_up_to_date_and_tells_the_same(path):
+    """What still counts is worked out once, from all that was ever written; not a byte of the chain changes."""
+    make_old(path, *STORY)
+    old, new = SqliteStore(path), SqliteStore(path.with_name("new.db"))
+    assert await new.commit(*STORY)
+    assert await old.head() == await new.head()
+    for kinds in ("asked", ("asked", "burned"), "state_set", "run_started"):
+        assert await old.standing(kinds) == await new.standing(kinds)
+    assert [r.seq for r in await old.standing(("asked", "state_set"))] == [2, 6, 4]
+    assert await verify_store(old) == await verify_store(new)
+    assert await old.commit(entry(8, kind="finished", subject="b", stream="s"))
+    assert await old.standing(("asked", "burned")) == []
+    await verify_store(old)
+    await old.close()
+    await new.close()
 
 
 @pytest.mark.parametrize("content", [b"Dear diary,\n" * 400, b"\0" * 5000, b"SQLite format 3\0" + b"\xff" * 4080])
@@ -426,6 +458,90 @@ def test_a_read_only_file_can_be_read_and_says_why_it_is_not_written():
         assert subjects(path) == ["call-1"]
 
 
+LOOKING = """
+import asyncio, os, sys
+import lastword.commands.journal
+from lastword.cli import run
+from lastword.store.sqlite import SqliteStore
+
+async def count():
+    store = SqliteStore(sys.argv[1])
+    print(len(await store.standing("asked")), "asked")
+    await store.close()
+
+asyncio.run(asyncio.to_thread(int))  # whatever is imported on the way is there before it cannot be read any more
+if os.geteuid() == 0:
+    os.seteuid(int(sys.argv[2]))
+code = run(["journal", "verify", "--store", f"sqlite:///{sys.argv[1]}"])
+asyncio.run(count())
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("left", ["closed in order", "killed", "still open", "of the first form"])
+def test_a_journal_on_a_read_only_disk_can_be_verified(left):
+    """A backup, a disk that is kept as evidence: nothing can be made beside the file, and its newest records count."""
+    with TemporaryDirectory() as folder:
+        used, path = Path(folder) / "used.db", Path(folder) / "disk" / "journal.db"
+        path.parent.mkdir()
+        if left == "of the first form":
+            make_old(used, *STORY[:4])
+            shutil.copy(used, path)
+        else:
+            with other_process(used) as other:
+                for number in range(1, 5):
+                    other.ask("commit", number=number, once=None)
+                if left == "killed":
+                    shutil.copy(used, path)
+                    shutil.copy(f"{used}-wal", f"{path}-wal")
+                elif left == "still open":
+                    for end in ("", "-wal", "-shm"):
+                        shutil.copy(f"{used}{end}", f"{path}{end}")
+            if left == "closed in order":
+                shutil.copy(used, path)
+        before = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+        for file in (*path.parent.iterdir(), path.parent, Path(folder)):
+            file.chmod(0o500 if file.is_dir() else 0o400)
+            if os.geteuid() == 0:
+                os.chown(file, NOBODY, -1)
+        command = [sys.executable, "-c", LOOKING, str(path), str(NOBODY)]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        for file in (path.parent, Path(folder)):
+            file.chmod(0o700)
+        assert (said.stderr, said.returncode) == ("", 0)
+        assert said.stdout.startswith("4 records, each as it was written.\n")
+        assert said.stdout.endswith("2 asked\n"), "worked out where it is not kept"
+        after = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+        assert after == before
+
+
+async def test_an_error_of_the_disk_while_a_file_is_opened_is_the_one_that_is_told(path):
+    """SQLite gives up the transaction by itself then; that there is none to give up is no news."""
+    store = SqliteStore(path)
+    await store.commit(entry(1))
+    await store.close()
+    with failing_disk() as disk:
+        left = 0
+
+        def fault(operation: str, name: str) -> None:
+            nonlocal left
+            left -= operation == "read"
+            if operation == "read" and left < 0:
+                raise apsw.IOError("as the test asked for")
+
+        told = []
+        for reads in range(20):
+            left, disk.fault = reads, fault
+            try:
+                await store.head()
+            except StoreError as problem:
+                told.append(problem.fact)
+            disk.replace()
+            await store.close()
+    assert len(told) > 3
+    assert {fact.partition(" (")[0] for fact in told} == {"the disk reported an error"}
+
+
 async def test_forgotten_data_is_in_no_file_any_more(store, path):
     """Who prunes a password expects that it cannot be found with a hex editor."""
     secret = b'"correct horse battery staple"'
@@ -443,4 +559,4 @@ async def test_the_file_says_what_it_is(store, path):
     await store.close()
     header = path.read_bytes()[:100]
     assert header[68:72] == b"ASST"
-    assert int.from_bytes(header[60:64], "big") == len(sqlite_file.MIGRATIONS) == 1
+    assert int.from_bytes(header[60:64], "big") == len(sqlite_file.MIGRATIONS) == 2

@@ -11,6 +11,7 @@ from samples import entry
 from lastword.errors import StoreError, Tampered
 from lastword.store import Entry, Head, Record, link, verify_store
 from lastword.store.sqlite import SqliteStore
+from requirements import requirement
 
 COUNT = 8
 COLUMNS = {
@@ -178,6 +179,38 @@ async def test_a_trigger_swallows_no_record_and_is_found(store, path):
     assert (await store.head()).seq == COUNT + 1
     with pytest.raises(Tampered, match="tables, indexes or triggers"):
         await verify_store(store)
+
+
+@requirement("TEAM-8")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM standing WHERE name = 'call-1'",
+        "INSERT INTO standing VALUES ('asked', 'session-2', 'call-2', 2, 2)",
+        "UPDATE standing SET seq = 1 WHERE name = 'call-4'",
+        "UPDATE standing SET since = 2 WHERE name = 'call-4'",
+        "UPDATE standing SET name = 'call-0' WHERE name = 'call-4'",
+    ],
+    ids=["hidden", "put in", "led elsewhere", "moved", "renamed"],
+)
+async def test_what_is_said_to_count_must_follow_from_the_records(store, path, change):
+    """A waiting question that nobody finds is a question that nobody answers."""
+    assert [record.seq for record in await store.standing("asked")] == [1, 4, 7]
+    edit(path, change)
+    assert "whether it still counts, is not what the records say" in await first_bad(store)
+
+
+@requirement("TEAM-8")
+async def test_a_record_that_counts_and_is_gone_or_another_is_not_passed_over(store, path):
+    """Nobody may be shown fewer questions than wait, or another one in their place."""
+    edit(path, "CREATE TABLE was AS SELECT * FROM records", "DELETE FROM records WHERE seq = 4")
+    with pytest.raises(Tampered, match=r"record 4 \(asked\), which still counts, is missing or was changed"):
+        await store.standing("asked")
+    edit(path, "INSERT INTO records SELECT * FROM was WHERE seq = 4", "DROP TABLE was")
+    assert len(await store.standing("asked")) == 3
+    edit(path, "UPDATE standing SET seq = 5 WHERE name = 'call-4'")
+    with pytest.raises(Tampered, match=r"record 5 \(asked\), which still counts, is missing or was changed"):
+        await store.standing("asked")
 
 
 def test_no_byte_of_the_file_can_be_flipped_so_that_it_tells_another_story(path):

@@ -42,7 +42,7 @@ class Undone(msgspec.Struct, frozen=True):
 async def last_changed(journal: Journal, session_id: str) -> str | None:
     """The last call of a session that changed a file and was not taken back."""
     changed: dict[str, None] = {}
-    for record in await journal.history(session_id):
+    for record in await journal.history(session_id, kind=("changing_file", "undone")):
         if record.kind == "changing_file":
             changed.pop(record.subject, None)
             changed[record.subject] = None

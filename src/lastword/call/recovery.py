@@ -25,9 +25,6 @@ async def recover(
 ) -> Outcome:
     """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
     _check_ours(door, life)
-    if life.session_id:
-        # The journal's word starts something here, or keeps it from being asked for.
-        await door.journal.prove(life.call_id)
     if life.call_id in door.live and not life.in_doubt and life.finished is None:
         raise SessionError(
             "this call is being carried out already", place=life.call_id, hint="lastword show says how it stands"
@@ -35,6 +32,8 @@ async def recover(
     _check_same(door, life, name, arguments)
     if life.finished is not None:
         return life.outcome()
+    # The journal's word starts something here. Its end, or that an answer was spent, must not have been hidden.
+    await door.journal.prove_since(life.call_id)
     if not life.in_doubt:
         result = door.carry_out(life.call_id, name, arguments, origin, life, resumable=resumable)
         return result if isinstance(result, Outcome) else await result
@@ -61,7 +60,7 @@ async def resolve(door: Door, call_id: str, decision: Decision, by: str) -> Outc
         raise SessionError("this call is not in doubt", place=call_id, hint="lastword show says how it stands")
     if door.journal.is_running(life):
         raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
-    await door.journal.prove(call_id)
+    await door.journal.prove_since(call_id)
     assert life.started is not None
     started, name = life.started, life.started["tool"]
     if decision == "again":

@@ -1,51 +1,74 @@
-"""`lastword journal`: proving, exporting and pruning what is remembered."""
+"""`lastword journal`: proving, accepting, exporting and pruning what is remembered."""
 
 from __future__ import annotations
 
 import datetime
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from lastword.cli import DONE
-from lastword.commands.options import store_option, with_journal
+from lastword import values
+from lastword.cli import DONE, NOT_ALLOWED, complain
+from lastword.commands.options import json_option, print_json, store_option, with_journal
+from lastword.display import visible
 from lastword.errors import LastWordError, StoreError
 from lastword.journal import Journal
-from lastword.store import Head, parse_head, verify_store
+from lastword.store import Behind, Entry, Head, holds, parse_head, verify_store
 from lastword.store.export import export, verify_export
+from lastword.terminal.card import fitted
+from lastword.terminal.keys import forget_typed
+from lastword.terminal.screen import somebody_is_there
 
 
 @click.group()
 def journal() -> None:
-    """Verify, export or prune what is remembered."""
+    """Verify, accept, export or prune what is remembered."""
 
 
 @journal.command()
 @click.option("--head", metavar="SEQ:DIGEST", help="A head that you kept elsewhere: nothing before it may be missing.")
+@click.option(
+    "--from", "start", metavar="SEQ:DIGEST", help="Go on from a head that was verified before, with what came after it."
+)
 @click.option("--file", metavar="FILE", help="Verify an exported file instead.")
 @store_option
-def verify(head: str | None, file: str | None, store: str | None) -> int:
+def verify(head: str | None, start: str | None, file: str | None, store: str | None) -> int:
     """Prove that nothing in the journal was changed, and print its head."""
-    try:
-        pin = None if head is None else parse_head(head)
-    except StoreError as problem:
-        raise LastWordError(problem.fact, place="--head", hint=problem.hint) from None
+    pin, known = _given_head("--head", head), _given_head("--from", start)
     if file is not None:
+        if known is not None:
+            raise LastWordError("an exported file is verified whole", place="--from", hint="leave --from out")
         try:
             with Path(file).open("rb") as lines:
                 end = verify_export(lines, name=file, head=pin)
         except OSError as problem:
             raise LastWordError(f"it cannot be read: {problem.strerror}", place=file) from None
     else:
-        end = with_journal(store, lambda journal: _verify(journal, pin))
-    click.echo(f"{end.seq} {'record' if end.seq == 1 else 'records'}, each as it was written.")
+        end = with_journal(store, lambda journal: _verify(journal, pin, known))
+    if known is None:
+        click.echo(f"{_records(end.seq)}, each as it was written.")
+    else:
+        click.echo(f"{_records(end.seq - known.seq)} after {known.seq}, each as it was written.")
     click.echo(f"head {end}")
     if pin is None:
         click.echo("Keep the head somewhere else: with --head it proves later that nothing was cut off.")
     return DONE
 
 
-async def _verify(journal: Journal, pin: Head | None) -> Head:
+def _given_head(option: str, text: str | None) -> Head | None:
+    try:
+        return None if text is None else parse_head(text)
+    except StoreError as problem:
+        raise LastWordError(problem.fact, place=option, hint=problem.hint) from None
+
+
+def _records(count: int) -> str:
+    return f"{count} {'record' if count == 1 else 'records'}"
+
+
+async def _verify(journal: Journal, pin: Head | None, start: Head | None) -> Head:
     """A journal that is not there proves nothing, so the empty one that opening makes must not pass for it."""
     if not (await journal.store.head()).seq:
         raise LastWordError(
@@ -53,7 +76,103 @@ async def _verify(journal: Journal, pin: Head | None) -> Head:
             place="lastword journal",
             hint="--store names another; lastword doctor says which",
         )
-    return await verify_store(journal.store, head=pin)
+    return await verify_store(journal.store, head=pin, start=start)
+
+
+@journal.command()
+@click.option("--head", metavar="SEQ:DIGEST", help="Accept without a question, if this is where the journal ends.")
+@store_option
+@json_option
+def accept(head: str | None, store: str | None, as_json: bool) -> int:
+    """Go on with a journal that lacks what was seen of it.
+
+    A journal whose log was lost, that was restored from a copy or replaced by another starts no approved call. This
+    shows what is known, and asks.
+    """
+    pin = _given_head("--head", head)
+
+    async def look(journal: Journal) -> Behind | None:
+        return await journal.store.behind()
+
+    behind = with_journal(store, look)
+    if as_json and (behind is None or pin is None):
+        print_json(None if behind is None else _facts(behind) | {"accepted": False})
+        return DONE
+    if behind is None:
+        click.echo("There is nothing to accept: the journal holds everything that was seen of it.")
+        return DONE
+    if pin is None:
+        for line in _told(behind):
+            click.echo(line, err=True)
+        if not somebody_is_there():
+            complain(
+                "nobody is here to read this, so nothing was accepted\n"
+                f"hint: lastword journal accept in a terminal asks; for a script: --head {behind.found}"
+            )
+            return NOT_ALLOWED
+        forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
+        said = click.prompt("Type accept to go on from here, or no, and press Enter", err=True, type=str)
+        if said.strip().casefold() != "accept":
+            click.echo("Nothing was accepted.", err=True)
+            return NOT_ALLOWED
+    elif pin != behind.found:
+        raise LastWordError(
+            f"the journal does not end there, but at {behind.found}",
+            place="--head",
+            hint="lastword journal accept shows what is known; nothing was accepted",
+        )
+    with_journal(store, lambda journal: _accept(journal, behind))
+    if as_json:
+        print_json(_facts(behind) | {"accepted": True})
+    else:
+        click.echo(f"Accepted. Approved calls start again, and the journal goes on from record {behind.found.seq}.")
+    return DONE
+
+
+async def _accept(journal: Journal, seen: Behind) -> None:
+    """Write down what was accepted, and let it count."""
+    behind = await journal.store.behind()
+    if behind is None or behind.seen != seen.seen or not await holds(journal.store, seen.found):
+        raise LastWordError(
+            "the journal changed while you looked at it",
+            place="lastword journal accept",
+            hint="look again; nothing was accepted",
+        )
+    at = int(journal.clock() * 1_000_000)
+    data = values.canonical(_facts(seen))
+    await journal.store.commit(Entry("journal", "journal.accepted", str(seen.found), at, data))
+    await journal.store.accept(await journal.store.head())
+
+
+def _facts(behind: Behind) -> dict[str, Any]:
+    seen = behind.seen
+    return {
+        "fact": behind.fact,
+        "found": str(behind.found),
+        "seen": None if seen is None else str(seen),
+        "missing": None if seen is None else max(0, seen.seq - behind.found.seq),
+    }
+
+
+def _told(behind: Behind) -> list[str]:
+    """What a person has to know before they accept it."""
+    seen, missing = behind.seen, 0 if behind.seen is None else behind.seen.seq - behind.found.seq
+    return [
+        fitted(f"This journal lacks what was seen of it: {visible(behind.fact)}.", sys.stderr),
+        "",
+        f"  last seen  {'not known any more' if seen is None else seen}",
+        f"  found      {behind.found}",
+        f"  missing    {_records(missing) if missing > 0 else 'not known'}",
+        "",
+        fitted(_MEANING, sys.stderr),
+    ]
+
+
+_MEANING = (
+    "Its log (-wal) was lost, it was restored from a copy, or it is another journal. Approvals that were spent in what "
+    "is missing may be unspent here: a call that was carried out may be asked for again, and a run that goes on may do "
+    "again what it has done. If you have the right file, put it back instead. If not, look at what such calls change."
+)
 
 
 @journal.command("export")

@@ -26,8 +26,9 @@ from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, h
 from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
-from lastword.store import PAGE_RECORDS, Entry, Record, Store, prove
+from lastword.store import PAGE_RECORDS, Entry, Record, Store
 from lastword.store.memory import MemoryStore
+from lastword.store.proof import prove, prove_from
 from lastword.tools.guard import refuse_if_watched
 from lastword.tools.tool import Tool
 
@@ -305,22 +306,48 @@ class Journal:
     ) -> Sequence[Record]:
         return await self.store.read(stream=session_id, kind=kind, after=after)
 
+    async def recent(self, session_id: str, most: int) -> Sequence[Record]:
+        """The end of a session's story, whole calls only, and every call that is still open, however old it is."""
+        found = {record.seq: record for record in await self.store.read(stream=session_id, last=most)}
+        subjects = {record.subject for record in found.values() if record.kind in ("asked", "started", "run_started")}
+        if len(found) == most:  # Something is left out. What had begun before that would be half a story.
+            found = {seq: r for seq, r in found.items() if r.subject in subjects or r.kind not in SESSION_KINDS}
+        for opened in await self.store.standing(("asked", "burned", "conversation"), stream=session_id):
+            if opened.kind == "conversation":
+                found[opened.seq] = opened
+            elif opened.seq not in found:
+                found |= {record.seq: record for record in await self.store.read(subject=opened.subject)}
+        return [found[seq] for seq in sorted(found)]
+
+    async def standing(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
+        """The records of a session that still count, as they were written; Tampered when they are not."""
+        records = await self.store.standing(kind, stream=session_id)
+        await prove(self.store, records)
+        return records
+
     async def life(self, call_id: str) -> Life:
-        """Everything that is known of one call."""
+        """Everything that is known of one call. Raises Tampered when that is not what was written."""
         life = Life(call_id)
-        for record in await self.store.read(subject=call_id):
+        records = await self.store.read(subject=call_id)
+        await prove(self.store, records)
+        for record in records:
             life.add(record)
         return life
 
     async def in_doubt(self, session_id: str | None = None) -> list[Life]:
         """The calls of which nobody knows how they ended, oldest first."""
-        unended = await self.store.unclosed("burned", closed_by="finished", stream=session_id)
-        lives = [await self.life(call_id) for call_id in dict.fromkeys(record.subject for record in unended)]
+        unended = await self.store.standing("burned", stream=session_id)
+        lives = [await self.life(record.subject) for record in unended]
         return [life for life in lives if life.in_doubt and not self.is_running(life)]
 
-    async def prove(self, call_id: str) -> None:
-        """Raise Tampered when what is known of a call is not what was written. Before anything is done about it."""
-        await prove(self.store, await self.store.read(subject=call_id))
+    async def prove_since(self, subject: str) -> None:
+        """Raise Tampered when something was changed or hidden since a call or a run began.
+
+        Before something starts by the word of old records: that it was done already may be among what was hidden.
+        """
+        first = await self.store.read(subject=subject, limit=1)
+        if first:
+            await prove_from(self.store, first[0].seq)
 
     async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
         """The answer that a question got, whoever gave it."""
@@ -332,15 +359,14 @@ class Journal:
     async def waiting(self) -> list[dict[str, Any]]:
         """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
         # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
-        last = {record.subject: record for record in await self.store.unclosed("asked", closed_by="finished")}
-        found = []
-        for record in sorted(last.values(), key=lambda record: record.seq):
+        waiting = []
+        for record in await self.store.standing("asked"):
             facts = data_of(record)
             if facts and await self.store.taken(answer_key(facts["nonce"])) is None:
-                # Somebody will say yes to what they are shown, so it must be what was written.
-                await prove(self.store, [record])
-                found.append(facts)
-        return found
+                waiting.append((record, facts))
+        # Somebody will say yes to what they are shown, so it must be what was written.
+        await prove(self.store, [record for record, _ in waiting])
+        return [facts for _, facts in waiting]
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
@@ -361,8 +387,7 @@ class Journal:
     async def prune(self, before: float) -> int:
         """Forget what the records of old sessions say; returns how many. What is still open is kept whole."""
         kept = {facts["session_id"] for facts in await self.waiting()}
-        kept |= {record.stream for record in await self.store.unclosed("burned", closed_by="finished")}
-        kept |= {record.stream for record in await self.store.unclosed("run_started", closed_by="run_finished")}
+        kept |= {record.stream for record in await self.store.standing(("burned", "run_started"))}
         old: dict[str, list[int]] = {}
         after = 0
         while page := await self.store.read(after=after, limit=PAGE_RECORDS):
@@ -395,7 +420,8 @@ class Journal:
         shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
         data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
-        return Entry(session_id, "started", call.id, int(self.clock() * 1_000_000), _encode(data), once)
+        at, needed = int(self.clock() * 1_000_000), approval != "not_needed"
+        return Entry(session_id, "started", call.id, at, _encode(data), once, irrevocable=needed)
 
     def _name(self) -> str:
         """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
@@ -473,15 +499,41 @@ def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
     return action, Seal(data["request"], nonce, data["approver"], data["answered_at"])
 
 
+_SAYS: dict[str, frozenset[str]] = {
+    "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
+    "answered": frozenset(_Answered.__struct_fields__),
+    "started": frozenset(_Started.__struct_fields__),
+    "finished": frozenset(_Finished.__struct_fields__),
+    "restarted": frozenset(["why"]),
+    "settled": frozenset(["why"]),
+    "unwritten": frozenset(["why"]),
+    "reported": frozenset(["message"]),
+    "changing_file": frozenset(["project", "change"]),
+    "changed_file": frozenset(["path"]),
+    "undone": frozenset(["by"]),
+    "state_set": frozenset(["key", "value"]),
+    "state_described": frozenset(["key", "description"]),
+    "run_started": frozenset(["text", "name", "variables", "checked", "version"]),
+    "run_now": frozenset(["now"]),
+    "run_finished": frozenset(["status", "output", "error"]),
+}
+"""What the records of each kind say at least. One that does not was not written by us."""
+
+
 def data_of(record: Record) -> dict[str, Any]:
     """What a record says; empty when it was pruned."""
     if record.data is None:
         return {}
     try:
         said: dict[str, Any] = _decode(record.data)
-    except ValueError as problem:
+        lacks = "it is no object" if type(said) is not dict else _SAYS.get(record.kind, frozenset()) - said.keys()
+        problem = lacks if isinstance(lacks, str) else f"it lacks {', '.join(sorted(lacks))}"
+    except ValueError as found:
+        lacks = problem = str(found)
+    if lacks:
         raise Tampered(
             f"record {record.seq} ({record.kind}) was changed after it was written: {problem}",
+            place=record.subject or record.stream,
             hint="lastword journal verify finds the first such record",
-        ) from None
+        )
     return said

@@ -1,7 +1,8 @@
 """What a memory must be able to do: one contract, short drivers.
 
 A store is one append-only list of records, chained by digest, shared by everything that must be remembered: the calls
-and runs of sessions, and the conversations of the server. It knows nothing of either. Drivers: `memory` and `sqlite`.
+and runs of sessions, and the conversations of the server. It knows nothing of either, but for one table of rules: which
+kinds of records replace or end each other (standing.py). Drivers: `memory` and `sqlite`.
 
 Three ideas carry the whole product:
 
@@ -11,7 +12,8 @@ Three ideas carry the whole product:
   process or in another one. An answer, the burning of a seal and the start of a call are such records.
 
 The chain: a record's digest covers the digest before it, its own head and the digest of its data. Data can therefore be
-forgotten (pruned) without breaking the chain or freeing a key, and nothing else can change unseen.
+forgotten (pruned) without breaking the chain or freeing a key, and nothing else can change unseen. What is proven
+before a record is acted upon is in proof.py.
 """
 
 from __future__ import annotations
@@ -50,6 +52,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     """Canonical JSON."""
     once: str | None = None
     """A key that only one record of the store may ever have."""
+    irrevocable: bool = False
+    """Whether something happens once it is durable that nobody can take back. It is written only to a store that holds
+    everything that was ever seen of it, and where the store then ends is kept outside before the commit returns."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -75,6 +80,17 @@ class Head(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """The form in which a person keeps it and gives it back: `SEQ:DIGEST`."""
         return f"{self.seq}:{self.digest}"
+
+
+class Behind(msgspec.Struct, frozen=True):
+    """A store that does not hold what was seen of it: its log was lost, it was restored from a copy, it is another."""
+
+    fact: str
+    """What does not fit, in words."""
+    found: Head
+    """Where the store ends."""
+    seen: Head | None
+    """Where it was last seen to end; None when that is not known any more."""
 
 
 class Store(Protocol):
@@ -104,21 +120,37 @@ class Store(Protocol):
         below: str | None = None,
         after: int = 0,
         limit: int | None = None,
+        last: int | None = None,
     ) -> Sequence[Record]:
         """The records that match, oldest first. What this store object accepted is seen, waiting for it if need be.
 
         Several kinds match any of them. `below` matches a subject and those that begin with it and a dot: a run and
-        its calls.
+        its calls. Of more than `limit` the first are given, of more than `last` the last.
         """
 
-    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
-        """The records of one kind whose subject has no later record of another kind, oldest first."""
+    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
+        """The records of these kinds that still count by the rules of standing.py, in the order in which each began to.
+
+        It costs what it returns, however long the list is.
+        """
+
+    async def links(self, seqs: Sequence[int]) -> Sequence[Record]:
+        """These records without their data, oldest first: what the chain is made of. Missing ones are passed over."""
 
     async def taken(self, once: str) -> Record | None:
         """The record that holds this key."""
 
     async def head(self) -> Head:
         """Where the chain ends now."""
+
+    async def behind(self) -> Behind | None:
+        """What is missing of what was seen of this store, here or in another process; None when all of it is there."""
+
+    async def accept(self, head: Head) -> None:
+        """Take this head as what was last seen, whatever was seen before: a person has read what `behind` says.
+
+        StoreError when the store does not hold it.
+        """
 
     async def changed(self, after: int) -> None:
         """Return once there is a record beyond `after`, whichever process wrote it."""
@@ -212,52 +244,83 @@ def verify(records: Iterable[Record], *, start: Head | None = None, head: Head |
     last = start or Head(0, GENESIS)
     _compare(last, head)
     for record in records:
-        last = _follow(last, record)
+        last = follow(last, record)
         _compare(last, head)
     if head is not None and head.seq > last.seq:
-        raise Tampered(
-            f"the journal ends at record {last.seq}, but the given head is record {head.seq}: its tail was cut off",
-            hint="restore the journal from a copy, and keep both for whoever investigates",
-        )
+        raise _cut_off(last.seq, head)
     return last
 
 
-async def verify_store(store: Store, *, head: Head | None = None) -> Head:
-    """Verify a whole store, one page of records in memory at a time, then what lies beside the records."""
-    last = Head(0, GENESIS)
+async def verify_store(store: Store, *, head: Head | None = None, start: Head | None = None) -> Head:
+    """Verify a whole store, one page of records in memory at a time, then what lies beside the records.
+
+    Whoever has verified it up to a `start` can go on from there. What lies beside the records is then left alone: it
+    can only be compared with all of them.
+    """
+    last = Head(0, GENESIS) if start is None else start
+    for known in (start, head):
+        # The walk meets a head that lies before its start as little as the start itself.
+        if start is not None and known is not None and 0 < known.seq <= start.seq:
+            await _check_held(store, known)
     while page := await store.read(after=last.seq, limit=PAGE_RECORDS):
         last = verify(page, start=last, head=head if head is not None and head.seq <= page[-1].seq else None)
     last = verify((), start=last, head=head)
-    await store.examine()
+    if start is None:
+        await store.examine()
     return last
 
 
-async def prove(store: Store, records: Iterable[Record]) -> None:
-    """Raise Tampered when one of these records does not follow from the record before it, as the store has it.
-
-    It proves much less than `verify_store`, and costs so little that it can be done before a record is acted upon: who
-    changed a record in the file, or put one in, must have written anew everything after it.
-    """
-    for record in records:
-        before = await store.read(after=max(record.seq - 2, 0), limit=1) if record.seq > 1 else ()
-        last = Head(before[0].seq, before[0].digest) if before else Head(0, GENESIS)
-        _follow(last, record)
+async def _check_held(store: Store, known: Head) -> None:
+    found = await store.links([known.seq])
+    if not found:
+        raise _cut_off((await store.head()).seq, known)
+    _compare(Head(known.seq, found[0].digest), known)
 
 
-def _follow(last: Head, record: Record) -> Head:
+async def holds(store: Store, head: Head) -> bool:
+    """Whether the store has the record that a head names."""
+    if not head.seq:
+        return head.digest == GENESIS
+    return any(found.digest == head.digest for found in await store.links([head.seq]))
+
+
+def not_held(head: Head) -> StoreError:
+    """Somebody accepts what is not there."""
+    return StoreError(f"this journal does not hold the head {head}", hint="look at it again, and accept what is there")
+
+
+def _cut_off(end: int, head: Head) -> Tampered:
+    return Tampered(
+        f"the journal ends at record {end}, but the given head is record {head.seq}: its tail was cut off",
+        hint="restore the journal from a copy, and keep both for whoever investigates",
+    )
+
+
+def follow(last: Head, record: Record) -> Head:
     """Where the chain ends after one more record."""
     if record.seq != last.seq + 1:
         raise Tampered(
             f"record {last.seq + 1} is missing or out of place (found {record.seq})",
             hint="restore the journal from a copy, and keep both for whoever investigates",
         )
-    expected = digest(last.digest, record.seq, record, record.data_digest)
-    if expected != record.digest or (record.data is not None and sha256(record.data).hexdigest() != record.data_digest):
-        raise Tampered(
-            f"record {record.seq} ({record.kind}) was changed after it was written",
-            hint="everything before it is as it was written; restore from a copy to see what it said",
-        )
+    if not follows(last.digest, record):
+        raise tampered(record)
     return Head(record.seq, record.digest)
+
+
+def follows(previous: str, record: Record) -> bool:
+    """Whether a record is as it was written, if the one before it has this digest."""
+    if record.data is not None and sha256(record.data).hexdigest() != record.data_digest:
+        return False
+    return digest(previous, record.seq, record, record.data_digest) == record.digest
+
+
+def tampered(record: Record, how: str | None = None) -> Tampered:
+    """A record that does not fit where it stands."""
+    return Tampered(
+        f"record {record.seq} ({record.kind}) was changed after it was written{f': {how}' if how else ''}",
+        hint="everything before it is as it was written; restore from a copy to see what it said",
+    )
 
 
 def _compare(here: Head, pin: Head | None) -> None:

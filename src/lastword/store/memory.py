@@ -11,7 +11,8 @@ from threading import Lock
 
 import msgspec
 
-from lastword.store import GENESIS, Entry, Head, Record, chain, check, check_group
+from lastword.store import GENESIS, Behind, Entry, Head, Record, chain, check, check_group, holds, not_held
+from lastword.store.standing import Standing
 
 # Chaining many records in one go costs half of chaining each by itself. Nobody can tell: whoever looks, chains first.
 CHAINED_AT_ONCE = 256
@@ -21,7 +22,7 @@ class MemoryStore:
     """What was written in one list, and its chain in another; records are made of both for whoever reads.
 
     What was accepted is chained a page at a time, in the order in which it came, and always before anybody sees it.
-    Where the records of a stream or subject are is noted when somebody first looks for them.
+    Where the records of a stream or subject are, and which still count, is noted when somebody first looks for them.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class MemoryStore:
         self._forgotten: dict[int, str] = {}  # The digests of data that was forgotten, by place.
         self._streams: dict[str, list[int]] = {}
         self._subjects: dict[str, list[int]] = {}
+        self._standing = Standing()
         self._noted = 0
         self._keys: dict[str, int] = {}
         self._claimed = False  # Whether something accepted claims a key.
@@ -41,6 +43,7 @@ class MemoryStore:
 
     def append(self, entry: Entry) -> None:
         assert entry.once is None, "an entry that claims a key is committed, not appended"
+        assert not entry.irrevocable, "what cannot be taken back is committed, not appended"
         check(entry)
         self._accepted.append(entry)  # One step, and so safe from other threads without the lock.
         if self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
@@ -71,8 +74,11 @@ class MemoryStore:
         below: str | None = None,
         after: int = 0,
         limit: int | None = None,
+        last: int | None = None,
     ) -> Sequence[Record]:
+        assert limit is None or last is None, "the first or the last, not both"
         kinds = (kind,) if isinstance(kind, str) else kind
+        wanted = limit if last is None else last
         with self._lock:
             self._chain()
             self._note_places()
@@ -87,8 +93,9 @@ class MemoryStore:
                 places = range(len(self._entries))
             found: list[int] = []
             # The record in place n has the number n + 1, so the first one beyond `after` is in the place `after`.
-            for index in range(bisect_left(places, after), len(places)):
-                if limit is not None and len(found) >= limit:
+            span = range(bisect_left(places, after), len(places))
+            for index in span if last is None else reversed(span):
+                if wanted is not None and len(found) >= wanted:
                     break
                 entry = self._entries[places[index]]
                 if stream is not None and entry.stream != stream:
@@ -97,13 +104,20 @@ class MemoryStore:
                     continue
                 if kinds is None or entry.kind in kinds:
                     found.append(places[index])
-            return [self._record(place) for place in found]
+            return [self._record(place) for place in (found if last is None else reversed(found))]
 
-    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
-        closed = {record.subject: record.seq for record in await self.read(kind=closed_by)}
-        return [
-            record for record in await self.read(stream=stream, kind=kind) if closed.get(record.subject, 0) < record.seq
-        ]
+    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
+        with self._lock:
+            self._chain()
+            self._note_places()
+            seqs = self._standing.seqs((kind,) if isinstance(kind, str) else kind, stream)
+            return [self._record(seq - 1) for seq in seqs]
+
+    async def links(self, seqs: Sequence[int]) -> Sequence[Record]:
+        with self._lock:
+            self._chain()
+            found = [self._record(seq - 1) for seq in sorted(set(seqs)) if 0 < seq <= len(self._entries)]
+        return [msgspec.structs.replace(record, data=None) for record in found]
 
     async def taken(self, once: str) -> Record | None:
         with self._lock:
@@ -115,6 +129,14 @@ class MemoryStore:
         with self._lock:
             self._chain()
             return Head(len(self._digests), self._digests[-1]) if self._digests else Head(0, GENESIS)
+
+    async def behind(self) -> Behind | None:
+        """Nobody saw more of it than there is: it ends with whoever could have."""
+        return None
+
+    async def accept(self, head: Head) -> None:
+        if not await holds(self, head):
+            raise not_held(head)
 
     async def changed(self, after: int) -> None:
         while True:
@@ -134,11 +156,13 @@ class MemoryStore:
         forgotten = 0
         with self._lock:
             self._chain()
+            self._note_places()  # What counts has the names that the data gives.
             for seq in seqs:
                 if 0 < seq <= len(self._entries) and seq - 1 not in self._forgotten:
                     entry = self._entries[seq - 1]
                     self._forgotten[seq - 1] = sha256(entry.data).hexdigest()
                     self._entries[seq - 1] = msgspec.structs.replace(entry, data=b"")
+                    self._standing.drop(seq, entry.stream, entry.kind)
                     forgotten += 1
         return forgotten
 
@@ -193,6 +217,7 @@ class MemoryStore:
             entry = self._entries[place]
             self._streams.setdefault(entry.stream, []).append(place)
             self._subjects.setdefault(entry.subject, []).append(place)
+            self._standing.take(place + 1, entry.stream, entry.kind, entry.subject, entry.data)
         self._noted = len(self._entries)
 
     def _wake(self) -> None:

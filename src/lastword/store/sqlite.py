@@ -14,22 +14,46 @@ from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
 from lastword.errors import StoreError, Tampered
-from lastword.store import GENESIS, Entry, Head, Record, check, check_group
+from lastword.store import Behind, Entry, Head, Record, check, check_group
 from lastword.store.holds import hold
-from lastword.store.sqlite_file import connect_for_reading, examine, explain
+from lastword.store.sqlite_examine import examine
+from lastword.store.sqlite_file import (
+    WITH_STANDING,
+    connect_for_reading,
+    explain,
+    form_of,
+    not_text,
+    work_out_standing,
+)
 from lastword.store.sqlite_ledger import Change
+from lastword.store.sqlite_seen import Seen, end_of
 from lastword.store.sqlite_writer import Job, Writer
 
 # Other processes can write between two transactions of this many, and nobody waits long.
 FORGET_RECORDS = 500
 
+# As many values as SQLite surely takes in one question, and few enough that the plan is found in no time.
+ASKED_AT_ONCE = 500
+
+# A run's records are read in one stretch if at most so many others stand between two of them, on the average.
+DENSE = 4
+
 _SELECT = "SELECT seq, stream, kind, subject, at, data, once, data_digest, digest FROM records"
+_LINKS = "SELECT seq, stream, kind, subject, at, NULL, once, data_digest, digest FROM records"
+_SPAN = "SELECT min(seq), max(seq), count(*) FROM records"
+_STANDING = """
+SELECT s.since, s.seq, s.kind, s.stream,
+       r.seq, r.stream, r.kind, r.subject, r.at, r.data, r.once, r.data_digest, r.digest
+FROM standing AS s LEFT JOIN records AS r ON r.seq = s.seq
+WHERE s.kind"""
 _FIRST_SEQ = -(2**63)
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -38,12 +62,14 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         # Absolute, so that a process that changes its folder still means the same file.
         self.path = Path(os.path.abspath(path))
+        self._seen = Seen(self.path)
         self._lock = Lock()
         self._writer: Writer | None = None
         self._reader: apsw.Connection | None = None
 
     def append(self, entry: Entry) -> None:
         assert entry.once is None, "an entry that claims a key is committed, not appended"
+        assert not entry.irrevocable, "what cannot be taken back is committed, not appended"
         check(entry)
         while not self._living_writer().append(entry):
             pass
@@ -61,16 +87,28 @@ class SqliteStore:
         below: str | None = None,
         after: int = 0,
         limit: int | None = None,
+        last: int | None = None,
     ) -> Sequence[Record]:
+        assert limit is None or last is None, "the first or the last, not both"
         await self._catch_up()
         # The planner would not know which of two indexes is the narrower one. The plus sign hides a column from it.
         hidden = ""
         conditions: list[str] = []
         values: list[Any] = []
+        is_dense = False
         if below is not None:
             # The slash follows the dot, so this span of the index holds what is wanted and hardly anything else.
-            conditions.append("subject >= ? AND subject < ? AND (+subject = ? OR substr(subject, 1, ?) = ?)")
-            values += [below, f"{below}/", below, len(below) + 1, f"{below}."]
+            span = [below, f"{below}/"]
+            [(first, end, count)] = self._query(f"{_SPAN} WHERE subject >= ? AND subject < ?", span)
+            # Most runs stand alone in the list, and one stretch of it is read in half the time of as many places.
+            is_dense = count > 0 and end - first < DENSE * count
+            if is_dense:
+                conditions.append("seq <= ?")
+                values.append(end)
+                after, hidden = max(after, first - 1), "+"
+            conditions.append(f"{hidden}subject >= ? AND {hidden}subject < ?")
+            conditions.append("(+subject = ? OR substr(subject, 1, ?) = ?)")
+            values += [*span, below, len(below) + 1, f"{below}."]
             hidden = "+"
         for column, value in (("subject", subject), ("stream", stream)):
             if value is not None:
@@ -81,22 +119,54 @@ class SqliteStore:
             kinds = [kind] if isinstance(kind, str) else list(kind)
             conditions.append(f"{hidden}kind IN ({', '.join('?' * len(kinds))})")
             values += kinds
-        conditions.append(f"{'+' if below is not None else ''}seq >= ?")
+        is_scattered = below is not None and not is_dense
+        conditions.append(f"{'+' if is_scattered else ''}seq >= ?")
         values.append(after + 1 if after else _FIRST_SEQ)
         wanted = f"{_SELECT} WHERE {' AND '.join(conditions)}"
-        if below is not None and limit is None:
+        if last is not None:
+            rows = self._query(f"{wanted} ORDER BY seq DESC LIMIT ?", [*values, last])[::-1]
+        elif is_scattered and limit is None:
             # They come in the order of their names. Python sorts a thousand rows in a fifth of the time SQLite takes.
             rows = sorted(self._query(wanted, values), key=itemgetter(0))
         else:
             rows = self._query(f"{wanted} ORDER BY seq LIMIT ?", [*values, -1 if limit is None else limit])
         return [_record(row) for row in rows]
 
-    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None) -> Sequence[Record]:
+    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
         await self._catch_up()
-        chosen, values = ("kind = ?", [kind]) if stream is None else ("stream = ? AND +kind = ?", [stream, kind])
-        closed = "SELECT 1 FROM records AS later WHERE later.subject = records.subject AND later.seq > records.seq"
-        sql = f"{_SELECT} WHERE {chosen} AND NOT EXISTS ({closed} AND +later.kind = ?) ORDER BY seq"
-        return [_record(row) for row in self._query(sql, [*values, closed_by])]
+        if self._look(form_of) < WITH_STANDING:  # It cannot be written, and was not brought up to date.
+            return await self._worked_out(kind, stream)
+        values: list[Any] = [kind] if isinstance(kind, str) else list(kind)
+        wanted = f"{_STANDING} IN ({', '.join('?' * len(values))})"
+        if stream is not None:
+            wanted += " AND s.stream = ?"
+            values.append(stream)
+        found = []
+        for _, seq, of_kind, of_stream, *row in sorted(self._query(wanted, values)):
+            if (row[0], row[1], row[2]) != (seq, of_stream, of_kind):
+                raise Tampered(
+                    f"record {seq} ({of_kind}), which still counts, is missing or was changed",
+                    place=str(self.path),
+                    hint="lastword journal verify finds the first record that does not fit; restore from a copy",
+                )
+            found.append(_record(row))
+        return found
+
+    async def _worked_out(self, kind: str | Sequence[str], stream: str | None) -> Sequence[Record]:
+        seqs = self._look(work_out_standing).seqs((kind,) if isinstance(kind, str) else kind, stream)
+        return [record for seq in seqs for record in await self.read(after=seq - 1, limit=1)]
+
+    async def links(self, seqs: Sequence[int]) -> Sequence[Record]:
+        await self._catch_up()
+        if isinstance(seqs, range) and seqs.step == 1:
+            rows = self._query(f"{_LINKS} WHERE seq >= ? AND seq < ? ORDER BY seq", [seqs.start, seqs.stop])
+            return [Record(*row) for row in rows]
+        found: list[Record] = []
+        rest = iter(sorted(set(seqs)))
+        while some := list(islice(rest, ASKED_AT_ONCE)):
+            places = ", ".join("?" * len(some))
+            found += [Record(*row) for row in self._query(f"{_LINKS} WHERE seq IN ({places}) ORDER BY seq", some)]
+        return found
 
     async def taken(self, once: str) -> Record | None:
         await self._catch_up()
@@ -105,8 +175,14 @@ class SqliteStore:
 
     async def head(self) -> Head:
         await self._catch_up()
-        rows = self._query("SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1", [])
-        return Head(*rows[0]) if rows else Head(0, GENESIS)
+        return self._look(end_of)
+
+    async def behind(self) -> Behind | None:
+        await self._catch_up()
+        return self._look(self._seen.missing)
+
+    async def accept(self, head: Head) -> None:
+        await self._change(Change(accept=head))
 
     async def changed(self, after: int) -> None:
         reply = asyncio.get_running_loop().create_future()
@@ -169,19 +245,18 @@ class SqliteStore:
             await self._change(Change())
 
     def _query(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        return self._look(lambda reader: reader.execute(sql, tuple(values)).fetchall())
+
+    def _look(self, question: Callable[[apsw.Connection], T]) -> T:
         with self._lock:
             if self._reader is None:
                 self._reader = connect_for_reading(self.path)
             try:
-                return self._reader.execute(sql, tuple(values)).fetchall()
+                return question(self._reader)
             except apsw.Error as problem:
                 raise explain(problem, self.path) from problem
             except UnicodeDecodeError as problem:
-                raise Tampered(
-                    f"a record holds text that is not UTF-8: {problem.object!r}",
-                    place=str(self.path),
-                    hint="it was changed after it was written; restore from a copy",
-                ) from None
+                raise not_text(problem, self.path) from None
 
     def _living_writer(self) -> Writer:
         writer = self._writer
@@ -203,7 +278,7 @@ class SqliteStore:
             return self._writer
 
 
-def _record(row: tuple[Any, ...]) -> Record:
+def _record(row: Sequence[Any]) -> Record:
     record = Record(*row)
     if record.data is not None and type(record.data) is not bytes:
         raise Tampered(

@@ -6,14 +6,20 @@ Nothing here reads or writes records.
 from __future__ import annotations
 
 import os
+import shutil
+import weakref
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic, sleep
+from urllib.parse import quote
 
 import apsw
 
 from lastword.errors import NewerStore, StoreError, Tampered
 from lastword.store.folders import make_private, sync_names
+from lastword.store.standing import KINDS, Standing
 
 # "ASST": the mark by which the file is known for ours, here and to file(1).
 APPLICATION_ID = 0x41535354
@@ -23,7 +29,8 @@ BUSY_SECONDS = 10.0
 # After a burst the log is cut back to this, so that one large import does not occupy the disk for ever.
 MAX_LOG_BYTES = 64 * 2**20
 
-_RESTORE = "restore it from a copy, and keep both for whoever investigates"
+# The form from which on the file says which records still count.
+WITH_STANDING = 2
 
 
 def connect(path: Path) -> apsw.Connection:
@@ -39,6 +46,8 @@ def connect(path: Path) -> apsw.Connection:
         return connection
     except (apsw.Error, OSError) as problem:
         raise explain(problem, path) from problem
+    except UnicodeDecodeError as problem:
+        raise not_text(problem, path) from None
 
 
 def connect_for_reading(path: Path) -> apsw.Connection:
@@ -51,32 +60,48 @@ def connect_for_reading(path: Path) -> apsw.Connection:
         raise explain(problem, path) from problem
 
 
-def examine(path: Path) -> None:
-    """Raise Tampered where the file contradicts itself: an index that hides a record, a trigger that swallows one."""
-    connection = connect_for_reading(path)
-    pattern = apsw.Connection(":memory:")
-    try:
-        for step in MIGRATIONS:
-            pattern.execute(step).fetchall()
-        if _schema(connection) != _schema(pattern):
-            raise Tampered("its tables, indexes or triggers were changed", place=str(path), hint=_RESTORE)
-        found = connection.execute("PRAGMA integrity_check(1)").get
-        if found != "ok":
-            raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=_RESTORE)
-    except apsw.Error as problem:
-        raise explain(problem, path) from problem
-    finally:
-        pattern.close()
-        connection.close()
-
-
-def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
-    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
-    return list(connection.execute(sql))
+def work_out_standing(connection: apsw.Connection) -> Standing:
+    """Which records count, from all that were ever written."""
+    standing = Standing()
+    kinds = ", ".join(f"'{kind}'" for kind in sorted(KINDS))
+    sql = f"SELECT seq, stream, kind, subject, data FROM records WHERE +kind IN ({kinds}) ORDER BY seq"
+    for row in connection.execute(sql):
+        standing.take(*row)
+    return standing
 
 
 def _open(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = _connected(str(path))
+    try:
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
+    except (apsw.ReadOnlyError, apsw.CantOpenError):
+        connection.close()
+        if _may_write(path.parent) or not path.is_file():
+            raise
+        return _open_where_nothing_can_be_made(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_where_nothing_can_be_made(path: Path) -> apsw.Connection:
+    """Open a file on a disk or in a folder that cannot be written, to look at it. SQLite would make files beside it."""
+    log = Path(f"{path}-wal")
+    if not log.exists() or not log.stat().st_size:
+        # Nobody has it open, and nobody can: it is what it is.
+        return _connected(f"file:{quote(str(path))}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    # Whoever wrote it died, and the newest records are in the log. They are read where there is room for that.
+    copies = TemporaryDirectory(prefix="lastword-")
+    for file in (path, log):
+        shutil.copyfile(file, Path(copies.name) / file.name)
+    connection = _connected(str(Path(copies.name) / path.name), apsw.SQLITE_OPEN_READONLY)
+    weakref.finalize(connection, copies.cleanup)
+    return connection
+
+
+def _connected(name: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    connection = apsw.Connection(name, flags=flags)
     connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
     # Whoever can write the file could leave a trigger or a view in it that says yes and does nothing. Ours has none.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
@@ -107,6 +132,8 @@ def create(path: Path) -> None:
 def _prepare(connection: apsw.Connection, path: Path) -> None:
     # Looked at before anything is changed: somebody else's file stays as it is.
     _recognise(connection, path)
+    if connection.readonly("main"):
+        return  # It can be looked at, in whatever form it is.
     _enter_log_mode(connection)
     connection.pragma("synchronous", "full")
     # Where the system has two kinds of sync, only the full one reaches the disk.
@@ -127,7 +154,7 @@ def _recognise(connection: apsw.Connection, path: Path) -> None:
         if ours:
             check_version(connection, path)
     finally:
-        connection.execute("ROLLBACK")
+        roll_back(connection)
     if not ours and not empty:
         raise StoreError(
             "this is a database, but not one of lastword",
@@ -149,7 +176,7 @@ def _enter_log_mode(connection: apsw.Connection) -> None:
                 raise
             sleep(0.005)
             continue
-        if mode != "wal" and not connection.readonly("main"):
+        if mode != "wal":
             raise StoreError(
                 f"the write-ahead log cannot be used here (SQLite stays in {mode} mode)",
                 hint="keep the journal on a local disk, not on a network folder",
@@ -159,21 +186,29 @@ def _enter_log_mode(connection: apsw.Connection) -> None:
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Carry out the migrations that this file has not seen, all together, while nobody else can write."""
-    if connection.pragma("user_version") == len(MIGRATIONS):
+    if form_of(connection) == len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been faster, and of a later version, while this one waited for the lock.
         check_version(connection, path)
-        for step in MIGRATIONS[connection.pragma("user_version") :]:
+        for step in MIGRATIONS[form_of(connection) :]:
             connection.execute(step).fetchall()
+        connection.execute("DELETE FROM standing")
+        connection.executemany("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", work_out_standing(connection).rows())
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", len(MIGRATIONS))
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
+
+
+def roll_back(connection: apsw.Connection) -> None:
+    """Leave a transaction, if there is one. An error of the disk may have ended it, and is the one to be told of."""
+    if connection.in_transaction:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
 
 
 def _load_migrations() -> list[str]:
@@ -188,9 +223,14 @@ def _load_migrations() -> list[str]:
 MIGRATIONS = _load_migrations()
 
 
+def form_of(connection: apsw.Connection) -> int:
+    """How far the file was brought: the number of the last migration that it has seen."""
+    return int(connection.execute("PRAGMA user_version").get)
+
+
 def check_version(connection: apsw.Connection, path: Path) -> None:
     """Refuse a file that a later version of lastword has brought further than this one can follow."""
-    version = connection.execute("PRAGMA user_version").get
+    version = form_of(connection)
     if version > len(MIGRATIONS):
         raise NewerStore(
             f"written by a later version of lastword (its form is {version}, this version knows {len(MIGRATIONS)})",
@@ -225,11 +265,23 @@ def explain(problem: apsw.Error | OSError, path: Path) -> StoreError:
     return StoreError(fact, place=str(path), hint=hint)
 
 
+def not_text(problem: UnicodeDecodeError, path: Path) -> Tampered:
+    """Only what was changed behind our back is not UTF-8."""
+    return Tampered(
+        f"a record holds text that is not UTF-8: {problem.object!r}",
+        place=str(path),
+        hint="it was changed after it was written; restore from a copy",
+    )
+
+
 def _unwritable(path: Path) -> bool:
     """Whether a mode is to blame: SQLite calls a log that it may not write an error of the disk."""
     beside = (path, Path(f"{path}-wal"), Path(f"{path}-shm"))
-    effective = os.access in os.supports_effective_ids
-    return any(name.exists() and not os.access(name, os.W_OK, effective_ids=effective) for name in beside)
+    return any(name.exists() and not _may_write(name) for name in beside)
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _code(problem: apsw.Error) -> str:

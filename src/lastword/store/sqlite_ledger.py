@@ -15,17 +15,31 @@ import apsw
 import msgspec
 
 from lastword.errors import StoreError
-from lastword.store import GENESIS, Entry, Head, link
-from lastword.store.sqlite_file import check_version, connect
+from lastword.store import GENESIS, Entry, Head, Record, link, not_held
+from lastword.store.sqlite_file import check_version, connect, roll_back
+from lastword.store.sqlite_seen import Seen, end_of, holds
+from lastword.store.standing import KINDS, NAMED_BY_DATA, step
 
 _INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BEGINS = "INSERT INTO standing VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq"
+_ENDS = "DELETE FROM standing WHERE kind = ? AND stream = ? AND name = ?"
+_ENDS_ALL = "DELETE FROM standing WHERE kind = ? AND stream = ?"
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """Entries to be written together, then records that shall lose their data."""
+    """Entries to be written together, then records that shall lose their data, then a head that somebody accepts."""
 
     entries: tuple[Entry, ...] = ()
     prune: tuple[int, ...] = ()
+    accept: Head | None = None
+
+    @property
+    def is_irrevocable(self) -> bool:
+        return any(entry.irrevocable for entry in self.entries)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.entries and not self.prune and self.accept is None
 
 
 class InDoubt(Exception):
@@ -40,6 +54,7 @@ class Ledger:
         self._place = str(path)
         self._connection: apsw.Connection | None = None
         self._identity = (0, 0)
+        self._seen = Seen(path)
         self._expected = Head(0, GENESIS)
 
     @property
@@ -62,39 +77,70 @@ class Ledger:
     def last_seq(self) -> int:
         return int(self.open().execute("SELECT ifnull(max(seq), 0) FROM records").get)
 
-    def write(self, changes: Sequence[Change]) -> list[int]:
+    def write(self, changes: Sequence[Change]) -> list[int | StoreError]:
         """Carry out the changes in one transaction.
 
-        Per change, the number of records written and pruned; -1 when a key that it claims is taken, and then nothing
-        of it was written. When this raises, nothing of any change was written; except InDoubt, where that is unknown.
+        Per change, the number of records written and pruned; -1 when a key that it claims is taken, and an error when
+        it was refused, and then nothing of it was written. When this raises, nothing of any change was written; except
+        InDoubt, where that is unknown.
         """
         connection = self.open()
-        if not any(change.entries or change.prune for change in changes):
+        if all(change.is_empty for change in changes):
             return [0] * len(changes)
         try:
             connection.execute("BEGIN IMMEDIATE")
             self._check_place()
             check_version(connection, self._path)
-            before = head = _head(connection)
-            results = []
+            # Read in every transaction, since another process may have written.
+            before = head = end_of(connection)
+            refusal = self._refusal(connection) if any(change.is_irrevocable for change in changes) else None
+            results: list[int | StoreError] = []
             for change in changes:
+                if refusal is not None and change.is_irrevocable:
+                    results.append(refusal)
+                    continue
                 head, result = _apply(connection, head, change)
-                results.append(result)
+                results.append(self._accept(connection, change.accept) if change.accept else result)
         except BaseException:
-            self._roll_back()
+            roll_back(connection)
             raise
         try:
             connection.execute("COMMIT")
         except apsw.Error:
-            self._roll_back()
+            roll_back(connection)
             self._expected = head
             if head == before or not self.happened():
                 self._bury()
                 raise
+        self._expected = head
         if any(change.prune for change in changes):
             # The log still holds what was pruned.
             self._bury()
         return results
+
+    def keep_head(self) -> None:
+        """Keep outside how far the last transaction brought the file. StoreError when that is not possible."""
+        self._seen.keep(self._expected)
+
+    def _refusal(self, connection: apsw.Connection) -> StoreError | None:
+        """Why nothing may be written now that cannot be taken back."""
+        behind = self._seen.missing(connection)
+        if behind is not None:
+            return self._seen.refusal(behind)
+        try:
+            self._seen.prepare(connection)
+        except StoreError as problem:
+            return problem
+        return None
+
+    def _accept(self, connection: apsw.Connection, head: Head) -> int | StoreError:
+        if not holds(connection, head):
+            return not_held(head)
+        try:
+            self._seen.accept(connection, head)
+        except StoreError as problem:
+            return problem
+        return 0
 
     def happened(self) -> bool:
         """Whether the transaction whose COMMIT failed last is in the file."""
@@ -112,12 +158,6 @@ class Ledger:
         """
         with suppress(apsw.Error):
             self.open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def _roll_back(self) -> None:
-        connection = self.open()
-        if connection.in_transaction:
-            with suppress(apsw.Error):
-                connection.execute("ROLLBACK")
 
     def _check_place(self) -> None:
         """Refuse to write to a file that nobody will find again: SQLite itself would go on in silence."""
@@ -137,12 +177,6 @@ def _identity(path: str) -> tuple[int, int]:
     return (found.st_dev, found.st_ino)
 
 
-def _head(connection: apsw.Connection) -> Head:
-    # Read in every transaction, since another process may have written. It takes 3 µs of the 200 that a commit takes.
-    row = connection.execute("SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1").get
-    return Head(*row) if row else Head(0, GENESIS)
-
-
 def _apply(connection: apsw.Connection, head: Head, change: Change) -> tuple[Head, int]:
     for entry in change.entries:
         if entry.once is not None and connection.execute("SELECT 1 FROM records WHERE once = ?", (entry.once,)).get:
@@ -150,9 +184,32 @@ def _apply(connection: apsw.Connection, head: Head, change: Change) -> tuple[Hea
     for entry in change.entries:
         record = link(head.digest, head.seq + 1, entry)
         connection.execute(_INSERT, msgspec.structs.astuple(record))
+        if record.kind in KINDS:
+            _note(connection, record)
         head = Head(record.seq, record.digest)
     count = len(change.entries)
     for seq in change.prune:
         connection.execute("UPDATE records SET data = NULL WHERE seq = ? AND data IS NOT NULL", (seq,))
-        count += connection.changes()
+        if connection.changes():
+            count += 1
+            _drop(connection, seq)
     return head, count
+
+
+def _note(connection: apsw.Connection, record: Record) -> None:
+    """Write down what counts from now on, and what does not any more."""
+    kind, stream = record.kind, record.stream
+    change = step(kind, record.subject, record.data)
+    for ended in change.ends:
+        connection.execute(_ENDS, (ended, stream, record.subject))
+    for ended in change.ends_all:
+        connection.execute(_ENDS_ALL, (ended, stream))
+    if change.begins is not None:
+        connection.execute(_BEGINS, (kind, stream, change.begins, record.seq, record.seq))
+
+
+def _drop(connection: apsw.Connection, seq: int) -> None:
+    """A record lost its data; if that gave it its name, the name is to be forgotten as well."""
+    kind, stream = connection.execute("SELECT kind, stream FROM records WHERE seq = ?", (seq,)).get
+    if kind in NAMED_BY_DATA:
+        connection.execute(f"{_ENDS_ALL} AND seq = ?", (kind, stream, seq))

@@ -206,9 +206,27 @@ class Writer:
         except Exception as problem:
             self._fail(batch, problem)
         else:
-            self._finish(batch, results)
+            self._finish(batch, self._with_head_kept(batch, results))
 
-    def _finish(self, batch: list[Job], results: list[int]) -> None:
+    def _with_head_kept(self, batch: list[Job], results: list[int | StoreError]) -> list[int | StoreError]:
+        """Before anybody acts upon what was written, keep outside how far the file goes now: once for all of a batch.
+
+        Where that fails, whoever would have acted must not. Their records are there, and it is for a person to decide.
+        """
+        acted_upon = [
+            place
+            for place, (job, result) in enumerate(zip(batch, results, strict=False))
+            if job.change.is_irrevocable and isinstance(result, int) and result >= 0
+        ]
+        if acted_upon:
+            try:
+                self._ledger.keep_head()
+            except StoreError as problem:
+                for place in acted_upon:
+                    results[place] = problem
+        return results
+
+    def _finish(self, batch: list[Job], results: list[int | StoreError]) -> None:
         with self._work:
             for job in batch:
                 if job.reply is None:
@@ -219,7 +237,7 @@ class Writer:
             self._writing = False
             self._room.notify_all()
         _deliver(
-            [Answer(job.reply, result) for job, result in zip(batch, results, strict=False) if job.reply is not None]
+            [_answer(job.reply, result) for job, result in zip(batch, results, strict=False) if job.reply is not None]
         )
 
     def _fail(self, batch: list[Job], problem: Exception) -> None:
@@ -254,6 +272,10 @@ class Writer:
                 for answer in answers:
                     del self._watchers[answer.reply]
         _deliver(answers)
+
+
+def _answer(reply: Reply, result: int | StoreError) -> Answer:
+    return Answer(reply, result) if isinstance(result, int) else Answer(reply, problem=_refusal(result, 0))
 
 
 def _in_words(problem: Exception, path: Path) -> StoreError:

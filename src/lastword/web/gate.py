@@ -22,6 +22,7 @@ from starlette.requests import Request
 from lastword.card.items import Surface
 from lastword.server.refusal import Refusal
 from lastword.store import Entry, Store
+from lastword.store.proof import prove
 
 STREAM = "page"
 WINDOW = "page.window"
@@ -87,12 +88,11 @@ class PageGate:
         """By the digests of their cookies."""
 
     async def open(self) -> None:
-        """Remember the windows of earlier runs."""
-        for record in await self._store.read(stream=STREAM):
-            if record.kind == CLOSED:
-                self._windows.clear()
-            elif record.kind == WINDOW:
-                self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
+        """Remember the windows of earlier runs. Tampered when the store did not write them."""
+        records = await self._store.standing(WINDOW, stream=STREAM)
+        await prove(self._store, records)  # Whoever wrote one into the file would come in with a cookie of their own.
+        for record in records:
+            self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
 
     def make_key(self) -> str:
         """A key that opens the page once."""

@@ -69,10 +69,10 @@ async def open_page(
 
 async def left_unfinished(store: Store) -> str | None:
     """The last session of the page, when it still has a card that waits or a call in doubt, and nobody is in it."""
-    last = await store.read(stream=STREAM, kind=SESSION)
+    last = await store.standing(SESSION, stream=STREAM)
     if not last:
         return None
-    id = last[-1].subject
+    id = last[0].subject
     journal = Journal(store)
     if any(facts["session_id"] == id for facts in await journal.waiting()) or await journal.in_doubt(id):
         return id

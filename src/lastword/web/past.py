@@ -20,6 +20,8 @@ from lastword.tools.registry import ToolRegistry
 from lastword.web.story import Story
 from lastword.wire.protocol import ToolRequest, parse_tool_request
 
+# What is read for a picture that shows the last few hundred calls. What is older is in the timeline, or for `show`.
+MAX_RECORDS = 2_000
 # What the list of sessions shows. Older ones are there for `lastword show`.
 MAX_SESSIONS = 50
 # A timeline longer than this is for the export.
@@ -64,7 +66,7 @@ def scripts(records: Iterable[Record]) -> list[ScriptItem]:
 
 async def remembered(session: Session, api: Api) -> list[Item]:
     """A conversation with its calls and scripts, as a window showed it before the program was started again."""
-    records = await session.journal.history(session.id)
+    records = await session.journal.recent(session.id, MAX_RECORDS)
     if not records:
         return []
     named = [record.subject for record in records if record.kind == "conversation"]
@@ -100,7 +102,7 @@ async def sessions(journal: Journal) -> list[SessionSpan]:
     """The sessions that called something, newest first."""
     found: dict[str, SessionSpan] = {}
     for kind in ("started", "asked"):
-        for record in await journal.store.read(kind=kind):
+        for record in await journal.store.read(kind=kind, last=MAX_RECORDS):
             at = record.at / 1e6
             known = found.get(record.stream, SessionSpan(record.stream, at, at))
             found[record.stream] = SessionSpan(record.stream, min(known.first, at), max(known.last, at))

@@ -1,0 +1,142 @@
+"""The last head that was seen of a store, in a small file outside of it: how a store is known that has fallen behind.
+
+A store can lose its newest records without a trace: its log is deleted, it is restored from a copy, another is put in
+its place. What is left is a chain that holds. Only somebody who remembers how far it went can tell; and approvals that
+were spent in what is missing are unspent in what is left. So where the store ends is written here whenever something
+was written that cannot be taken back, and read before anything of that kind is written again.
+
+The file holds the head twice, and the older one is overwritten: a write that is torn by a crash costs nothing. It
+only ever moves forward, whichever of several processes comes last; backwards only by a person's word.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from lastword.errors import StoreError
+from lastword.store import Head, parse_head
+from lastword.store.folders import sync_names
+
+# A disk writes a sector whole or not at all, so the two heads never share one.
+SLOT_BYTES = 512
+SLOTS = 2
+
+
+class HeadFile:
+    """The file of one store. Nothing is kept open: it may be replaced by hand at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Head | None:
+        """The head; None when there is no file. StoreError when there is something that is no head."""
+        try:
+            with self._opened(os.O_RDONLY, fcntl.LOCK_SH) as descriptor:
+                return max(self._slots(descriptor), key=_seq)
+        except FileNotFoundError:
+            return None
+
+    def make(self, head: Head) -> None:
+        """Make the file. Whoever calls this keeps others from making it too."""
+        new = self.path.with_name(f"{self.path.name}.new")
+        with self._explained():
+            new.unlink(missing_ok=True)
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(new, flags, 0o600)
+            try:
+                os.write(descriptor, _slot(head) * SLOTS)
+                _sync(descriptor)
+            finally:
+                os.close(descriptor)
+            new.replace(self.path)
+            sync_names(self.path.parent)
+
+    def advance(self, head: Head) -> None:
+        """Keep a head, unless one that is further was kept already. FileNotFoundError when there is no file."""
+        with self._opened(os.O_RDWR, fcntl.LOCK_EX) as descriptor, self._explained():
+            slots = self._slots(descriptor)
+            if max(map(_seq, slots)) < head.seq:
+                older = min(range(SLOTS), key=lambda place: _seq(slots[place]))
+                os.pwrite(descriptor, _slot(head), older * SLOT_BYTES)
+                _sync(descriptor)
+
+    @contextmanager
+    def _opened(self, flags: int, lock: int) -> Iterator[int]:
+        try:
+            # A link could lead to a head that somebody else moves, a pipe would let us wait for ever.
+            descriptor = os.open(self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as problem:
+            raise self._refusal(_words(problem)) from problem
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise self._refusal("it is not a file")
+            fcntl.flock(descriptor, lock)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _slots(self, descriptor: int) -> list[Head | None]:
+        with self._explained():
+            content = os.pread(descriptor, SLOTS * SLOT_BYTES + 1, 0)
+        slots = [_parse(content[place * SLOT_BYTES : (place + 1) * SLOT_BYTES]) for place in range(SLOTS)]
+        if not any(slots) or len(content) != SLOTS * SLOT_BYTES:
+            raise self._refusal("it holds no head")
+        return slots
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise self._refusal(_words(problem)) from problem
+
+    def _refusal(self, why: str) -> StoreError:
+        return StoreError(
+            f"the head that was last seen of the journal cannot be read or kept: {why}",
+            place=str(self.path),
+            hint="check its owner, mode and folder, or move it away; lastword journal accept makes a new one",
+        )
+
+
+def _slot(head: Head) -> bytes:
+    """A head as it stands in the file: for a person one line, for a program with what shows that it is whole."""
+    text = str(head)
+    return f"{text} {_seal(text)}\n".encode().rjust(SLOT_BYTES)
+
+
+def _parse(slot: bytes) -> Head | None:
+    try:
+        text, _, seal = slot.decode().strip().partition(" ")
+        return parse_head(text) if seal == _seal(text) else None
+    except (UnicodeDecodeError, StoreError):
+        return None
+
+
+def _seal(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _words(problem: OSError) -> str:
+    # The system speaks of too many levels of links.
+    return "it is a link" if problem.errno == errno.ELOOP else problem.strerror or str(problem)
+
+
+def _seq(head: Head | None) -> int:
+    return -1 if head is None else head.seq
+
+
+def _sync(descriptor: int) -> None:
+    # Where the system has two kinds of sync, only the full one reaches the disk.
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(descriptor)

@@ -1,0 +1,354 @@
+"""Somebody edits the journal's file, and lastword reads it: what is not as it was written is refused, and nothing runs.
+
+Each record is edited in two ways: as an ignorant would, with SQL; and as somebody does who knows the format, with the
+digests of that record computed anew. Records are also taken out of the middle, and hidden there under another name.
+What nobody can tell who has only the file is in docs/journal.md: a whole chain that was written anew.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from lastword import Limits, Preset, Session, ToolRegistry, wait_for_answer
+from lastword.consent.approval import ALLOWED, DENIED
+from lastword.errors import StoreError, Tampered
+from lastword.journal import Journal
+from lastword.store import Entry, Record, link
+from lastword.store.sqlite import SqliteStore
+from lastword.testing import FixedApprover
+from lastword.web.gate import STREAM, WINDOW, Gate
+from requirements import requirement
+from sending import until
+
+SCRIPT = 'LET p = CALL price { of: "rent" }\nCALL pay { amount: p }\nPRINT(p)'
+FORGERIES = ["edited", "with its digests"]
+
+
+class World:
+    """A journal in a file, tools that leave a trace, and an attacker who can write the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.paid: list[float] = []
+        self.registry = ToolRegistry()
+        self.registry.tool(self.pay)
+        self.registry.tool(require_approval=False)(self.price)
+        self.journal = Journal(SqliteStore(path))
+
+    async def pay(self, amount: float) -> float:
+        """Pays."""
+        self.paid.append(amount)
+        return amount
+
+    async def price(self, of: str) -> float:
+        """Looks up a price."""
+        return 7
+
+    def session(self, approver: Any = None, **more: Any) -> Session:
+        return Session(
+            self.registry,
+            id="s",
+            approver=approver or FixedApprover(),
+            journal=self.journal,
+            limits=Limits(watch_after_seconds=0),
+            **more,
+        )
+
+    async def restart(self) -> None:
+        """Everything that a process knew is gone."""
+        await self.journal.close()
+        self.journal = Journal(SqliteStore(self.path))
+
+    async def killed_while_it_waits(self, run_id: str) -> None:
+        """A run whose card waits, and whose process died."""
+        session = self.session(wait_for_answer)
+        run = asyncio.create_task(session.run_script(SCRIPT, run_id=run_id))
+        await until(session.pending)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        await session.close()
+
+    async def forge(self, kind: str, old: bytes, new: bytes, how: str) -> None:
+        """Change what the first record of a kind says."""
+        [record] = await self.journal.store.read(kind=kind, limit=1)
+        assert record.data is not None
+        assert old in record.data
+        said = Entry(record.stream, kind, record.subject, record.at, record.data.replace(old, new), record.once)
+        [before] = await self.journal.store.links([record.seq - 1]) or [None]
+        forged = link("0" * 64 if before is None else before.digest, record.seq, said)
+        await self.restart()
+        if how == "edited":
+            self.write("UPDATE records SET data = ? WHERE seq = ?", forged.data, record.seq)
+        else:
+            columns = (forged.data, forged.data_digest, forged.digest)
+            self.write("UPDATE records SET data = ?, data_digest = ?, digest = ? WHERE seq = ?", *columns, record.seq)
+
+    def write(self, sql: str, *values: object) -> None:
+        file = apsw.Connection(str(self.path))
+        file.execute(sql, values)
+        assert file.changes() >= 1
+        file.close()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path / "journal.db")
+    yield made
+    await made.journal.close()
+
+
+def refused(kind: str, how: str = "edited") -> Any:
+    """It is said which record it was; or, if its digests were computed anew, that the next one does not follow."""
+    named = kind if how == "edited" else ".*"
+    return pytest.raises(Tampered, match=rf"record \d+ \({named}\) was changed")
+
+
+@requirement("TOOL-45", "NUWA-62")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_result_that_was_edited_is_not_replayed(world: World, how: str):
+    """The script would go on with a price that nobody named."""
+    run = await world.session().run_script(SCRIPT)
+    assert world.paid == [7]
+    await world.forge("finished", b'"value":7', b'"value":9', how)
+    with refused("finished", how):
+        await world.session().resume(run.run_id)
+    assert world.paid == [7]
+
+
+@requirement("TOOL-45", "NUWA-62")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_run_does_not_go_on_from_a_result_that_was_edited(world: World, how: str):
+    """What would be asked next, and paid, hangs on it."""
+    await world.killed_while_it_waits("rent")
+    await world.forge("finished", b'"value":7', b'"value":9', how)
+    approver = FixedApprover()
+    with refused("finished", how):
+        await world.session(approver).resume("rent")
+    assert (world.paid, approver.requests) == ([], [])
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_an_end_that_was_edited_is_not_told(world: World, how: str):
+    """Whoever asks again under the same id would hear that it failed, and pay by other means."""
+    session = world.session()
+    assert (await session.call("pay", {"amount": 5}, call_id="c")).kind == "succeeded"
+    await session.call("price", {"of": "rent"})
+    await world.forge("finished", b'"succeeded"', b'"raised"   ', how)
+    with refused("finished", how):
+        await world.session().call("pay", {"amount": 5}, call_id="c")
+    assert world.paid == [5]
+
+
+@requirement("TOOL-45", "NUWA-62")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_script_that_was_edited_does_not_run(world: World, how: str):
+    """Another script would run under the name of one that was begun."""
+    await world.killed_while_it_waits("rent")
+    await world.forge("run_started", b"PRINT(p)", b"CALL pay { amount: 1000 }", how)
+    approver = FixedApprover()
+    with refused("run_started", how):
+        await world.session(approver).resume("rent")
+    assert (world.paid, approver.requests) == ([], [])
+
+
+@requirement("TOOL-22", "TOOL-45")
+@pytest.mark.parametrize("kind", ["state_set", "state_described"])
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_state_that_was_edited_is_not_brought_back(world: World, kind: str, how: str):
+    """Tools act upon what they find there: an account, a limit."""
+    async with world.session() as session:
+        session.set_state("account", "Ann's", {"description": "whom to pay"})
+        session.set_state("visits", 1)
+    await world.forge(kind, b"Ann" if kind == "state_set" else b"pay", b"Bob", how)
+    with refused(kind, how):
+        await world.session().open()
+    with refused(kind, how):
+        await world.session().call("pay", {"amount": 5})
+    assert world.paid == []
+
+
+@requirement("API-52", "TOOL-45")
+@pytest.mark.parametrize("change", ["subject = 'the digest of my cookie'", "at = at + 1000000000000"])
+async def test_a_window_that_was_edited_does_not_open_the_page(world: World, change: str):
+    """Whoever can write the file must not come in with a cookie of their own, or with an old one."""
+    gate = Gate(world.journal.store)
+    await gate.enter(gate.make_key())
+    await world.restart()
+    await Gate(world.journal.store).open()
+    await world.restart()
+    world.write(f"UPDATE records SET {change} WHERE kind = '{WINDOW}'")
+    with refused(WINDOW):
+        await Gate(world.journal.store).open()
+
+
+@requirement("API-52", "TOOL-45")
+async def test_a_window_that_was_put_in_does_not_open_the_page(world: World):
+    """With everything that belongs to it, but for a digest that follows."""
+    await world.session().call("price", {"of": "rent"})
+    head = await world.journal.store.head()
+    await world.restart()
+    forged = link("f" * 64, head.seq + 1, Entry(STREAM, WINDOW, "the digest of my cookie", 1, b"{}"))
+    row = (forged.seq, forged.stream, forged.kind, forged.subject, 1, b"{}", None, forged.data_digest, forged.digest)
+    world.write("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
+    world.write("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", WINDOW, STREAM, forged.subject, forged.seq, forged.seq)
+    with refused(WINDOW):
+        await Gate(world.journal.store).open()
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_no_that_was_edited_into_a_yes_starts_nothing(world: World, how: str):
+    """The answer was given, and the file edited before the program came back for it."""
+    await world.killed_while_it_waits("rent")
+    [facts] = await world.journal.waiting()
+    assert await world.journal.answer(facts, DENIED, "phone")
+    await world.session().call("price", {"of": "bread"})
+    no, yes = (
+        b'"primary_confirmed":%s,"secondary_confirmed":%s' % said for said in ((b"false", b"true"), (b"true", b"false"))
+    )
+    await world.forge("answered", no, yes, how)
+    approver = FixedApprover()
+    with refused("answered", how):
+        await world.session(approver).resume("rent")
+    assert (world.paid, approver.requests) == ([], [])
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_card_that_was_edited_is_not_shown(world: World, how: str):
+    """Somebody would say yes to what the program never asked for."""
+    await world.killed_while_it_waits("rent")
+    await world.session().call("price", {"of": "bread"})
+    await world.forge("asked", b'"amount":7', b'"amount":9', how)
+    with refused("asked", how):
+        await world.journal.waiting()
+    with refused("asked", how):
+        await world.session().resume("rent")
+    assert world.paid == []
+
+
+async def paid_once(world: World, session: Session, run_id: str | None) -> None:
+    """A card that was answered from elsewhere, a moment ago, and what it started."""
+    work = session.run_script(SCRIPT, run_id=run_id) if run_id else session.call("pay", {"amount": 7}, call_id="c")
+    going = asyncio.create_task(work)
+    await until(session.pending)
+    [facts] = await world.journal.waiting()
+    assert await world.journal.answer(facts, ALLOWED, "phone")
+    await going
+    assert world.paid == [7]
+    await session.call("price", {"of": "bread"})
+    await session.close()
+    await world.restart()
+
+
+HIDING = {
+    "taken out": "DELETE FROM records WHERE {}",
+    "renamed": "UPDATE records SET subject = 'x' WHERE {}",
+    "moved to another session": "UPDATE records SET stream = 'x' WHERE {}",
+    "called something else": "UPDATE records SET kind = 'reported' WHERE {}",
+}
+
+
+@requirement("TOOL-45", "NUWA-62")
+@pytest.mark.parametrize("hiding", HIDING)
+@pytest.mark.parametrize("run_id", ["rent", None], ids=["in a run", "alone"])
+async def test_an_answer_is_not_spent_again_when_its_spending_was_hidden(world: World, hiding: str, run_id: str | None):
+    """Within its minute, with the key that would have stopped it gone from the file: the money would leave twice."""
+    await paid_once(world, world.session(wait_for_answer), run_id)
+    call_id = f"{run_id}.1" if run_id else "c"
+    spent = f"subject = '{call_id}' AND kind IN ('burned', 'started', 'finished')"
+    if hiding != "taken out":
+        world.write(f"UPDATE records SET once = NULL WHERE {spent} AND once IS NOT NULL")
+    world.write(HIDING[hiding].format(spent))
+    for _ in range(2):
+        with pytest.raises(Tampered, match=r"record \d+ .*(is missing|was changed)"):
+            await (
+                world.session().resume(run_id) if run_id else world.session().call("pay", {"amount": 7}, call_id="c")
+            )
+    assert world.paid == [7]
+
+
+@requirement("TOOL-45", "NUWA-62")
+@pytest.mark.parametrize("hiding", HIDING)
+async def test_a_call_that_was_hidden_whole_is_not_made_again(world: World, hiding: str):
+    """The script would ask for it as if for the first time, and a preset would say yes at once."""
+    world.registry.unregister("pay")
+    world.registry.tool(auto_approve=True)(world.pay)
+    auto = Preset(auto_approve=True)
+    await paid_once(world, world.session(wait_for_answer), "rent")
+    spent = "subject = 'rent.1'"
+    if hiding != "taken out":
+        world.write(f"UPDATE records SET once = NULL WHERE {spent} AND once IS NOT NULL")
+    world.write(HIDING[hiding].format(spent))
+    with pytest.raises(Tampered, match=r"record \d+ .*(is missing|was changed)"):
+        await world.session(preset=auto).resume("rent")
+    assert world.paid == [7]
+
+
+@requirement("TEAM-10", "TOOL-45")
+async def test_a_tail_that_was_cut_off_is_missed_by_the_head(world: World):
+    """A chain cannot see its own end cut off. The file beside it can."""
+    await paid_once(world, world.session(wait_for_answer), "rent")
+    world.write("DELETE FROM records WHERE seq >= (SELECT min(seq) FROM records WHERE kind = 'burned')")
+    with pytest.raises(StoreError, match=r"nothing approved starts here: .* missing: it ends at record"):
+        await world.session().resume("rent")
+    assert world.paid == [7]
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_call_in_doubt_is_not_decided_by_what_was_edited(world: World, how: str):
+    """What they mean who say: again, is what was agreed to."""
+    running = asyncio.Event()
+
+    async def stuck(amount: float) -> float:
+        """Pays, and hangs."""
+        world.paid.append(amount)
+        running.set()
+        await asyncio.Event().wait()
+        return amount
+
+    world.registry.unregister("pay")
+    world.registry.tool(stuck)
+    session = world.session()
+    call = asyncio.create_task(session.call("stuck", {"amount": 7}, call_id="c"))
+    await running.wait()
+    await session.call("price", {"of": "bread"})
+    [started] = [record for record in await world.journal.store.read(subject="c") if record.kind == "started"]
+    other = World(world.path.with_name("left.db"))
+    await copied(world.path, other.path)
+    other.registry = world.registry
+    await rewritten(other, started, how)
+    for decision in ("again", "done", "abandon"):
+        with refused("started", how):
+            await other.session().resolve("c", decision)
+    await other.journal.close()
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    assert world.paid == [7]
+
+
+async def copied(path: Path, to: Path) -> None:
+    """What the disk holds of a journal that is in use."""
+    for end in ("", "-wal", "-head"):
+        Path(f"{to}{end}").write_bytes(Path(f"{path}{end}").read_bytes())
+
+
+async def rewritten(world: World, started: Record, how: str) -> None:
+    """More money than was agreed to."""
+    [before] = await world.journal.store.links([started.seq - 1])
+    data = re.sub(b'"amount":7', b'"amount":9', started.data or b"")
+    forged = link(
+        before.digest,
+        started.seq,
+        Entry(started.stream, started.kind, started.subject, started.at, data, started.once),
+    )
+    await world.restart()
+    digests = (started.data_digest, started.digest) if how == "edited" else (forged.data_digest, forged.digest)
+    world.write("UPDATE records SET data = ?, data_digest = ?, digest = ? WHERE seq = ?", data, *digests, started.seq)
