@@ -22,6 +22,7 @@ TITLES = {
     "dispatch": "A call",
     "script": "Scripts",
     "journal": "The memory",
+    "scale": "A long memory",
     "api": "The server",
     "editor": "The editor",
     "page": "The page",

@@ -123,10 +123,10 @@ def folder_head(path: Path) -> None:
 
 
 DAMAGES: dict[Damage, str] = {
-    lose_log: "1 record is missing: it ends at record 2, and record 3 was seen",
-    cut_log: "1 record is missing: it ends at record 2, and record 3 was seen",
-    damage_log: "1 record is missing: it ends at record 2, and record 3 was seen",
-    lose_file: "3 records are missing: it ends at record 0, and record 3 was seen",
+    lose_log: "at least 1 record is missing: it ends at record 2, and record 3 was seen",
+    cut_log: "at least 1 record is missing: it ends at record 2, and record 3 was seen",
+    damage_log: "at least 1 record is missing: it ends at record 2, and record 3 was seen",
+    lose_file: "at least 3 records are missing: it ends at record 0, and record 3 was seen",
     replace_by_another: "record 3 is not the one that was seen",
     replace_by_an_old_copy: "record 3 is not the one that was seen",
     lose_head: "the file beside it that says how far it went is gone",

@@ -15,7 +15,7 @@ from lastword.commands.options import json_option, print_json, store_option, wit
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError
 from lastword.journal import Journal
-from lastword.store import Behind, Entry, Head, holds, parse_head, verify_store
+from lastword.store import Behind, Entry, Head, contains, parse_head, verify_store
 from lastword.store.export import export, verify_export
 from lastword.terminal.card import fitted
 from lastword.terminal.keys import forget_typed
@@ -132,7 +132,7 @@ def accept(head: str | None, store: str | None, as_json: bool) -> int:
 async def _accept(journal: Journal, seen: Behind) -> None:
     """Write down what was accepted, and let it count."""
     behind = await journal.store.behind()
-    if behind is None or behind.seen != seen.seen or not await holds(journal.store, seen.found):
+    if behind is None or behind.seen != seen.seen or not await contains(journal.store, seen.found):
         raise LastWordError(
             "the journal changed while you looked at it",
             place="lastword journal accept",
@@ -162,7 +162,7 @@ def _told(behind: Behind) -> list[str]:
         "",
         f"  last seen  {'not known any more' if seen is None else seen}",
         f"  found      {behind.found}",
-        f"  missing    {_records(missing) if missing > 0 else 'not known'}",
+        f"  missing    {f'at least {_records(missing)}' if missing > 0 else 'not known'}",
         "",
         fitted(_MEANING, sys.stderr),
     ]

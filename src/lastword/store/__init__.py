@@ -277,7 +277,7 @@ async def _check_held(store: Store, known: Head) -> None:
     _compare(Head(known.seq, found[0].digest), known)
 
 
-async def holds(store: Store, head: Head) -> bool:
+async def contains(store: Store, head: Head) -> bool:
     """Whether the store has the record that a head names."""
     if not head.seq:
         return head.digest == GENESIS

@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from lastword.store import GENESIS, Behind, Entry, Head, Record, chain, check, check_group, holds, not_held
+from lastword.store import GENESIS, Behind, Entry, Head, Record, chain, check, check_group, contains, not_held
 from lastword.store.standing import Standing
 
 # Chaining many records in one go costs half of chaining each by itself. Nobody can tell: whoever looks, chains first.
@@ -135,7 +135,7 @@ class MemoryStore:
         return None
 
     async def accept(self, head: Head) -> None:
-        if not await holds(self, head):
+        if not await contains(self, head):
             raise not_held(head)
 
     async def changed(self, after: int) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from lastword.errors import StoreError
 from lastword.store import GENESIS, Entry, Head, Record, link, not_held
 from lastword.store.sqlite_file import check_version, connect, roll_back
-from lastword.store.sqlite_seen import Seen, end_of, holds
+from lastword.store.sqlite_seen import Seen, contains, end_of
 from lastword.store.standing import KINDS, NAMED_BY_DATA, step
 
 _INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -134,7 +134,7 @@ class Ledger:
         return None
 
     def _accept(self, connection: apsw.Connection, head: Head) -> int | StoreError:
-        if not holds(connection, head):
+        if not contains(connection, head):
             return not_held(head)
         try:
             self._seen.accept(connection, head)

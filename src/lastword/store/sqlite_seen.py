@@ -36,12 +36,13 @@ class Seen:
             if not _is_marked(connection):
                 return None
             return Behind("the file beside it that says how far it went is gone", found, None)
-        if holds(connection, seen):
+        if contains(connection, seen):
             return None
         if seen.seq > found.seq:
+            # At least: what was written since it fell behind has taken the place of what is missing.
             count = seen.seq - found.seq
             lost = "1 record is" if count == 1 else f"{count} records are"
-            fact = f"{lost} missing: it ends at record {found.seq}, and record {seen.seq} was seen"
+            fact = f"at least {lost} missing: it ends at record {found.seq}, and record {seen.seq} was seen"
         else:
             fact = f"record {seen.seq} is not the one that was seen: another journal, or a copy that went its own way"
         return Behind(fact, found, seen)
@@ -89,7 +90,7 @@ def end_of(connection: apsw.Connection) -> Head:
     return Head(*row) if row else Head(0, GENESIS)
 
 
-def holds(connection: apsw.Connection, head: Head) -> bool:
+def contains(connection: apsw.Connection, head: Head) -> bool:
     """Whether the record that a head names is there."""
     if not head.seq:
         return head.digest == GENESIS

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import ConfigError, NotJSON
-from lastword.store.folders import data_folder
+from lastword.store.folders import data_folder, make_private
 from lastword.tools.code import code_files, digest_of_folder
 
 
@@ -81,7 +82,7 @@ class Trust:
             ) from None
 
     def _write(self, known: Mapping[str, Agreement]) -> None:
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._file.parent)
         written = self._file.with_suffix(f".{os.getpid()}")
         facts: dict[str, Any] = msgspec.to_builtins(known)
         descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -95,7 +96,10 @@ def read_no_caches() -> None:
 
     The folder's name ends as the guard expects of byte code, which may be written while a card is drawn.
     """
-    sys.pycache_prefix = str(data_folder(sys.platform, os.environ, Path.home()) / "__pycache__")
+    cache = data_folder(sys.platform, os.environ, Path.home()) / "__pycache__"
+    with suppress(OSError):  # Python would make it readable for everybody, and the folder of the journal with it.
+        make_private(cache)
+    sys.pycache_prefix = str(cache)
 
 
 def _is_mine_alone(folder: Path) -> bool:

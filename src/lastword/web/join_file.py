@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from lastword.store.folders import make_private
 from lastword.web.gate import PageGate
 
 
@@ -51,7 +52,7 @@ class JoinFile:
     def _renew(self) -> None:
         key = self._gate.make_standing_key(self._renew)
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._file.parent)
             # Complete and locked before anybody can see it.
             new = self._file.with_suffix(".new")
             new.unlink(missing_ok=True)

@@ -1,0 +1,51 @@
+"""The folder of the journal is its owner's alone, whichever part of the program makes it first."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lastword.web.latch import Latch
+
+from lastword.journal.opening import open_default_journal
+from lastword.store.folders import data_folder
+from lastword.store.memory import MemoryStore
+from lastword.terminal.composer import open_history
+from lastword.tools.trust import Trust, read_no_caches
+from lastword.web.gate import Gate
+
+
+def here() -> Path:
+    return data_folder("linux", os.environ, Path.home())
+
+
+def hang_a_latch() -> None:
+    with Latch(here() / "open", "http://localhost:1", Gate(MemoryStore()), Path("/")).hung():
+        pass
+
+
+FIRST: dict[str, Callable[[], object]] = {
+    "a name is held": lambda: open_default_journal().store.hold("run"),
+    "byte code": read_no_caches,
+    "what was typed": lambda: open_history(here() / "typed" / "history"),
+    "a window's key": hang_a_latch,
+    "trusted code": lambda: Trust().remember(Path(__file__).parent),
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_whatever_makes_the_folder_first_makes_it_private(first: str, tmp_path: Path, monkeypatch):
+    """`mkdir` with parents gives the ones above the mode that the umask leaves: everybody could list the journal."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share" / "data"))
+    monkeypatch.delenv("LASTWORD_STORE", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    before = os.umask(0o022)
+    try:
+        FIRST[first]()
+    finally:
+        os.umask(before)
+    for folder in (here(), here().parent, here().parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
