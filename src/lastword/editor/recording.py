@@ -111,7 +111,8 @@ class RecordingEditor:
         # A tool looks on an event loop of its own, and somebody else's editor may live on the session's.
         if self._at_home is None or isinstance(self._editor, ProjectProvider):
             return await reading
-        return await self._at_home(reading)
+        there: T = await self._at_home(reading)
+        return there
 
     def read_bytes(self, path: str) -> bytes | None:
         data = _project(self._editor).read_bytes(path)
