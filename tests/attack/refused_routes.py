@@ -163,6 +163,14 @@ def _shared_memory(stage: Stage) -> Iterator[Act]:
     assert not Path("/dev/shm", name).exists()
 
 
+@refused("share memory")
+def _unlink_shared_memory(stage: Stage) -> Iterator[Act]:
+    memory = multiprocessing.shared_memory.SharedMemory(create=True, size=1)
+    yield memory.unlink
+    memory.unlink()
+    memory.close()
+
+
 # Processes, threads and interpreters.
 
 
@@ -276,9 +284,18 @@ for _name, _send in {
     "send on an open socket": lambda ours, stage: ours.send(b"x"),
     "sendall on an open socket": lambda ours, stage: ours.sendall(b"x"),
     "sendmsg on an open socket": lambda ours, stage: ours.sendmsg([b"x"]),
-    "sendfile on an open socket": lambda ours, stage: ours.sendfile(io.BytesIO(b"x")),
 }.items():
     REFUSED[_name] = (contextmanager(over_sockets(_send)), "use the network")
+
+
+@refused("use the network")
+def _sendfile_on_an_open_socket(stage: Stage) -> Iterator[Act]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, stage.there.open("rb") as file:
+        yield lambda: ours.sendfile(file)
+        theirs.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            assert theirs.recv(1) == b"", "something was sent"
 
 
 @refused("use the network")
