@@ -25,7 +25,7 @@ from lastword.consent.approval import Person, Preset, hide, who_decides
 from lastword.consent.outcome import Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
-from lastword.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
+from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, parse
 from lastword.script.signatures import Parameter, Signature
 from lastword.store import Record
 from lastword.tools.manifest import Manifest
@@ -252,7 +252,7 @@ async def start(
     *,
     checked: bool,
     name: str | None,
-    limits: Limits | None,
+    limits: ScriptLimits | None,
     run_id: str | None = None,
 ) -> Run:
     """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
@@ -275,7 +275,7 @@ async def start(
         return await _run(door, run_id, facts, Past(), given, limits)
 
 
-async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
+async def resume(door: Door, run_id: str, limits: ScriptLimits | None = None) -> Run:
     """Run a script again from the top, with what the journal holds instead of what was done."""
     with door.journal.holding("run", run_id):
         return await _resume(door, run_id, limits)
@@ -285,7 +285,7 @@ async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
 _REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
 
 
-async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
+async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
     facts: dict[str, Any] | None = None
     past = Past()
     store = door.journal.store
@@ -325,7 +325,7 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
 
 
 async def _run(
-    door: Door, run_id: str, facts: dict[str, Any], past: Past, variables: dict[str, Any], limits: Limits | None
+    door: Door, run_id: str, facts: dict[str, Any], past: Past, variables: dict[str, Any], limits: ScriptLimits | None
 ) -> Run:
     name = facts["name"]
     if door.audience.listeners:

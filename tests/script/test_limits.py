@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastword.script import Limits, PlacedError, check, format_script, parse, plan, plan_text
+from lastword.script import PlacedError, ScriptLimits, check, format_script, parse, plan, plan_text
 from lastword.script.parser import MAX_NESTING, MAX_SOURCE
 from requirements import requirement
 from script.hosts import SIGNATURES, TestHost, run
@@ -39,8 +39,8 @@ LOOP = "FOR i IN RANGE({n}) DO "
 )
 async def test_a_limit_holds(limits: dict[str, Any], works: str, fails: str) -> None:
     """Just within it everything works; beyond it there is one clear error."""
-    assert (await run(works, limits=Limits(**limits))).error is None
-    error = (await run(fails, limits=Limits(**limits))).error
+    assert (await run(works, limits=ScriptLimits(**limits))).error is None
+    error = (await run(fails, limits=ScriptLimits(**limits))).error
     assert type(error).__name__ == "LimitExceeded"
     assert error is not None
     assert error.line == 1
@@ -53,7 +53,7 @@ async def test_the_limit_of_seconds_holds() -> None:
         "LET a = 1\nFOR i IN RANGE(500000) DO LET x = i + 1 END",
         "LET a = 1\nFOR i IN RANGE(2000) DO FOR j IN RANGE(100) DO LET x = 1 END END",
     ):
-        error = (await run(text, limits=Limits(seconds=0.0))).error
+        error = (await run(text, limits=ScriptLimits(seconds=0.0))).error
         assert error is not None
         assert ("seconds of computing" in error.fact, error.line) == (True, 2)
 
@@ -64,14 +64,16 @@ def test_every_limit_has_a_test() -> None:
     marks = test_a_limit_holds.pytestmark  # type: ignore[attr-defined]
     cases = next(mark.args[1] for mark in marks if mark.name == "parametrize")
     tested = {name for limits, _, _ in cases for name in limits} | {"seconds"}
-    assert tested == set(Limits.__struct_fields__)
+    assert tested == set(ScriptLimits.__struct_fields__)
 
 
 @requirement("NUWA-60")
 async def test_a_loop_that_is_too_long_fails_before_its_first_effect() -> None:
     """Half of ten thousand messages is worse than none."""
     host = TestHost()
-    error = (await run("LET l = RANGE(100)\nFOR i IN l DO CALL nothing {} END", host, limits=Limits(steps=150))).error
+    error = (
+        await run("LET l = RANGE(100)\nFOR i IN l DO CALL nothing {} END", host, limits=ScriptLimits(steps=150))
+    ).error
     assert type(error).__name__ == "LimitExceeded"
     assert host.calls == []
 

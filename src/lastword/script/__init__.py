@@ -15,7 +15,7 @@ from lastword.script.checker import check
 from lastword.script.errors import CallFailed, PlacedError
 from lastword.script.format import format_script
 from lastword.script.grammar import script_grammar
-from lastword.script.limits import Limits
+from lastword.script.limits import ScriptLimits
 from lastword.script.machine import Machine, Result
 from lastword.script.nodes import Script
 from lastword.script.parser import parse
@@ -28,12 +28,12 @@ __all__ = [
     "Argument",
     "CallFailed",
     "Host",
-    "Limits",
     "Machine",
     "Parameter",
     "PlacedError",
     "Result",
     "Script",
+    "ScriptLimits",
     "Signature",
     "Signatures",
     "Site",

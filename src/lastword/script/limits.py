@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one run may use. Zero is a limit like any other; there is no "unlimited"."""
 
     steps: int = 20_000_000

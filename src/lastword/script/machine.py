@@ -21,13 +21,13 @@ import msgspec
 
 from lastword.errors import NotJSON
 from lastword.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
-from lastword.script.limits import Limits
+from lastword.script.limits import ScriptLimits
 from lastword.script.nodes import Script
 from lastword.script.program import write_program
 from lastword.script.runtime import RUN, STACK, UNSET, Frame, Host, Run
 from lastword.values import measure, plain
 
-_DEFAULT_LIMITS = Limits()
+_DEFAULT_LIMITS = ScriptLimits()
 
 Status = Literal["done", "failed", "cancelled"]
 
@@ -49,7 +49,7 @@ class Machine:
         script: Script,
         host: Host,
         variables: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
+        limits: ScriptLimits | None = None,
     ) -> None:
         self.script = script
         self.given = variables or {}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from lastword.errors import NotJSON
 from lastword.script.errors import LimitExceeded, NumberRange
-from lastword.script.limits import Limits
+from lastword.script.limits import ScriptLimits
 from lastword.values import MAX_SAFE_INTEGER, compare, measure, number_text, scalar_text, text
 
 Frame = list[Any]
@@ -81,7 +81,7 @@ class Run:
 
     __slots__ = ("at", "calls", "created", "deadline", "fuel", "host", "limits", "output", "output_left", "steps")
 
-    def __init__(self, host: Host, limits: Limits) -> None:
+    def __init__(self, host: Host, limits: ScriptLimits) -> None:
         self.host = host
         self.limits = limits
         self.steps = limits.steps
