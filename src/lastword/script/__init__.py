@@ -2,11 +2,11 @@
 
 A row of rooms, each knowing only those before it:
 
-    lexer ← errors, nodes ← mistakes ← parser                        from text to a tree
+    lexer ← errors, nodes ← nesting, mistakes ← parser               from text to a tree
     limits, operators ← runtime ← binary, builtins                   what values can do, and what a run may use
     work, scopes, sites ← expressions ← steps ← program ← machine    from a tree to a run
     printer ← format                                                 from a tree back to text
-    signatures, kinds ← checker, plan, prompt, grammar               what is known of a script before it runs
+    signatures, kinds ← inference ← checker; plan, prompt, grammar   what is known of a script before it runs
 
 Nothing here knows what a tool is. The checker is given signatures; the machine hands each CALL to a host.
 """

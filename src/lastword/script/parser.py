@@ -11,13 +11,11 @@ The words for what went wrong are in mistakes.py.
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import msgspec
 
 from lastword.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
 from lastword.script.lexer import DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
 from lastword.script.mistakes import never_closed, unexpected
+from lastword.script.nesting import ACCESS_LEVEL, LEVELS, MAX_NESTING, UNARY_LEVEL, Bracket, Joined, OpenBlock, Sign
 from lastword.script.nodes import (
     Access,
     Calc,
@@ -25,9 +23,7 @@ from lastword.script.nodes import (
     Chain,
     Do,
     Expression,
-    For,
     Function,
-    If,
     Index,
     Let,
     ListOf,
@@ -42,35 +38,10 @@ from lastword.script.nodes import (
     inside,
 )
 
-# A script promises that 500 levels work. Some room above it, and equal to the depth of the values it can build.
-MAX_NESTING = 600
 # A formula is one line of arithmetic; it is evaluated by recursion, so its depth stays far below the host's.
 MAX_FORMULA_NESTING = 30
 # A model writes some kilobytes. A megabyte of text is a mistake or an attack, and parsing it takes about a second.
 MAX_SOURCE = 1_000_000
-
-# What binds tighter has the higher level. Whatever is no operator ends every chain; unary operators bind tightest but
-# for the way into a value.
-NO_LEVEL = 0
-UNARY_LEVEL = 7
-ACCESS_LEVEL = 8
-LEVELS = {
-    "OR": 1,
-    "AND": 2,
-    "==": 3,
-    "!=": 3,
-    "<": 4,
-    "<=": 4,
-    ">": 4,
-    ">=": 4,
-    "+": 5,
-    "-": 5,
-    "*": 6,
-    "/": 6,
-    "%": 6,
-    ".": ACCESS_LEVEL,
-    "[": ACCESS_LEVEL,
-}
 
 # What most literals but strings are.
 _SMALL_NUMBERS = {str(number): number for number in range(101)}
@@ -88,71 +59,6 @@ def parse(source: str, *, name: str | None = None) -> Script:
         return _Parser(source, name, MAX_NESTING).script()
     except PlacedError as error:
         raise error.locate(source, name, "parse") from None
-
-
-class _Sign(msgspec.Struct, gc=False):
-    """A unary operator that waits for its operand."""
-
-    at: int
-    operator: str
-    outer: _Sign | _Joined | None
-    """What waits for this one."""
-    level: int = UNARY_LEVEL
-
-    def fold(self, operand: Expression) -> Expression:
-        return Unary(self.at, self.operator, operand)
-
-
-class _Joined(msgspec.Struct, gc=False):
-    """Operands and operators of one level, waiting for the last operand."""
-
-    links: list[Any]
-    """By threes: an operand, the operator behind it, and the operator's token."""
-    level: int
-    outer: _Sign | _Joined | None
-    """What waits for this one."""
-
-    def fold(self, operand: Expression) -> Expression:
-        links = self.links
-        if len(links) == 3:
-            first, operator, at = links
-            return Chain(first.at, (first, operand), (operator,), (at,))
-        return Chain(links[0].at, (*links[::3], operand), tuple(links[1::3]), tuple(links[2::3]))
-
-
-class _Bracket(msgspec.Struct, gc=False):
-    """A bracket that is open, with what is inside it so far."""
-
-    kind: str
-    """function, call, calc, index, or the bracket itself."""
-    closing: str
-    at: int
-    around: _Bracket | None
-    """The bracket around it."""
-    waiting: _Sign | _Joined | None
-    """The operator before it, which waits for it."""
-    items: list[Expression] | None
-    """None where there is one item, and no comma after it."""
-    keys: dict[str, int] | None = None
-    """Keys, in order, with the tokens they stand at; None where the items have no keys."""
-    site: int = 0
-    """For a CALL, its number in the text."""
-    way: tuple[Expression, list[Member | Index]] | None = None
-    """For an index, what it leads into and the steps so far."""
-
-
-class _Block(msgspec.Struct, gc=False):
-    """An IF or FOR whose END has not come yet."""
-
-    kind: str
-    at: int
-    head: Expression
-    suspends: int
-    outer: list[Statement]
-    name: str
-    name_at: int
-    then: tuple[Statement, ...] | None = None
-    else_at: int = 0
 
 
 class _Parser:
@@ -175,7 +81,7 @@ class _Parser:
     def script(self) -> Script:
         tokens = self.tokens
         body: list[Statement] = []
-        blocks: list[_Block] = []
+        blocks: list[OpenBlock] = []
         while True:
             at = self.i
             token = tokens[at]
@@ -197,7 +103,7 @@ class _Parser:
                 self.i = at + 1
                 self.depth -= 1
                 block = blocks.pop()
-                statement = _close_block(block, tuple(body), at)
+                statement = block.close(tuple(body), at)
                 body = block.outer
                 body.append(statement)
             elif token == "ELSE" and blocks and blocks[-1].kind == "IF" and blocks[-1].then is None:
@@ -214,7 +120,7 @@ class _Parser:
                     raise self.unexpected(at, "a statement")
                 body.append(Do(at, self.expression("a statement"), self.suspends))
 
-    def open_block(self, keyword: str, outer: list[Statement]) -> _Block:
+    def open_block(self, keyword: str, outer: list[Statement]) -> OpenBlock:
         at = self.i
         self.i += 1
         name, name_at = "", self.i
@@ -234,7 +140,7 @@ class _Parser:
             self.deepest = self.depth
             if self.depth > self.max_nesting:
                 raise self.too_deep(at)
-        return _Block(keyword, at, head, self.suspends, outer, name, name_at)
+        return OpenBlock(keyword, at, head, self.suspends, outer, name, name_at)
 
     def expect(self, token: str, wanted: str) -> None:
         if self.tokens[self.i] != token:
@@ -261,8 +167,8 @@ class _Parser:
         depth, deepest, limit = self.depth, self.deepest, self.max_nesting
         self.suspends = 0
         # The innermost bracket that is open, and the last operator inside it, which waits for an operand.
-        around: _Bracket | None = None
-        waiting: _Sign | _Joined | None = None
+        around: Bracket | None = None
+        waiting: Sign | Joined | None = None
         # The keys of that bracket, where another is due before the operand.
         keys: dict[str, int] | None = None
         # The way into the operand so far, while it goes on.
@@ -293,7 +199,7 @@ class _Parser:
                         if depth > limit:
                             raise self.too_deep(at)
                     if tokens[i] != ")":
-                        around, waiting = _Bracket("function", ")", at, around, waiting, []), None
+                        around, waiting = Bracket("function", ")", at, around, waiting, []), None
                         continue
                     depth -= 1
                     operand = Function(at, token, ())
@@ -315,7 +221,7 @@ class _Parser:
                     deepest = depth
                     if depth > limit:
                         raise self.too_deep(at)
-                waiting = _Sign(at, token, waiting)
+                waiting = Sign(at, token, waiting)
                 continue
             else:
                 bracket = self.open(at, around, waiting)
@@ -353,7 +259,7 @@ class _Parser:
                                 deepest = depth
                                 if depth > limit:
                                     raise self.too_deep(i)
-                            around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
+                            around = Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
                             waiting, steps = None, None
                             break
                         token = tokens[i]
@@ -372,10 +278,10 @@ class _Parser:
                             depth -= 1
                         waiting = waiting.outer
                     if waiting is not None and waiting.level == level:
-                        assert type(waiting) is _Joined
+                        assert type(waiting) is Joined
                         waiting.links.extend((operand, token, i))
                     else:
-                        waiting = _Joined([operand, token, i], level, waiting)
+                        waiting = Joined([operand, token, i], level, waiting)
                     i += 1
                     break
 
@@ -418,24 +324,24 @@ class _Parser:
                 waiting = around.waiting
                 around = around.around
 
-    def open(self, at: int, around: _Bracket | None, waiting: _Sign | _Joined | None) -> _Bracket | None:
+    def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket | None:
         """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""
         token = self.tokens[at]
         self.i = at + 1
         if token == "{":
-            return _Bracket("{", "}", at, around, waiting, [], {})
+            return Bracket("{", "}", at, around, waiting, [], {})
         if token == "CALL":
             return self.open_call(at + 1, around, waiting)
         if token == "[":
-            return _Bracket("[", "]", at, around, waiting, [])
+            return Bracket("[", "]", at, around, waiting, [])
         if token == "(":
-            return _Bracket("(", ")", at, around, waiting, None)
+            return Bracket("(", ")", at, around, waiting, None)
         if token == "CALC":
             self.begin_calc()
-            return _Bracket("calc", "}", at, around, waiting, [], {})
+            return Bracket("calc", "}", at, around, waiting, [], {})
         return None
 
-    def close(self, bracket: _Bracket, end: int) -> Expression:
+    def close(self, bracket: Bracket, end: int) -> Expression:
         """What a bracket was, once it closes at `end`; goes on behind it."""
         self.i = end + 1
         kind, at, items, keys = bracket.kind, bracket.at, tuple(bracket.items or ()), bracket.keys
@@ -446,7 +352,7 @@ class _Parser:
         variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
         return variables if kind == "{" else self.close_calc(at, variables)
 
-    def unusual_key(self, at: int, bracket: _Bracket | None, keys: dict[str, int]) -> None:
+    def unusual_key(self, at: int, bracket: Bracket | None, keys: dict[str, int]) -> None:
         """Read a key that is a string, or refuse one that is none or is there already."""
         key = self.tokens[at]
         if key[0] not in NAME_START:
@@ -461,7 +367,7 @@ class _Parser:
         if self.tokens[at + 1] != ":":
             raise self.unexpected(at + 1, f": after {key}")
 
-    def open_call(self, at: int, around: _Bracket | None, waiting: _Sign | _Joined | None) -> _Bracket:
+    def open_call(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket:
         """Open the bracket of a CALL whose tool's name stands here."""
         name = self.tokens[at]
         if name in KEYWORDS or name[0] not in NAME_START:
@@ -472,7 +378,7 @@ class _Parser:
         self.suspends += 1
         site = self.sites
         self.sites = site + 1
-        return _Bracket("call", "}", at, around, waiting, [], {}, site)
+        return Bracket("call", "}", at, around, waiting, [], {}, site)
 
     def begin_calc(self) -> None:
         """Read a CALC from behind its keyword up to the bracket of its variables."""
@@ -504,15 +410,6 @@ class _Parser:
             return read_string(self.tokens[at])
         except ValueError as problem:
             raise LexError(str(problem), at) from None
-
-
-def _close_block(block: _Block, body: tuple[Statement, ...], end: int) -> If | For:
-    at, head, suspends = block.at, block.head, block.suspends
-    if block.kind == "FOR":
-        return For(at, block.name_at, block.name, head, body, suspends, end)
-    if block.then is None:
-        return If(at, head, body, None, suspends, end, end)
-    return If(at, head, block.then, body, suspends, block.else_at, end)
 
 
 def _parse_formula(text: str, at: int) -> Expression:
