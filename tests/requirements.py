@@ -79,6 +79,7 @@ REQUIREMENTS = {
     "NUWA-62": "a run survives the death of its process and does nothing twice",
     "NUWA-63": "many runs share one loop; a long computation yields",
     "NUWA-70": "script_prompt writes short, deterministic instructions",
+    "NUWA-84": "work is charged by what it costs, and no function keeps the loop for more than 50 ms",
     "NUWA-71": "script_grammar admits only scripts that parse and name registered tools",
     "API-1": "the server never executes a tool and cannot import the code that does",
     "API-2": "a satellite holds tools, asks, executes, and sends results back",

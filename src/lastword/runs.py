@@ -25,7 +25,7 @@ from lastword.consent.approval import Person, Preset, hide, who_decides
 from lastword.consent.outcome import Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
-from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, parse
+from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, aside, parse
 from lastword.script.signatures import Parameter, Signature
 from lastword.store import Record
 from lastword.tools.manifest import Manifest
@@ -331,19 +331,21 @@ async def _run(
     if door.audience.listeners:
         door.audience.tell(RunStarted(run_id, name, facts["text"]))
     warnings: tuple[PlacedError, ...] = ()
+    text = facts["text"]
     try:
-        parsed = parse(facts["text"], name=name)
+        parsed = await aside(text, parse, text, name=name)
     except PlacedError as problem:
         return _ended(door, past, Run(run_id, "failed", [], {}, problem))
     if facts["checked"]:
         known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
-        found = script.check(parsed, known, variables)
+        found = await aside(text, script.check, parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
             return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
     host = DoorHost(door, run_id, name, past)
-    result = await Machine(parsed, host, variables, limits).run()
+    machine = await aside(text, Machine, parsed, host, variables, limits)
+    result = await machine.run()
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
     return _ended(door, past, run)

@@ -4,13 +4,14 @@ A row of rooms, each knowing only those before it:
 
     lexer ← errors, nodes ← nesting, mistakes ← parser               from text to a tree
     limits, operators ← runtime ← binary, builtins                   what values can do, and what a run may use
-    work, scopes, sites ← expressions ← steps ← program ← machine    from a tree to a run
+    work, scopes, sites ← expressions ← steps ← program ← machine    from a tree to a run; aside: large work in a thread
     printer ← format                                                 from a tree back to text
     signatures, kinds ← inference ← checker; plan, prompt, grammar   what is known of a script before it runs
 
 Nothing here knows what a tool is. The checker is given signatures; the machine hands each CALL to a host.
 """
 
+from lastword.script.aside import aside
 from lastword.script.checker import check
 from lastword.script.errors import CallFailed, PlacedError
 from lastword.script.format import format_script
@@ -39,6 +40,7 @@ __all__ = [
     "Site",
     "Step",
     "Tool",
+    "aside",
     "check",
     "format_script",
     "parse",

@@ -23,6 +23,10 @@ from lastword.script.program import MAX_CLOSURE_DEPTH
 from lastword.script.signatures import Signatures
 from lastword.script.work import Block, walk
 
+# Nobody nests so deep. What is further inside is looked at too, but its variables count as anything from there on: to
+# follow them at every level would take the square of the text's length.
+MAX_FOLLOWED = 20
+
 
 def check(
     script: str | Script, signatures: Signatures | None = None, variables: Iterable[str] = ()
@@ -38,10 +42,10 @@ def check(
             return [error]
     checker = _Checker(script, signatures, variables)
     walk(script.body, checker.take)
-    if not checker.found:
+    if not (checker.errors or checker.warnings):
         return []
     # Errors first when there are too many, so that no number of warnings hides one.
-    found = sorted(checker.found, key=lambda finding: finding.severity)[:MAX_FINDINGS]
+    found = (checker.errors + checker.warnings)[:MAX_FINDINGS]
     found.sort(key=lambda finding: finding.at)
     locate_all(found, script.source, script.name, "check")
     return found
@@ -50,10 +54,12 @@ def check(
 class _Checker(Inference):
     """Reads the statements of a script in their order."""
 
-    __slots__ = ("in_text",)
+    __slots__ = ("depth", "in_text")
 
     def __init__(self, script: Script, signatures: Signatures | None, variables: Iterable[str]) -> None:
         Inference.__init__(self, signatures, variables, deep=script.depth > MAX_CLOSURE_DEPTH)
+        self.depth = 0
+        """How many IFs and FORs are around the statement being read."""
         self.in_text = False
         """Whether the statements being read look like a sentence instead of a script."""
 
@@ -61,7 +67,9 @@ class _Checker(Inference):
         """Look at the statements up to the next IF or FOR."""
         for statement in statements:
             if type(statement) is Let:
-                self.scope.define(statement.name, self.kind(statement.value, statement.suspends), statement.at)
+                kind = self.kind(statement.value, statement.suspends)
+                if statement.name not in self.unclear:
+                    self.scope.define(statement.name, kind, statement.at)
             elif type(statement) is Do:
                 if type(statement.value) is Name and not self.is_known(statement.value.name):
                     # Not numbered all along, since few statements are bare words.
@@ -74,9 +82,9 @@ class _Checker(Inference):
             elif type(statement) is Set:
                 self.assign(statement, self.kind(statement.value, statement.suspends))
             elif type(statement) is If:
-                return self.choice(statement)
+                return self.vaguely(statement) if self.depth >= MAX_FOLLOWED else self.choice(statement)
             elif type(statement) is For:
-                return self.loop(statement)
+                return self.vaguely(statement) if self.depth >= MAX_FOLLOWED else self.loop(statement)
         return None
 
     def is_text(self, word: Name, beside: Block) -> bool:
@@ -94,7 +102,21 @@ class _Checker(Inference):
             )
         return self.in_text
 
-    def choice(self, node: If) -> Iterator[Block]:
+    def vaguely(self, node: If | For) -> Iterator[Block]:
+        """Go through an IF or FOR so deep inside others that what it does to variables is not followed."""
+        if self.depth == MAX_FOLLOWED:
+            self.unclear |= _names_given(node)
+        self.depth += 1
+        if isinstance(node, If):
+            self.condition(node)
+            yield node.then
+            yield node.otherwise or ()
+        else:
+            self.items(node)
+            yield node.body
+        self.depth -= 1
+
+    def condition(self, node: If) -> None:
         kind = self.kind(node.condition, node.suspends)
         if kind != "boolean" and kind != ANY:
             self.report(
@@ -104,24 +126,32 @@ class _Checker(Inference):
                     hint="compare: x == 1, x != null",
                 )
             )
+
+    def items(self, node: For) -> None:
+        kind = self.kind(node.items, node.suspends)
+        if kind != "list" and kind != ANY:
+            hint = "loop over KEYS(object)" if plain_kind(kind) == "object" else None
+            self.report(InvalidIterable(f"FOR takes a list, not {in_words(kind)}", node.items.at, hint=hint))
+
+    def choice(self, node: If) -> Iterator[Block]:
+        self.condition(node)
         scope = self.scope
         since = len(scope.news)
+        self.depth += 1
         yield node.then
         after_then = scope.take_back(since)
         after_else: dict[str, tuple[Kind, bool]] = {}
         if node.otherwise is not None:
             yield node.otherwise
             after_else = scope.take_back(since)
+        self.depth -= 1
         for name in after_then | after_else:
             before = scope.kinds[name], name in scope.sure
             (kind, sure), (other, also_sure) = after_then.get(name, before), after_else.get(name, before)
             scope.learn(name, kind if kind == other else ANY, sure and also_sure)
 
     def loop(self, node: For) -> Iterator[Block]:
-        kind = self.kind(node.items, node.suspends)
-        if kind != "list" and kind != ANY:
-            hint = "loop over KEYS(object)" if plain_kind(kind) == "object" else None
-            self.report(InvalidIterable(f"FOR takes a list, not {in_words(kind)}", node.items.at, hint=hint))
+        self.items(node)
         # Whatever the body sets may be of another kind when the next iteration reads it.
         for name in _names_set(node.body):
             for scope in self.scopes:
@@ -132,7 +162,9 @@ class _Checker(Inference):
         self.scope = inner
         inner.define(node.name, ANY, node.name_at)
         del inner.lets[node.name]
+        self.depth += 1
         yield node.body
+        self.depth -= 1
         self.scopes.pop()
         self.scope = outside
         for name, at in inner.lets.items():
@@ -145,16 +177,24 @@ class _Checker(Inference):
                 outer.hidden.setdefault(name, at)
 
 
-def _names_set(statements: tuple[Statement, ...]) -> set[str]:
-    """The variables that a block, or a block inside it, sets."""
-    names: set[str] = set()
+def _inner_statements(statements: Block) -> Iterator[Statement]:
+    """The statements of a block and of the blocks inside it, in no order."""
     waiting = [statements]
     while waiting:
-        for statement in waiting.pop():
-            if isinstance(statement, Set):
-                names.add(statement.name)
-            elif isinstance(statement, For):
+        block = waiting.pop()
+        yield from block
+        for statement in block:
+            if isinstance(statement, For):
                 waiting.append(statement.body)
             elif isinstance(statement, If):
                 waiting += [statement.then, statement.otherwise or ()]
-    return names
+
+
+def _names_set(statements: Block) -> set[str]:
+    """The variables that a block, or a block inside it, sets."""
+    return {statement.name for statement in _inner_statements(statements) if isinstance(statement, Set)}
+
+
+def _names_given(node: If | For) -> set[str]:
+    """The variables that a statement, or one inside it, makes or sets."""
+    return {statement.name for statement in _inner_statements((node,)) if isinstance(statement, Let | Set | For)}

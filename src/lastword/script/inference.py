@@ -6,7 +6,8 @@ checker.py's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from typing import Any
 
 from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, missing_key
@@ -21,7 +22,7 @@ from lastword.script.errors import (
     TypeMismatch,
     UndefinedVariable,
 )
-from lastword.script.expressions import wrong_function
+from lastword.script.expressions import MAX_GAPS, wrong_function
 from lastword.script.kinds import ANY, OPERATORS, Kind, Known, Shape, in_words, plain_kind
 from lastword.script.lexer import KEYWORDS
 from lastword.script.nodes import (
@@ -49,7 +50,7 @@ from lastword.script.signatures import KINDS, Signature, Signatures
 MAX_FINDINGS = 100
 # Python binds a method of an imported name anew at each call, so these are bound here.
 _builtin = BUILTINS.get
-_holes = PLACEHOLDER.findall
+_holes = PLACEHOLDER.finditer
 _kind = KINDS.get
 _DIVISIONS = {"/": "division", "%": "modulo"}
 
@@ -57,14 +58,18 @@ _DIVISIONS = {"/": "division", "%": "modulo"}
 class Inference:
     """What is known of the names at one place of a script, and what was found wrong up to there."""
 
-    __slots__ = ("deep", "found", "kinds", "looks", "scope", "scopes", "signatures")
+    __slots__ = ("deep", "errors", "kinds", "looks", "scope", "scopes", "signatures", "unclear", "warnings")
 
     def __init__(self, signatures: Signatures | None, variables: Iterable[str], *, deep: bool) -> None:
         self.signatures = signatures
         self.deep = deep
         self.looks = _REMEMBERED if deep else _LOOKS
         """How to look at an expression inside another, by its type."""
-        self.found: list[PlacedError] = []
+        self.errors: list[PlacedError] = []
+        self.warnings: list[PlacedError] = []
+        """The first that were found: MAX_FINDINGS of each, and not every one of a text that is full of them."""
+        self.unclear: set[str] = set()
+        """Names of which nothing is known, not even whether they have a value."""
         self.scope = Known()
         """The innermost scope."""
         self.scopes = [self.scope]
@@ -76,6 +81,8 @@ class Inference:
     # Names.
 
     def assign(self, node: Set, kind: Kind) -> None:
+        if node.name in self.unclear:
+            return
         self.resolve(node.name, node.at, changes=True)
         for scope in reversed(self.scopes):
             if node.name in scope.kinds:
@@ -86,10 +93,12 @@ class Inference:
                 return
 
     def is_known(self, name: str) -> bool:
-        return any(name in scope.kinds for scope in self.scopes)
+        return name in self.unclear or any(name in scope.kinds for scope in self.scopes)
 
     def resolve(self, name: str, at: int, *, changes: bool = False) -> Kind:
         """The kind of a variable, and a finding where it has, or may have, no value."""
+        if name in self.unclear:
+            return ANY
         possible = False
         for scope in reversed(self.scopes):
             if name in scope.kinds:
@@ -133,12 +142,23 @@ class Inference:
         return UndefinedVariable(f"{name} has no value", at, hint=hint)
 
     def nearest_name(self, name: str) -> str | None:
-        if len(self.found) > MAX_FINDINGS:
+        if self.full:
             return None
         return nearest(name, {known for scope in self.scopes for known in scope.kinds})
 
+    def nearest(self, name: str, known: Collection[str]) -> str | None:
+        """The nearest of some names, while somebody will read of it."""
+        return None if self.full else nearest(name, known)
+
+    @property
+    def full(self) -> bool:
+        """Whether another error would not be shown, so that no time need be spent on its words."""
+        return len(self.errors) >= MAX_FINDINGS
+
     def report(self, finding: PlacedError) -> None:
-        self.found.append(finding)
+        found = self.errors if finding.severity == "error" else self.warnings
+        if len(found) < MAX_FINDINGS:
+            found.append(finding)
 
     # Expressions: each look gives the kind of a value and reports what cannot be.
 
@@ -185,7 +205,7 @@ class Inference:
 
     def _name(self, node: Name) -> Kind:
         name, scope = node.name, self.scope
-        if name in scope.sure and name not in scope.hidden:
+        if name in scope.sure and name not in scope.hidden and name not in self.unclear:
             return scope.kinds[name]
         return self.resolve(name, node.at)
 
@@ -248,7 +268,7 @@ class Inference:
         if isinstance(kind, Shape):
             if step.name in kind.fields:
                 return kind.fields[step.name]
-            hint = near_key(step.name, kind.fields)
+            hint = None if self.full else near_key(step.name, kind.fields)
             self.report(MemberAccess(f"the object has no key {step.name}", step.at, hint=hint))
         elif step.name == "length" and kind in ("list", "string"):
             return "number"
@@ -281,6 +301,8 @@ class Inference:
         if builtin is None or not builtin.least <= len(arguments) <= builtin.most:
             for argument in arguments:
                 looks[type(argument)](self, argument)
+            if self.full:
+                return ANY
             problem = wrong_function(node, builtin)
             if self.signatures and node.name in self.signatures:
                 problem.hint = f"{node.name} is a tool: CALL {node.name} {{ … }}"
@@ -304,9 +326,10 @@ class Inference:
 
     def _template(self, template: Expression, values: Kind) -> None:
         if type(template) is Literal and type(template.value) is str and isinstance(values, Shape):
-            for hole in _holes(template.value):
-                if hole not in DOUBLED and hole[1:-1] not in values.fields:
-                    self.report(missing_key(hole[1:-1], values.fields, template.at))
+            for hole in islice(_holes(template.value), MAX_GAPS):
+                if hole[0] not in DOUBLED and hole[0][1:-1] not in values.fields:
+                    if not self.full:
+                        self.report(missing_key(hole[0][1:-1], values.fields, template.at))
                     return
 
     def _calc(self, node: Calc) -> Kind:
@@ -314,13 +337,14 @@ class Inference:
             kind = self.look(value)
             if kind != "number" and kind != ANY:
                 self.report(TypeMismatch(f"CALC takes numbers, and {key} is {in_words(kind)}", value.at))
+        given = set(node.variables.keys)
         for part in inside(node.formula):
-            if type(part) is Name and part.name not in node.variables.keys:
+            if type(part) is Name and part.name not in given:
                 self.report(
                     UndefinedVariable(
                         f"the formula names {part.name}, and vars has no such key",
                         node.formula_at,
-                        hint=nearest(part.name, node.variables.keys) or f"add {part.name} to vars",
+                        hint=self.nearest(part.name, node.variables.keys) or f"add {part.name} to vars",
                     )
                 )
         return "number"
@@ -331,7 +355,7 @@ class Inference:
             for value in node.values:
                 self.look(value)
             if self.signatures is not None:
-                hint = nearest(node.tool, self.signatures)
+                hint = self.nearest(node.tool, self.signatures)
                 if hint is None and node.tool in BUILTINS:
                     hint = f"{node.tool} is a function: {BUILTINS[node.tool].usage}"
                 self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
@@ -365,7 +389,7 @@ class Inference:
 
     def _unknown_argument(self, node: Call, number: int, signature: Signature) -> None:
         key = node.keys[number]
-        hint = nearest(key, signature.by_name) or _takes(signature)
+        hint = self.nearest(key, signature.by_name) or _takes(signature)
         self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
 
     def _wrong_argument(self, node: Call, number: int, wanted: str, kind: Kind) -> None:
@@ -374,8 +398,9 @@ class Inference:
         self.report(ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
 
     def _missing_arguments(self, node: Call, signature: Signature) -> None:
+        given = set(node.keys)
         for parameter in signature.parameters:
-            if parameter.required and parameter.name not in node.keys:
+            if parameter.required and parameter.name not in given:
                 fact = f"{node.tool} needs the argument {parameter.name}"
                 self.report(ToolArgument(fact, node.at, hint=_takes(signature)))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from lastword.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
-from lastword.script.lexer import DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
+from lastword.script.lexer import CUT_SHORT, DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
 from lastword.script.mistakes import never_closed, unexpected
 from lastword.script.nesting import ACCESS_LEVEL, LEVELS, MAX_NESTING, UNARY_LEVEL, Bracket, Joined, OpenBlock, Sign
 from lastword.script.nodes import (
@@ -40,8 +40,11 @@ from lastword.script.nodes import (
 
 # A formula is one line of arithmetic; it is evaluated by recursion, so its depth stays far below the host's.
 MAX_FORMULA_NESTING = 30
-# A model writes some kilobytes. A megabyte of text is a mistake or an attack, and parsing it takes about a second.
+# A model writes some kilobytes. A megabyte of text is a mistake or an attack, unless nearly all of it is data.
 MAX_SOURCE = 1_000_000
+# Words, signs and comments in a text, those of its formulas included. Each costs a few microseconds and some hundred
+# bytes until it runs, so what is read can hold up nobody for long.
+MAX_TOKENS = 200_000
 
 # What most literals but strings are.
 _SMALL_NUMBERS = {str(number): number for number in range(101)}
@@ -56,18 +59,20 @@ def parse(source: str, *, name: str | None = None) -> Script:
         problem = LimitExceeded(f"the script is longer than {MAX_SOURCE} characters")
         raise problem.locate(source[:MAX_SOURCE], name, "parse")
     try:
-        return _Parser(source, name, MAX_NESTING).script()
+        return _Parser(source, name, MAX_NESTING, MAX_TOKENS).script()
     except PlacedError as error:
         raise error.locate(source, name, "parse") from None
 
 
 class _Parser:
-    __slots__ = ("deepest", "depth", "i", "max_nesting", "name", "sites", "source", "suspends", "tokens")
+    __slots__ = ("deepest", "depth", "i", "max_nesting", "name", "room", "sites", "source", "suspends", "tokens")
 
-    def __init__(self, source: str, name: str | None, max_nesting: int) -> None:
+    def __init__(self, source: str, name: str | None, max_nesting: int, room: int) -> None:
         self.source = source
         self.name = name
-        self.tokens = cut(source)
+        self.tokens = cut(source, room)
+        self.room = max(0, room - len(self.tokens))
+        """How many tokens its formulas may have."""
         self.i = 0
         self.max_nesting = max_nesting
         self.depth = 0
@@ -153,6 +158,9 @@ class _Parser:
         )
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
+        if self.tokens[at] == CUT_SHORT:
+            words = f"the script has more than {MAX_TOKENS} words, signs and comments"
+            return LimitExceeded(words, at, hint="give it long lists as variables")
         return unexpected(self.tokens, at, wanted)
 
     # Expressions.
@@ -397,7 +405,27 @@ class _Parser:
         self.expect("}", "} at the end of CALC")
         formula_at = at + 4
         text = self.string(formula_at)
-        return Calc(at, formula_at, text, _parse_formula(text, formula_at), variables)
+        return Calc(at, formula_at, text, self.formula(text, formula_at), variables)
+
+    def formula(self, text: str, at: int) -> Expression:
+        """Read the formula of a CALC: numbers, names, and arithmetic between them."""
+        try:
+            parser = _Parser(text, None, MAX_FORMULA_NESTING, self.room)
+            formula = parser.expression("a formula")
+            if parser.tokens[parser.i] != END:
+                raise parser.unexpected(parser.i, "an operator or the end of the formula")
+        except PlacedError as error:
+            error.fact = f"in the formula: {error.fact}"
+            error.at = at
+            raise
+        self.room = parser.room
+        if not all(map(_is_arithmetic, inside(formula))):
+            raise ParseError(
+                "a formula holds numbers, names, parentheses and + - * / % only",
+                at,
+                hint="write anything else as an ordinary expression, outside CALC",
+            )
+        return formula
 
     def number(self, at: int) -> int | float:
         value = read_number(self.tokens[at])
@@ -412,28 +440,10 @@ class _Parser:
             raise LexError(str(problem), at) from None
 
 
-def _parse_formula(text: str, at: int) -> Expression:
-    """Read the formula of a CALC: numbers, names, and arithmetic between them."""
-    parser = _Parser(text, None, MAX_FORMULA_NESTING)
-    try:
-        formula = parser.expression("a formula")
-        if parser.tokens[parser.i] != END:
-            raise parser.unexpected(parser.i, "an operator or the end of the formula")
-    except PlacedError as error:
-        error.fact = f"in the formula: {error.fact}"
-        error.at = at
-        raise
-    for node in inside(formula):
-        arithmetic = (
-            (type(node) is Literal and type(node.value) in (int, float))
-            or type(node) is Name
-            or (type(node) is Unary and node.operator != "NOT")
-            or (type(node) is Chain and LEVELS[node.operators[0]] >= LEVELS["+"])
-        )
-        if not arithmetic:
-            raise ParseError(
-                "a formula holds numbers, names, parentheses and + - * / % only",
-                at,
-                hint="write anything else as an ordinary expression, outside CALC",
-            )
-    return formula
+def _is_arithmetic(node: Expression) -> bool:
+    return (
+        (type(node) is Literal and type(node.value) in (int, float))
+        or type(node) is Name
+        or (type(node) is Unary and node.operator != "NOT")
+        or (type(node) is Chain and LEVELS[node.operators[0]] >= LEVELS["+"])
+    )
