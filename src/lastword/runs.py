@@ -26,7 +26,7 @@ from lastword.consent.approval import Person, Preset, who_decides
 from lastword.consent.outcome import Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
-from lastword.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
+from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, aside, parse
 from lastword.script.signatures import Parameter, Signature
 from lastword.store import Record
 from lastword.store.proof import prove
@@ -240,7 +240,7 @@ async def start(
     *,
     checked: bool,
     name: str | None,
-    limits: Limits | None,
+    limits: ScriptLimits | None,
     run_id: str | None = None,
 ) -> Run:
     """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
@@ -263,7 +263,7 @@ async def start(
         return await _run(door, run_id, facts, RunPast(), given, limits)
 
 
-async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
+async def resume(door: Door, run_id: str, limits: ScriptLimits | None = None) -> Run:
     """Run a script again from the top, with what the journal holds instead of what was done."""
     with door.journal.holding("run", run_id):
         return await _resume(door, run_id, limits)
@@ -273,7 +273,7 @@ async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
 _REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
 
 
-async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
+async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
     facts: dict[str, Any] | None = None
     past = RunPast()
     store = door.journal.store
@@ -315,25 +315,32 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
 
 
 async def _run(
-    door: Door, run_id: str, facts: dict[str, Any], past: RunPast, variables: dict[str, Any], limits: Limits | None
+    door: Door,
+    run_id: str,
+    facts: dict[str, Any],
+    past: RunPast,
+    variables: dict[str, Any],
+    limits: ScriptLimits | None,
 ) -> Run:
     name = facts["name"]
     if door.audience.listeners:
         door.audience.tell(RunStarted(run_id, name, facts["text"]))
     warnings: tuple[PlacedError, ...] = ()
+    text = facts["text"]
     try:
-        parsed = parse(facts["text"], name=name)
+        parsed = await aside(text, parse, text, name=name)
     except PlacedError as problem:
         return _ended(door, past, Run(run_id, "failed", [], {}, problem))
     if facts["checked"]:
         known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
-        found = script.check(parsed, known, variables)
+        found = await aside(text, script.check, parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
             return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
     host = DoorHost(door, run_id, name, past)
-    result = await Machine(parsed, host, variables, limits).run()
+    machine = await aside(text, Machine, parsed, host, variables, limits)
+    result = await machine.run()
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
     return _ended(door, past, run)

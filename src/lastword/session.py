@@ -30,7 +30,7 @@ from lastword.tools.state import State, StateChange, StateOwner
 if TYPE_CHECKING:
     from lastword import runs
     from lastword.runs import Run
-    from lastword.script import Limits as ScriptLimits
+    from lastword.script import ScriptLimits
 else:
     # The language is a third of the start-up time, and a session without scripts never needs it.
     runs = load_later("lastword.runs")

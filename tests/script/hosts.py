@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from lastword.script import CallFailed, Limits, Machine, Parameter, Result, Signature, Site, parse
+from lastword.script import CallFailed, Machine, Parameter, Result, ScriptLimits, Signature, Site, parse
 from lastword.values import plain
 
 
@@ -150,7 +150,7 @@ class TestHost:
 
 
 async def run(
-    text: str, host: TestHost | None = None, variables: dict[str, Any] | None = None, limits: Limits | None = None
+    text: str, host: TestHost | None = None, variables: dict[str, Any] | None = None, limits: ScriptLimits | None = None
 ) -> Result:
     """Parse and run a text; an error of the text is raised, one of the run is in the result."""
     return await Machine(parse(text), host or TestHost(), variables, limits).run()

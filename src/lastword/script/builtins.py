@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from decimal import ROUND_HALF_UP, Decimal
+from functools import reduce
+from operator import add
 from typing import Any
 
 import msgspec
@@ -22,11 +24,22 @@ Body = Callable[[Run, list[Any], int], Any]
 
 # A double has 17 significant digits; more places than this change nothing that prints.
 MAX_ROUND_DIGITS = 15
+# What one takes, in steps: through a decimal number and back.
+_ROUNDING = 15
+# The same for an operation with every question asked, and for a number with a point that is written as text.
+_ASKING = 5
+_SHOWING = 12
 
 PLACEHOLDER = re.compile(r"(\{\{|\}\}|\{[A-Za-z_][A-Za-z0-9_]*\})")
 """What FORMAT replaces: names in braces, and braces that are written twice. Every other brace stays as it is."""
 DOUBLED = frozenset(["{{", "}}"])
-_NUMBER = re.compile(r"\s*[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\s*")
+# Possessive, as in the lexer: no text makes the pattern try twice.
+_NUMBER = re.compile(r"\s*+[-+]?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?\s*+")
+# What a run of a pattern, or a search, takes for a character: a sixteenth of a step.
+_CHARACTERS = 16
+_NUMBERS = frozenset([int, float])
+_STRINGS = frozenset([str])
+_SCALARS = frozenset([str, int, float, bool, type(None)])
 
 
 class Builtin(msgspec.Struct, frozen=True):
@@ -51,19 +64,20 @@ def _format(run: Run, arguments: list[Any], at: int) -> str:
     template, values = arguments
     _want("FORMAT", "a template that is a string", template, (str,), at)
     _want("FORMAT", "an object of values", values, (dict,), at)
+    # Every brace may be cut at, and cutting is dear; the text between them is passed over.
+    run.work(2 * (template.count("{") + template.count("}")) + len(template) // _CHARACTERS, 0, at)
     pieces = PLACEHOLDER.split(template)
-    length = 0
+    run.work(_SHOWING * (len(pieces) // 2), 0, at)
     for number in range(1, len(pieces), 2):
         hole = pieces[number]
         if hole in DOUBLED:
             pieces[number] = hole[0]
         elif hole[1:-1] in values:
             pieces[number] = run.show(values[hole[1:-1]], at)
-            length += len(pieces[number])
         else:
             raise missing_key(hole[1:-1], values, at)
     # The pieces are references to strings that exist, so only joining them takes memory.
-    run.string(len(template) + length, at)
+    run.string(sum(map(len, pieces)), at)
     return "".join(pieces)
 
 
@@ -82,7 +96,7 @@ def _length(run: Run, arguments: list[Any], at: int) -> int:
 
 def _keys(run: Run, arguments: list[Any], at: int) -> list[str]:
     value = _want("KEYS", "an object", arguments[0], (dict,), at)
-    run.list(len(value), at)
+    run.list(len(value), len(value) // 4, at)
     return list(value)
 
 
@@ -90,12 +104,25 @@ def _contains(run: Run, arguments: list[Any], at: int) -> bool:
     whole, part = arguments
     _want("CONTAINS", "a list, a string or an object", whole, (list, str, dict), at)
     if type(whole) is list:
-        run.work(len(whole), 0, at)
-        return any(equality([run], item, part, at) for item in whole)
+        return _has_element(run, whole, part, at)
     _want("CONTAINS", f"a string to look for in {kind_of(whole)}", part, (str,), at)
-    if type(whole) is str:
-        run.work(len(whole) // 8, 0, at)
+    run.work(len(whole if type(whole) is str else part) // _CHARACTERS, 0, at)
     return part in whole
+
+
+def _has_element(run: Run, items: list[Any], part: Any, at: int) -> bool:
+    run.work(1 + len(items), 0, at)
+    kind = type(part)
+    if kind not in _SCALARS:
+        run.work(_ASKING * len(items), 0, at)
+        return any(equality([run], item, part, at) for item in items)
+    same = _NUMBERS if kind in _NUMBERS else frozenset([kind])
+    alike = [item for item in items if type(item) in same]
+    if kind is str and len(part) >= _CHARACTERS:
+        # Only strings of one length are compared by their characters.
+        alike = [item for item in alike if len(item) == len(part)]
+        run.work(len(alike) * (len(part) // 512), 0, at)
+    return part in alike
 
 
 def _append(run: Run, arguments: list[Any], at: int) -> list[Any]:
@@ -104,7 +131,7 @@ def _append(run: Run, arguments: list[Any], at: int) -> list[Any]:
     # Copying is fast: eight elements a step.
     run.work(1 + len(items) // 8, 9 + len(items), at)
     if len(items) >= run.limits.list_length:
-        run.list(len(items) + 1, at)
+        run.list(len(items) + 1, 0, at)
     return [*items, item]
 
 
@@ -117,7 +144,7 @@ def _range(run: Run, arguments: list[Any], at: int) -> list[int]:
     result = range(start, stop, step)
     # A range of more than 2^63 numbers has no length that Python could give.
     length = max(0, -((start - stop) // step))
-    run.list(min(length, run.limits.list_length + 1), at)
+    run.list(min(length, run.limits.list_length + 1), length // 4, at)
     run.work(0, 4 * length, at)
     return list(result)
 
@@ -129,14 +156,21 @@ def _round(run: Run, arguments: list[Any], at: int) -> int | float:
         raise NumberRange(f"ROUND takes 0 to {MAX_ROUND_DIGITS} digits", at)
     if type(value) is int or abs(value) >= MAX_SAFE_INTEGER:
         return value
+    run.work(_ROUNDING, 0, at)
     # What is rounded is the number as it prints, so that 2.675 becomes 2.68 as a person expects.
     rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
     return int(rounded) if digits == 0 else float(rounded)
 
 
 def _sum(run: Run, arguments: list[Any], at: int) -> int | float:
+    numbers = _numbers(run, "SUM", arguments[0], at)
+    run.work(len(numbers), 0, at)
+    if numbers and len(numbers) * max(abs(min(numbers)), abs(max(numbers))) <= MAX_SAFE_INTEGER:
+        # No partial sum needs a question. Python's own `sum` rounds in another way.
+        return reduce(add, numbers)
+    run.work(_ASKING * len(numbers), 0, at)
     total: int | float = 0
-    for number in _numbers(run, "SUM", arguments[0], at):
+    for number in numbers:
         total = arithmetic("+", total, number, at)
     return total
 
@@ -151,9 +185,8 @@ def _max(run: Run, arguments: list[Any], at: int) -> int | float:
 
 def _sort(run: Run, arguments: list[Any], at: int) -> list[Any]:
     items = _want("SORT", "a list", arguments[0], (list,), at)
-    # Sorting n elements takes n log n comparisons.
-    run.list(len(items), at)
-    run.work(len(items) * len(items).bit_length(), 0, at)
+    count = len(items)
+    run.list(count, count, at)
     keys = items
     if len(arguments) == 2:
         key = _want("SORT", "a key that is a string", arguments[1], (str,), at)
@@ -161,9 +194,15 @@ def _sort(run: Run, arguments: list[Any], at: int) -> list[Any]:
             if type(item) is not dict or key not in item:
                 raise TypeMismatch(f"SORT by {key} needs a list of objects that all have {key}", at)
         keys = [item[key] for item in items]
-    if not (all(map(is_number, keys)) or all(type(item) is str for item in keys)):
+    kinds = set(map(type, keys))
+    if not (kinds <= _NUMBERS or kinds <= _STRINGS):
         raise TypeMismatch("SORT takes all numbers or all strings", at)
-    order = sorted(range(len(items)), key=keys.__getitem__)
+    # Sorting takes n log n comparisons. A step is one of an integer with a float, two of strings, or three of numbers
+    # of one kind.
+    run.work(count * count.bit_length() // (1 if len(kinds) > 1 else 2 if str in kinds else 3), 0, at)
+    if kinds == _STRINGS:
+        run.work(sum(map(len, keys)) // 512 * count.bit_length(), 0, at)
+    order = sorted(range(count), key=keys.__getitem__)
     return [items[index] for index in order]
 
 
@@ -171,7 +210,11 @@ def _join(run: Run, arguments: list[Any], at: int) -> str:
     items = _want("JOIN", "a list", arguments[0], (list,), at)
     separator: str = _want("JOIN", "a separator that is a string", arguments[1], (str,), at)
     run.work(len(items), len(items), at)
-    pieces = [run.show(item, at) for item in items]
+    kinds = set(map(type, items))
+    pieces = items
+    if not kinds <= _STRINGS:
+        run.work((_SHOWING if float in kinds else _ASKING) * len(items), 0, at)
+        pieces = [run.show(item, at) for item in items]
     run.string(len(separator) * max(0, len(items) - 1) + sum(map(len, pieces)), at)
     return separator.join(pieces)
 
@@ -179,9 +222,11 @@ def _join(run: Run, arguments: list[Any], at: int) -> str:
 def _split(run: Run, arguments: list[Any], at: int) -> list[str]:
     whole = _want("SPLIT", "a string", arguments[0], (str,), at)
     separator = _want("SPLIT", "a separator that is a string", arguments[1], (str,), at)
+    # Counting reads the text as much as cutting it does.
+    run.work(len(whole) // _CHARACTERS, 0, at)
     length = whole.count(separator) + 1 if separator else len(whole)
-    run.list(length, at)
-    run.work(len(whole) // 8, 9 * length + len(whole) // 2, at)
+    run.list(length, length // 2 + len(whole) // _CHARACTERS, at)
+    run.work(0, 8 * length + len(whole) // 2, at)
     return whole.split(separator) if separator else list(whole)
 
 
@@ -191,6 +236,7 @@ def _to_number(run: Run, arguments: list[Any], at: int) -> int | float:
         number: int | float = value
         return number
     _want("NUMBER", "a string or a number", value, (str,), at)
+    run.work(1 + len(value) // _CHARACTERS, 0, at)
     if not _NUMBER.fullmatch(value):
         raise TypeMismatch("the string is not a number", at, hint='a number looks like "12", "-3.5" or "1e6"')
     parsed = float(value)
@@ -227,10 +273,10 @@ def _whole(function: str, value: Any, at: int) -> int:
 
 def _numbers(run: Run, function: str, value: Any, at: int) -> list[int | float]:
     items: list[Any] = _want(function, "a list of numbers", value, (list,), at)
-    run.work(len(items), 0, at)
-    for item in items:
-        if not is_number(item):
-            raise TypeMismatch(f"{function} takes a list of numbers, and one element is {kind_of(item)}", at)
+    run.work(1 + len(items) // 2, 0, at)
+    if not _NUMBERS.issuperset(map(type, items)):
+        wrong = next(item for item in items if not is_number(item))
+        raise TypeMismatch(f"{function} takes a list of numbers, and one element is {kind_of(wrong)}", at)
     return items
 
 

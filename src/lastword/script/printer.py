@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from lastword.script.lexer import KEYWORDS, is_name
+from lastword.script.nesting import LEVELS, UNARY_LEVEL
 from lastword.script.nodes import (
     Access,
     Calc,
@@ -24,7 +25,6 @@ from lastword.script.nodes import (
     ObjectOf,
     Unary,
 )
-from lastword.script.parser import LEVELS, UNARY_LEVEL
 from lastword.script.work import Work, drive
 
 # Two spaces a level, as in the examples of the language.

@@ -1,7 +1,11 @@
 """The steps that programs are made of.
 
 A step is a function of the frame. It gives None to go on with the next step, a number to go on with that one, a number
-below zero to do so after a breath (`~number`), or an awaitable whose value the machine puts on the stack.
+below zero to do so after a breath (`~number`), or an awaitable whose value the machine puts on the stack. The machine
+takes a breath after a step that has used up the fuel.
+
+A block that is one step looks at the fuel between its statements. Where it is used up, the block leaves what is left of
+it with the run and gives PAUSE, and so does every block around it; the machine takes a breath and goes on inside.
 
 Values of unfinished expressions wait on the stack of the frame, and so do the loops that are under way.
 
@@ -23,10 +27,13 @@ from lastword.script.expressions import undefined
 from lastword.script.nodes import Call, Member
 from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
 from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Run, Site, equality
-from lastword.script.scopes import Scopes
+from lastword.script.scopes import Place, Scopes
 
 Step = Callable[[Frame], Any]
 Closure = Callable[[Frame], Any]
+
+PAUSE = object()
+"""What a block gives that has left something to be done after a breath."""
 
 # What a tool may give at once; anything else is something to wait for.
 VALUE_TYPES = frozenset((str, int, float, bool, type(None), list, dict))
@@ -58,15 +65,17 @@ def store(place: int, value: Closure) -> Step:
     return step
 
 
-def store_in_first(places: tuple[int, ...], value: Closure, name: str, scopes: Scopes, at: int) -> Step:
+def store_in_first(place: Place | None, value: Closure, name: str, scopes: Scopes, at: int) -> Step:
     """SET where only the run knows which of several scopes has the variable."""
 
     def step(f: Frame) -> None:
         result = value(f)
-        for place in places:
-            if f[place] is not UNSET:
-                f[place] = result
+        there = place
+        while there is not None:
+            if f[there.slot] is not UNSET:
+                f[there.slot] = result
                 return
+            there = there.outer
         raise undefined(name, scopes, at)
 
     return step
@@ -78,22 +87,22 @@ def not_a_condition(value: Any, at: int) -> PlacedError:
     )
 
 
-def choose(condition: Closure, then: list[Step], otherwise: list[Step], at: int) -> Step:
+def choose(condition: Closure, then: list[Step], otherwise: list[Step], elastic: bool, at: int) -> Step:
     """An IF whose branches neither wait nor jump."""
     if len(then) == 1 and len(otherwise) <= 1:
         yes = then[0]
         no = otherwise[0] if otherwise else nothing
 
-        def one_of_two(f: Frame, condition: Closure = condition, yes: Step = yes, no: Step = no, at: int = at) -> None:
+        def one_of_two(f: Frame, condition: Closure = condition, yes: Step = yes, no: Step = no, at: int = at) -> Any:
             value = condition(f)
             if value is True:
-                yes(f)
-            elif value is False:
-                no(f)
-            else:
-                raise not_a_condition(value, at)
+                return yes(f)
+            if value is False:
+                return no(f)
+            raise not_a_condition(value, at)
 
         return one_of_two
+    through = go_through if elastic else _hurry_through
 
     def step(
         f: Frame,
@@ -101,14 +110,28 @@ def choose(condition: Closure, then: list[Step], otherwise: list[Step], at: int)
         then: list[Step] = then,
         otherwise: list[Step] = otherwise,
         at: int = at,
-    ) -> None:
+    ) -> Any:
         value = condition(f)
         if value is not True and value is not False:
             raise not_a_condition(value, at)
-        for inner in then if value else otherwise:
-            inner(f)
+        return through(f, iter(then if value else otherwise))
 
     return step
+
+
+def _hurry_through(f: Frame, block: Iterator[Step]) -> None:
+    for inner in block:
+        inner(f)
+
+
+def go_through(f: Frame, block: Iterator[Step]) -> Any:
+    """Do what is left of a block; gives PAUSE where there must be a breath first."""
+    run: Run = f[RUN]
+    for inner in block:
+        if inner(f) is not None or run.fuel < 0:
+            run.rest.append(block)
+            return PAUSE
+    return None
 
 
 def branch(condition: Closure, otherwise: int, at: int) -> Step:
@@ -133,12 +156,20 @@ def jump(target: int) -> Step:
 # Loops. Entering one pushes its iterator; the step after it takes elements until there are none.
 
 
-def enter(items: Closure, cost: int, words: int, at: int) -> Step:
+def enter(items: Closure, at: int) -> Step:
+    """Begin a FOR whose rounds are paid for one by one."""
+
+    def step(f: Frame, items: Closure = items, at: int = at) -> None:
+        f[STACK].append(iter(_list_of(items(f), at)))
+
+    return step
+
+
+def enter_paid(items: Closure, cost: int, words: int, at: int) -> Step:
+    """Begin a FOR whose rounds are all paid for now: one that is too long fails before its first effect."""
+
     def step(f: Frame, items: Closure = items, cost: int = cost, words: int = words, at: int = at) -> None:
-        values = items(f)
-        if type(values) is not list:
-            hint = "loop over KEYS(object)" if type(values) is dict else None
-            raise InvalidIterable(f"FOR takes a list, not {kind_of(values)}", at, hint=hint)
+        values = _list_of(items(f), at)
         run: Run = f[RUN]
         count = len(values)
         run.charge(count * cost, count * words, at)
@@ -147,16 +178,20 @@ def enter(items: Closure, cost: int, words: int, at: int) -> Step:
     return step
 
 
-def take_next(place: int, emptied: list[int], cost: int, here: int, end: int, at: int) -> Step:
-    """One element of a FOR whose body may wait."""
+def _list_of(values: Any, at: int) -> list[Any]:
+    if type(values) is not list:
+        hint = "loop over KEYS(object)" if type(values) is dict else None
+        raise InvalidIterable(f"FOR takes a list, not {kind_of(values)}", at, hint=hint)
+    return values
+
+
+def take_next(place: int, emptied: list[int], cost: int, words: int, end: int, at: int) -> Step:
+    """One element of a FOR whose body may wait or loop."""
 
     def step(f: Frame) -> int | None:
-        run: Run = f[RUN]
-        run.fuel -= cost
-        if run.fuel < 0:
-            run.fuel, run.at = SLICE, at
-            return ~here
         for value in f[STACK][-1]:
+            run: Run = f[RUN]
+            run.work(cost, words, at)
             f[place] = value
             for other in emptied:
                 f[other] = UNSET
@@ -190,12 +225,12 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
         take(f, islice(iterator, portion), place, body, emptied, run)
         left = length_hint(iterator)
         if left:
-            run.fuel, run.at = SLICE, at
+            run.at = at
             return ~here
         f[STACK].pop()
         run.fuel -= cost * before
         if run.fuel < 0:
-            run.fuel, run.at = SLICE, at
+            run.at = at
             return ~(here + 1)
         return None
 
@@ -214,9 +249,7 @@ def _take_watchfully(
     for f[place] in values:
         for other in emptied:
             f[other] = UNSET
-        for inner in body:
-            inner(f)
-        if run.fuel < 0:
+        if go_through(f, iter(body)) is not None:
             break
 
 
@@ -288,9 +321,9 @@ def take_element(at: int) -> Step:
     return collect(2, lambda f, values: element(values[0], values[1], at))
 
 
-def refuse(problem: PlacedError) -> Step:
+def refuse(problem: Callable[[], PlacedError]) -> Step:
     def step(f: Frame) -> None:
-        raise problem
+        raise problem()
 
     return step
 
