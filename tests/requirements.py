@@ -48,6 +48,8 @@ REQUIREMENTS = {
     "TOOL-51": "reports update by id, arrive in order, are coalesced and journaled in bounded number",
     "TOOL-52": "a running call can be cancelled and keeps its partial result",
     "TOOL-53": "a timeout is its own outcome",
+    "TOOL-58": "one act stops everything: it denies what waits, cancels what runs and says what it could not stop",
+    "TOOL-59": "who answered is typed, never told by a name; a card that is asked again says why",
     "EDIT-1": "the editor provider has the seeds' methods",
     "EDIT-2": "operations refer to the file as it was, apply in any order, all or none",
     "EDIT-3": "paths stay inside the project, also when a link is swapped in",
@@ -115,5 +117,6 @@ REQUIREMENTS = {
 # fmt: off
 OPEN: set[str] = {
     "API-32",
+    "TOOL-58",
 }
 # fmt: on

@@ -8,7 +8,7 @@ from requirements import OPEN, REQUIREMENTS
 HERE = Path(__file__).parent
 NAMED = re.compile(r"requirement\(([^)]*)\)")
 IN_SCRIPT = re.compile(r"//\s*requirement\s+(.+)")
-ID = re.compile(r"\b(?:TOOL|VAL|EDIT|NUWA|API)-\d+\b")
+ID = re.compile(r"\b(?:TOOL|VAL|EDIT|NUWA|API|CONF)-\d+\b")
 
 
 def named_ids() -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from lastword.call.door import Door
 from lastword.call.events import Event
 from lastword.call.recovery import Decision
 from lastword.call.setting import Limits, Setting
+from lastword.consent.answerer import Answerer, named
 from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider, folder_of
@@ -192,10 +193,10 @@ class Session(StateOwner):
         """The cards that wait for an answer here, oldest first. From any thread."""
         return [waiting.request for waiting in list(self._door.desk.pending.values())]
 
-    def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
+    def answer(self, call_ids: str | Iterable[str], action: UserAction, by: Answerer | str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
-        ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
-        return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, by)]) or []
+        ids, who = [call_ids] if isinstance(call_ids, str) else list(call_ids), named(by)
+        return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, who)]) or []
 
     def events(self) -> AsyncIterator[Event]:
         """Reports, cards and outcomes as they happen."""

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from lastword import ids, values
-from lastword.call.desk import Desk
+from lastword import values
+from lastword.call.desk import CANCELLED, Desk
 from lastword.call.draw import Undrawable, draw
 from lastword.call.events import Answered
 from lastword.call.setting import Setting
 from lastword.consent import outcome
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import (
     ALLOWED,
     ApprovalRequest,
@@ -37,8 +38,7 @@ from lastword.errors import ArgumentsError
 from lastword.journal import Life, read_answer
 from lastword.tools.tool import Tool
 
-# How the journal calls an approver that is a setting and not somebody.
-PRESET = "preset "
+CHANGED_MEANWHILE = "it was asked before, and what would happen has changed since"
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ class Asking:
         self._journal = setting.journal
         self._desk = desk
 
-    async def put(self, question: Question) -> Consent | Outcome:
+    async def put(self, question: Question) -> Consent | Reask | Outcome:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
         request = await self._draw(question)
@@ -104,18 +104,12 @@ class Asking:
         if earlier is not None and earlier.asked is not None:
             asked_before = self._as_asked_before(request, earlier)
             if asked_before is None:
+                request = msgspec.structs.replace(request, problem=request.problem or CHANGED_MEANWHILE)
                 await self._journal.asked(request)
             else:
                 request = asked_before
                 if earlier.answered is not None:
-                    action, sealed = read_answer(request.nonce, earlier.answered)
-                    was_auto = sealed.approver.startswith(PRESET)
-                    # A preset's yes is no person's: if one of the two keys is gone since, somebody is asked.
-                    if isinstance(decider, Auto) or not was_auto:
-                        approval: Approval = "auto" if was_auto else "person"
-                        return self._told(self._consent(question, request, action, sealed, approval))
-                    request = msgspec.structs.replace(request, nonce=ids.new(16))
-                    await self._journal.asked(request)
+                    return self._taken(question, request, decider, *read_answer(request.nonce, earlier.answered))
         else:
             await self._journal.asked(request)
         return await self._answered(question, request, decider)
@@ -123,34 +117,46 @@ class Asking:
     def _as_asked_before(self, request: ApprovalRequest, earlier: Life) -> ApprovalRequest | None:
         """The very question that was put before a restart, if this is it. It may even have been answered since."""
         assert earlier.asked is not None
-        same = msgspec.structs.replace(request, nonce=earlier.asked.get("nonce", request.nonce))
-        return same if same.digest == earlier.asked.get("digest") else None
+        asked = earlier.asked
+        same = msgspec.structs.replace(
+            request, nonce=asked.get("nonce", request.nonce), problem=asked.get("problem", request.problem)
+        )
+        return same if same.digest == asked.get("digest") else None
 
     async def _answered(
         self, question: Question, request: ApprovalRequest, decider: Auto | Person
-    ) -> Consent | Outcome:
+    ) -> Consent | Reask | Outcome:
         """Wait for the answer, and see to it that it is the only one."""
-        approval: Approval = "person"
         action: UserAction
-        by: str | Seal
+        by: Answerer | Seal
         if question.live.is_cancelled:
-            action, by = request.close(), "cancel"
+            action, by = request.close(), CANCELLED
         elif isinstance(decider, Auto):
-            approval, action, by = "auto", ALLOWED, f"{PRESET}{self._setting.preset.name}"
+            action, by = ALLOWED, Answerer("preset", self._setting.preset.name)
         else:
             answer = await self._desk.ask(request)
             if isinstance(answer, Outcome):
                 return answer
             action, by = answer
         if isinstance(by, Seal):
-            return self._told(self._consent(question, request, action, by, approval))
+            return self._taken(question, request, decider, action, by)
         sealed = seal(request, action, by, self._journal.clock())
         if action.primary_confirmed and action.arguments is None:
-            return self._consent(question, request, action, sealed, approval, is_written=False)
+            return self._consent(question, request, action, sealed, is_written=False)
         if not await self._journal.answered(request, action, sealed):
             # Somebody was faster, in another window or another process. Theirs is the answer.
             action, sealed = await self._journal.answer_to(request)
-        return self._told(self._consent(question, request, action, sealed, approval))
+        return self._taken(question, request, decider, action, sealed)
+
+    def _taken(
+        self, question: Question, request: ApprovalRequest, decider: Auto | Person, action: UserAction, sealed: Seal
+    ) -> Consent | Reask:
+        """An answer that stands in the journal, whoever wrote it there, if this call may go by their word."""
+        consent, by = self._consent(question, request, action, sealed), sealed.approver
+        if action.primary_confirmed and by.kind != "person" and isinstance(decider, Person):
+            # A yes that no person gave is worth something only where none has to be asked; a no counts from anybody.
+            return _unchanged(consent, f"{by} had said yes, and a person has to be asked now")
+        return self._told(consent)
 
     async def edited(self, consent: Consent) -> Consent | Reask:
         """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
@@ -273,9 +279,9 @@ class Asking:
         request: ApprovalRequest,
         action: UserAction,
         sealed: Seal,
-        approval: Approval,
         is_written: bool = True,
     ) -> Consent:
+        approval: Approval = "person" if sealed.approver.kind == "person" else "auto"
         return Consent(question.tool, question.call, question.live, request, action, sealed, approval, is_written)
 
     def _told(self, consent: Consent) -> Consent:

@@ -157,6 +157,9 @@ class Door:
             consent = await self._asking.put(question)  # asked is durable before anybody sees it, the answer is once
             if isinstance(consent, Outcome):  # nobody to ask, nobody answered, or no card to show
                 return await self._finish(consent, live)
+            if isinstance(consent, Reask):  # it was answered, and not by whoever has to answer it now
+                again = consent
+                continue
             if not consent.action.primary_confirmed:
                 denied = await decline(self._setting, consent.tool, consent.call, consent.action, consent.approval)
                 return await self._finish(denied, live)

@@ -15,7 +15,7 @@ from lastword.call.events import Asked, Event
 from lastword.call.recovery import Decision
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
-from lastword.commands.doubt import BY, ask_about_doubt
+from lastword.commands.doubt import BY, WHO, ask_about_doubt
 from lastword.commands.options import (
     ask_trust,
     json_option,
@@ -239,7 +239,7 @@ def answer(
             raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
         action = await _action(request, said, reason, edits, plain)
-        first = await journal.answer(facts, action, "lastword answer")
+        first = await journal.answer(facts, action, WHO)
         return action, first, await _what_comes_next(journal, call_id, store)
 
     action, first, next_step = with_journal(store, reply)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import ids, values
+from lastword.consent.answerer import Answerer
 from lastword.display import displayable
 from lastword.editor.recording import Preview
 from lastword.errors import LastWordError
@@ -309,7 +310,7 @@ class Seal(msgspec.Struct, frozen=True):
 
     request: str
     nonce: str
-    approver: str
+    approver: Answerer
     answered_at: float
 
     @property
@@ -318,9 +319,9 @@ class Seal(msgspec.Struct, frozen=True):
         return values.digest(_encode((self.request, self.nonce, self.approver, self.answered_at)))
 
 
-def seal(request: ApprovalRequest, action: UserAction, approver: str, answered_at: float) -> Seal:
+def seal(request: ApprovalRequest, action: UserAction, approver: Answerer, answered_at: float) -> Seal:
     """Bind an action to the request it answers; an action for another request stays bound to that one."""
-    return Seal(action.answers or request.digest, request.nonce, displayable(approver), answered_at)
+    return Seal(action.answers or request.digest, request.nonce, approver, answered_at)
 
 
 def why_void(
@@ -336,12 +337,6 @@ def why_void(
     if now - sealed.answered_at > valid_seconds:
         return f"the answer is older than {valid_seconds:g} seconds"
     return None
-
-
-def approver_name(approver: Approver) -> str:
-    """How the journal calls whoever answered."""
-    name = getattr(approver, "name", None) or getattr(approver, "__name__", None)
-    return str(name or type(approver).__name__)
 
 
 MASK = "••••••"

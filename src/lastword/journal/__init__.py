@@ -22,6 +22,7 @@ import msgspec
 from msgspec import UNSET
 
 from lastword import ids, values
+from lastword.consent.answerer import Answerer, named, read_answerer
 from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
 from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
@@ -55,7 +56,7 @@ class _Answered(msgspec.Struct, frozen=True, gc=False):
     reason: str | None
     arguments: dict[str, Any] | None
     request: str
-    approver: str
+    approver: Answerer
     answered_at: float
 
 
@@ -334,7 +335,7 @@ class Journal:
                 found.append(facts)
         return found
 
-    async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
+    async def answer(self, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
         if any(record.kind == "finished" for record in await self.store.read(subject=facts["call_id"])):
             return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
@@ -345,7 +346,7 @@ class Journal:
                     f"the secret argument {name} can only be changed where the call was made",
                     hint="leave it as it is; a secret does not pass through the journal",
                 )
-        data = _answer_data(action, action.answers or facts["digest"], by, self.clock())
+        data = _answer_data(action, action.answers or facts["digest"], named(by), self.clock())
         return await self._commit(
             facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
         )
@@ -449,7 +450,7 @@ def start_key(call_id: str, starts: int) -> str:
 
 
 def _answer_data(
-    action: UserAction, request: str, approver: str, answered_at: float, secrets: frozenset[str] = frozenset()
+    action: UserAction, request: str, approver: Answerer, answered_at: float, secrets: frozenset[str] = frozenset()
 ) -> _Answered:
     arguments = None if action.arguments is None else hide(action.arguments, secrets)
     return _Answered(
@@ -462,7 +463,7 @@ def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
     action = UserAction(
         data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"], data["request"]
     )
-    return action, Seal(data["request"], nonce, data["approver"], data["answered_at"])
+    return action, Seal(data["request"], nonce, read_answerer(data["approver"]), data["answered_at"])
 
 
 def data_of(record: Record) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lastword import values
+from lastword.consent.answerer import read_answerer
 from lastword.display import visible
 from lastword.journal import data_of
 from lastword.store import Record
@@ -96,7 +97,7 @@ def _words(record: Record) -> str | None:
 
 
 def _answer(data: dict[str, Any]) -> str:
-    by = data["approver"]
+    by = read_answerer(data["approver"])
     if data["primary_confirmed"]:
         return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "")
     reason = f": {data['reason']}" if data["reason"] else ""

@@ -20,6 +20,7 @@ from typing import Literal
 import msgspec
 from starlette.requests import Request
 
+from lastword.consent.answerer import Answerer, person
 from lastword.server.refusal import Refusal
 from lastword.store import Entry, Store
 
@@ -34,8 +35,6 @@ MAX_KEYS = 20
 TOKEN_HEADER = "x-lastword-token"
 
 Surface = Literal["page", "terminal"]
-BY: dict[Surface, str] = {"page": "the page", "terminal": "the terminal"}
-"""How the journal calls whoever answers in a window of this kind."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -64,8 +63,8 @@ class Visitor(msgspec.Struct, frozen=True):
     """What it has to show to change something."""
 
     @property
-    def by(self) -> str:
-        return BY[self.surface]
+    def by(self) -> Answerer:
+        return person(where=self.surface)
 
 
 class Known(msgspec.Struct, frozen=True):

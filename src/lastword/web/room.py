@@ -19,6 +19,7 @@ from lastword.call.events import Answered, Asked, Event, Finished, Printed, Repo
 from lastword.call.recovery import Decision
 from lastword.card.draft import Draft
 from lastword.card.face import one_line
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError, Problem, SessionError
@@ -289,7 +290,7 @@ class Room:
         return request
 
     def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: str
+        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: Answerer
     ) -> None:
         """Answer a card, having seen the request with this digest."""
         request = self.question(call_id, digest)

@@ -232,7 +232,7 @@ class Page:
             self._room.answer(*given)
 
     async def _say(self, body: SayBody, visitor: Visitor) -> None:
-        self._room.say(body.text, visitor.by, visitor.name)
+        self._room.say(body.text, str(visitor.by), visitor.name)
 
     async def _stop(self, body: StopBody, visitor: Visitor) -> None:
         self._room.stop(turn=body.turn)
@@ -241,10 +241,10 @@ class Page:
         self._room.cancel(body.call_id)
 
     async def _resolve(self, body: ResolveBody, visitor: Visitor) -> dict[str, Any]:
-        return {"message": visible(await self._room.resolve(body.call_id, body.decision, visitor.by))}
+        return {"message": visible(await self._room.resolve(body.call_id, body.decision, str(visitor.by)))}
 
     async def _undo(self, body: UndoBody, visitor: Visitor) -> dict[str, Any]:
-        return {"message": visible(await self._room.undo(body.call_id, visitor.by))}
+        return {"message": visible(await self._room.undo(body.call_id, str(visitor.by)))}
 
     async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
         self._room.choose(body.name)

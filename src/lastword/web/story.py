@@ -10,9 +10,9 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import values
-from lastword.call.asking import PRESET
 from lastword.call.events import Reported
 from lastword.card.face import literal, one_line
+from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.approval import ApprovalRequest, UserAction, mask
 from lastword.consent.outcome import IN_A_WORD, Kind, Outcome
 from lastword.display import color_name, glyph, visible
@@ -107,9 +107,9 @@ class Story(msgspec.Struct, kw_only=True):
             self.glyph = glyph(manifest.icon)
             self.color = color_name(manifest.color)
 
-    def answered(self, action: UserAction, by: str, at: float) -> None:
+    def answered(self, action: UserAction, by: Answerer, at: float) -> None:
         """The card was answered, and is not shown any more."""
-        self.reply = Reply(_how(action, by), one_line(by), visible(action.reason or ""))
+        self.reply = Reply(_how(action, by), one_line(str(by)), visible(action.reason or ""))
         self.answered_at = at
         self.card = None
         self.status = "running" if action.primary_confirmed else "ended"
@@ -158,7 +158,7 @@ class Story(msgspec.Struct, kw_only=True):
                 action = UserAction(
                     data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"]
                 )
-                self.answered(action, data["approver"], at)
+                self.answered(action, read_answerer(data["approver"]), at)
                 self.status = "left"
             case "started":
                 self.started(data["tool"], _unhidden(data["arguments"]), data["origin"], at)
@@ -184,9 +184,9 @@ def run_of(call_id: str) -> str | None:
     return run if dot and number.isdigit() else None
 
 
-def _how(action: UserAction, by: str) -> Literal["allowed", "edited", "denied", "closed", "auto"]:
+def _how(action: UserAction, by: Answerer) -> Literal["allowed", "edited", "denied", "closed", "auto"]:
     if action.primary_confirmed:
-        if by.startswith(PRESET):
+        if by.kind != "person":
             return "auto"
         return "allowed" if action.arguments is None else "edited"
     return "denied" if action.secondary_confirmed else "closed"
