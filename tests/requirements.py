@@ -117,6 +117,5 @@ REQUIREMENTS = {
 # fmt: off
 OPEN: set[str] = {
     "API-32",
-    "TOOL-58",
 }
 # fmt: on

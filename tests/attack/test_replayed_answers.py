@@ -12,7 +12,8 @@ from lastword.call.events import Asked
 from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
 from lastword.consent.call import Call, LiveCall
 from lastword.editor import Preview
-from lastword.journal import Journal, data_of, start_key
+from lastword.journal import Journal, data_of
+from lastword.journal.keys import start_key
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import canonical

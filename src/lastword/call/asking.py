@@ -39,6 +39,7 @@ from lastword.journal import Life, read_answer
 from lastword.tools.tool import Tool
 
 CHANGED_MEANWHILE = "it was asked before, and what would happen has changed since"
+STOPPED_MEANWHILE = "it was asked before, and everything was stopped since"
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -102,17 +103,33 @@ class Asking:
                 request = msgspec.structs.replace(request, missing=decider.missing)
 
         if earlier is not None and earlier.asked is not None:
-            asked_before = self._as_asked_before(request, earlier)
-            if asked_before is None:
-                request = msgspec.structs.replace(request, problem=request.problem or CHANGED_MEANWHILE)
-                await self._journal.asked(request)
-            else:
-                request = asked_before
-                if earlier.answered is not None:
-                    return self._taken(question, request, decider, *read_answer(request.nonce, earlier.answered))
+            found = await self._found_asked(question, request, decider, earlier)
+            if not isinstance(found, ApprovalRequest):
+                return found
+            request = found
         else:
-            await self._journal.asked(request)
+            await self._journal.asked(request, question.live.stops or 0)
         return await self._answered(question, request, decider)
+
+    async def _found_asked(
+        self, question: Question, request: ApprovalRequest, decider: Auto | Person, earlier: Life
+    ) -> ApprovalRequest | Consent | Reask:
+        """The question that an earlier process put, its answer if it has one, or a new question that says why."""
+        assert earlier.asked is not None
+        stops = question.live.stops or 0
+        before = self._as_asked_before(request, earlier)
+        # A question that does not say how often everything had been stopped is from before the first time.
+        is_stopped = earlier.asked.get("stops", 0) != stops
+        if before is not None and earlier.answered is not None:
+            action, sealed = read_answer(before.nonce, earlier.answered)
+            if not (is_stopped and action.primary_confirmed):
+                return self._taken(question, before, decider, action, sealed)
+        if before is not None and not is_stopped:
+            return before
+        why = STOPPED_MEANWHILE if is_stopped else CHANGED_MEANWHILE
+        request = msgspec.structs.replace(request, problem=request.problem or why)
+        await self._journal.asked(request, stops)
+        return request
 
     def _as_asked_before(self, request: ApprovalRequest, earlier: Life) -> ApprovalRequest | None:
         """The very question that was put before a restart, if this is it. It may even have been answered since."""
@@ -186,7 +203,7 @@ class Asking:
         seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
         if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
-        await self._journal.asked(request)
+        await self._journal.asked(request, consent.live.stops or 0)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self._journal.answered(request, ALLOWED, sealed):
             return Reask("somebody else answered while you edited", given, "person")
@@ -201,6 +218,8 @@ class Asking:
         if problem is None:
             problem = await self._burn_and_start(consent)
             if problem is None:
+                # Looked up after the start is on the disk: a stop comes before it and calls it off, or finds it there.
+                consent.live.is_cancelled |= await self._journal.stops() != consent.live.stops
                 return consent
             consent.live.phase = Phase.ASKING
             if elsewhere := await self._started_elsewhere(consent.call):

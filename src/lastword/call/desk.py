@@ -18,7 +18,8 @@ from lastword.consent.answerer import Answerer, answerer_of, person
 from lastword.consent.approval import ApprovalRequest, Approver, Seal, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.errors import LastWordError, Tampered
-from lastword.journal import Journal, answer_key
+from lastword.journal import Journal
+from lastword.journal.keys import answer_key
 from lastword.store import Record
 
 log = logging.getLogger("lastword")

@@ -114,6 +114,14 @@ class Execution:
             self.context._cancelled = True
             self._stopping = self.loop.create_task(self._stop())
 
+    @property
+    def is_working(self) -> bool:
+        """Whether its code still runs, also when nobody waits for it any more."""
+        if self._task is not None:
+            return not self._task.done()
+        is_thread = not (self.tool.is_async or self.tool.inline)
+        return is_thread and self._began and not self.context._returned
+
     async def _stop(self) -> None:
         current.set(self.context)
         function, self.context._on_cancel = self.context._on_cancel, None

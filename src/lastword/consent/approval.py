@@ -233,8 +233,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         facts: dict[str, Any] = values.decode(self.written())
         return facts
 
-    def written(self) -> bytes:
-        """The facts as the journal keeps them."""
+    def written(self, process: str = "", stops: int = 0) -> bytes:
+        """The facts as the journal keeps them: with who asks, and how often everything had been stopped by then."""
         manifest, arguments = self.manifest, self.canonical_arguments
         secrets = manifest.secrets
         if secrets:
@@ -266,6 +266,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 self.problem,
                 self.nonce,
                 self.digest,
+                process,
+                stops,
             )
         )
 
@@ -298,6 +300,9 @@ class _Facts(msgspec.Struct, frozen=True, gc=False):
     problem: str | None
     nonce: str
     digest: str
+    process: str
+    """Whose question it is: the name that the journal of that process holds while it lives."""
+    stops: int
 
 
 _encode = msgspec.json.Encoder().encode

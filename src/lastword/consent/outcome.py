@@ -44,6 +44,9 @@ IN_A_WORD: dict[Kind, str] = {
 """For people who look at a list of calls."""
 Approval = Literal["not_needed", "person", "auto", "none"]
 
+STOPPED = "everything was stopped"
+"""Why what waited was denied, when a person stopped everything."""
+
 # Larger results drown the conversation; the tool should write a file and name it.
 MAX_MESSAGE = 100_000
 
@@ -140,7 +143,7 @@ def abandoned(tool: str) -> str:
 
 
 def timed_out(tool: str, seconds: float) -> str:
-    return f"{tool} did not finish within {seconds:g} seconds and was stopped waiting for. It may have done part of it."
+    return f"{tool} did not finish within {seconds:g} seconds, and was given up. It may have done part of it."
 
 
 def raised(tool: str, problem: BaseException, call_id: str) -> str:

@@ -27,6 +27,8 @@ from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, h
 from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
+from lastword.journal.asker import asker_of, is_held
+from lastword.journal.keys import answer_key, burn_key, start_key, stop_key
 from lastword.store import PAGE_RECORDS, Entry, Record, Store, prove
 from lastword.store.memory import MemoryStore
 from lastword.tools.tool import Tool
@@ -89,6 +91,10 @@ SESSION_KINDS = frozenset(
         "run_started",
         "run_now",
         "run_finished",
+        "stop",
+        "stop_heard",
+        "stop_settled",
+        "voided",
     ]
 )
 """The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
@@ -158,14 +164,15 @@ class Journal:
         self.clock = clock
         self._process = ""
         self._let_go: Callable[[], None] | None = None
+        self._stops = 0
         self._started_here: WeakValueDictionary[str, LiveCall] = WeakValueDictionary()
         """The calls that this process has started, for as long as whoever carries them out holds them."""
 
     # What needs a person is durable before the next step.
 
-    def asked(self, request: ApprovalRequest) -> Awaitable[bool]:
-        at = int(self.clock() * 1_000_000)
-        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
+    def asked(self, request: ApprovalRequest, stops: int = 0) -> Awaitable[bool]:
+        at, facts = int(self.clock() * 1_000_000), request.written(self._name(), stops)
+        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
@@ -228,11 +235,7 @@ class Journal:
             return live is not None and live.phase in ACTING
         if life.unwritten:
             return False
-        # Whoever carries it out holds this name, and loses it by dying.
-        release = self.store.hold(f"process:{process}")
-        if release is not None:
-            release()
-        return release is None
+        return is_held(self.store, f"process:{process}")
 
     @contextmanager
     def holding(self, what: str, name: str) -> Iterator[None]:
@@ -323,7 +326,10 @@ class Journal:
         return read_answer(request.nonce, data_of(record))
 
     async def waiting(self) -> list[dict[str, Any]]:
-        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
+        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards.
+
+        `asker` says of each whether the program that asked still waits for the answer (journal/asker.py).
+        """
         # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
         last = {record.subject: record for record in await self.store.unclosed("asked", closed_by="finished")}
         found = []
@@ -332,8 +338,14 @@ class Journal:
             if facts and await self.store.taken(answer_key(facts["nonce"])) is None:
                 # Somebody will say yes to what they are shown, so it must be what was written.
                 await prove(self.store, [record])
-                found.append(facts)
+                found.append(facts | {"asker": await asker_of(self.store, facts)})
         return found
+
+    async def stops(self) -> int:
+        """How often everything was stopped, by anybody who shares this memory."""
+        while await self.store.taken(stop_key(self._stops + 1)) is not None:
+            self._stops += 1
+        return self._stops
 
     async def answer(self, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
@@ -381,7 +393,7 @@ class Journal:
 
     def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
         data = {"seal": sealed.digest, "nonce": sealed.nonce}
-        return self._entry(session_id, "burned", call.id, data, once=f"burn:{sealed.nonce}")
+        return self._entry(session_id, "burned", call.id, data, once=burn_key(sealed.nonce))
 
     def _started(self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None) -> Entry:
         secrets = tool.secrets
@@ -437,16 +449,6 @@ def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
     if started.tool != tool or bytes(started.arguments) != arguments:
         return UNSET
     return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
-
-
-def answer_key(nonce: str) -> str:
-    """The key that makes an answer the only one."""
-    return f"answer:{nonce}"
-
-
-def start_key(call_id: str, starts: int) -> str:
-    """The key that an approved call takes to start, having started so often: whoever comes second does not run it."""
-    return f"start:{call_id}:{starts}"
 
 
 def _answer_data(

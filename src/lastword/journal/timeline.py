@@ -62,6 +62,14 @@ def _words(record: Record) -> str | None:
             return _answer(data)
         case "burned":
             return "the approval was spent"
+        case "voided":
+            return f"the approval was taken back: {data['why']}"
+        case "stop":
+            return f"everything was stopped by {read_answerer(data['by'])}"
+        case "stop_heard":
+            return f"everything was stopped; here {len(data['calls'])} calls"
+        case "stop_settled":
+            return f"told to stop, and still at work: {', '.join(data['working'])}" if data["working"] else None
         case "started":
             why = {"not_needed": "no approval needed", "auto": "auto-approved", "person": "approved by a person"}
             return f"started {data['tool']} {_short(data['arguments'])} ({why.get(data['approval'], data['approval'])})"
