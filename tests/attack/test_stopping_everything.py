@@ -344,18 +344,16 @@ async def test_a_script_makes_no_further_call(registry: ToolRegistry, assistant,
     hangs("hang")
     calls: list[int] = []
 
-    @registry.tool(require_approval=False)
-    async def quick(number: float) -> float:
-        """Counts."""
+    def quick(arguments: dict[str, Any], context: Any) -> int:
         calls.append(1)
-        await asyncio.sleep(0)
-        return number
+        return 1
 
+    registry.register("quick", {"description": "Counts.", "parameters": []}, quick, inline=True)
     assistant()
     text = {
         "while a card waits": f"{SCRIPT}\n{SCRIPT}",
         "while a tool runs": f"CALL hang {{}}\n{SCRIPT}",
-        "between quick calls": f"FOR n IN many DO\nCALL quick {{ number: n }}\nEND\n{SCRIPT}",
+        "between quick calls": f"FOR n IN many DO\nCALL quick {{}}\nEND\n{SCRIPT}",
     }[where]
     approver = wait_for_answer if where == "while a card waits" else FixedApprover([ALLOWED])
     session = Session(registry, id="s", approver=approver, journal=journal, limits=Limits(watch_after_seconds=0))
@@ -443,18 +441,37 @@ async def test_a_question_that_somebody_changed_does_not_keep_the_others_from_be
     assert "bad  its question was changed by somebody: lastword journal verify" in "\n".join(stopped.words())
 
 
+class Faster(MemoryStore):
+    """Somebody else writes the same stop down a moment before."""
+
+    async def commit(self, *entries: Entry) -> bool:
+        if entries[0].kind == "stop" and await self.taken(stop_key(1)) is None:
+            assert await super().commit(entries[0])
+        return await super().commit(*entries)
+
+
 @requirement("TOOL-58")
 async def test_two_who_stop_in_the_same_moment_both_stop():
     """Neither may fail because the other was faster."""
+    stopped = await stop_all(Journal(Faster()))
+    assert stopped.number == 2
+    assert stopped.words() == ["Nothing waited, and nothing ran."]
+
+
+@requirement("TOOL-58", "TOOL-47")
+async def test_a_card_that_a_person_changes_after_a_stop_says_that_it_is_newer(registry: ToolRegistry, send):
+    """Both of its questions do: the one they saw, and the one that their change became."""
     journal = memory_journal()
-    both = await asyncio.gather(stop_all(journal), stop_all(journal))
-    assert sorted(stopped.number for stopped in both) == [1, 2]
-    assert both[0].words() == ["Nothing waited, and nothing ran."]
+    await only_write_it_down(journal)
+    approver = FixedApprover(lambda request: request.edit(amount=1))
+    assert (await Session(registry, approver=approver, journal=journal).call("send", CALL)).success
+    assert [data_of(record)["stops"] for record in await journal.store.read(kind="asked")] == [1, 1]
 
 
 @requirement("TOOL-58")
-async def test_a_session_stops_everything_of_its_memory(registry: ToolRegistry, hangs, send, effects):
-    """For a window's button: its own calls at once, and everybody else's."""
+async def test_a_session_stops_everything_of_its_memory(registry: ToolRegistry, hangs, send, effects, monkeypatch):
+    """For a window's button: its own calls at once, though it does not listen yet, and everybody else's."""
+    monkeypatch.setattr(hearing, "LISTEN_AFTER_SECONDS", 1000)
     hangs("hang")
     journal = memory_journal()
     mine = Session(registry, approver=FixedApprover(), journal=journal)
