@@ -247,8 +247,6 @@ REQUIREMENTS = {
 # fmt: off
 OPEN: set[str] = {
     "TOOL-55",
-    "TOOL-58",
-    "TOOL-59",
     "TOOL-61",
     "TOOL-62",
     "TOOL-63",

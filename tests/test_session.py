@@ -185,7 +185,7 @@ async def test_an_answer_from_elsewhere_on_the_same_journal_is_heard(registry: T
     outcome = await asyncio.wait_for(call, 30)
     assert outcome.kind == "succeeded"
     answered = await journal.history(session.id, kind="answered")
-    assert b'"approver":"phone"' in (answered[0].data or b"")
+    assert b'"approver":{"kind":"person","name":"phone","where":"program"}' in (answered[0].data or b"")
     assert effects == [CALL]
     await session.close()
 

@@ -23,7 +23,8 @@ from lastword.call.door import Door
 from lastword.call.events import Printed, RunFinished, RunStarted
 from lastword.card.origin import script_origin
 from lastword.consent.approval import Person, Preset, who_decides
-from lastword.consent.outcome import Outcome
+from lastword.consent.call import LiveRun
+from lastword.consent.outcome import STOPPED, Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal import LIFE_KINDS, Life, data_of, value_of
 from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, aside, parse
@@ -71,11 +72,12 @@ class RunPast:
 class DoorHost:
     """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
 
-    def __init__(self, door: Door, run_id: str, name: str | None, past: RunPast) -> None:
+    def __init__(self, door: Door, run_id: str, name: str | None, past: RunPast, live: LiveRun) -> None:
         self._door = door
         self._run_id = run_id
         self._name = name
         self._past = past
+        self._live = live
         self._calls = 0
         self._nows = 0
         self._origins: dict[Site, str] = {}
@@ -101,6 +103,8 @@ class DoorHost:
             self._door.audience.tell(Printed(self._run_id, line))
 
     def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
+        if self._live.is_stopped:
+            raise CallFailed("Cancelled", f"{tool.name} was not called: {STOPPED}")
         call_id = f"{self._run_id}.{self._calls}"
         self._calls += 1
         records = self._past.calls.get(call_id)
@@ -148,6 +152,8 @@ class DoorHost:
     def _judge(self, tool: Tool, outcome: Outcome) -> Any:
         if outcome.kind == "succeeded" and outcome.gave_value:
             return outcome.value
+        if self._live.is_stopped:
+            raise CallFailed("Cancelled", f"{tool.name} did not come to its end: {STOPPED}")
         if outcome.kind == "outcome_unknown" and not outcome.still_acts:
             self.in_doubt = outcome.call_id
         return _value(tool, outcome)
@@ -338,9 +344,13 @@ async def _run(
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
             return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
-    host = DoorHost(door, run_id, name, past)
-    machine = await aside(text, Machine, parsed, host, variables, limits)
-    result = await machine.run()
+    live = door.runs[run_id] = LiveRun(await door.journal.stops())
+    host = DoorHost(door, run_id, name, past, live)
+    try:
+        machine = await aside(text, Machine, parsed, host, variables, limits)
+        result = await machine.run()
+    finally:
+        del door.runs[run_id]
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
     return _ended(door, past, run)

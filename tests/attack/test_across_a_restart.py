@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
+from lastword.consent.answerer import person
 from lastword.consent.approval import ALLOWED, DENIED, Seal
 from lastword.consent.call import Call, LiveCall
 from lastword.editor.project import ProjectEditor
@@ -230,7 +231,7 @@ async def test_a_spent_approval_stays_spent_after_a_restart(leave: Leave, send, 
     if pruned:
         assert await left.journal.prune(left.journal.clock() + 1) == 5
         await verify_store(left.journal.store)
-    sealed = Seal(facts["digest"], facts["nonce"], "a thief", left.journal.clock())
+    sealed = Seal(facts["digest"], facts["nonce"], person("a thief"), left.journal.clock())
     assert not await left.journal.burn_and_start("s", Call("c", "send", b"{}"), send, sealed, "person", LiveCall())
     assert not await left.journal.answer(facts, ALLOWED, "a thief")
     if pruned:

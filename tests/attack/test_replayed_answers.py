@@ -13,7 +13,8 @@ from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
 from lastword.consent.call import Call, LiveCall
 from lastword.editor import Preview
 from lastword.errors import SessionError
-from lastword.journal import Journal, data_of, start_key
+from lastword.journal import Journal, data_of
+from lastword.journal.keys import start_key
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import canonical
@@ -135,7 +136,8 @@ async def test_a_window_and_another_process_answer_at_once_and_one_wins(
     assert (await call).kind == "denied"
     assert effects == []
     answers = await journal.history(session.id, kind="answered")
-    assert [data_of(answer)["approver"] for answer in answers] == ["another process" if journal_first else "window"]
+    names = [data_of(answer)["approver"]["name"] for answer in answers]
+    assert names == ["another process" if journal_first else "window"]
 
 
 @requirement("TOOL-45")

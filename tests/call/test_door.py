@@ -61,7 +61,10 @@ async def test_auto_approval_needs_both_keys(registry, assistant, effects, histo
     records = dict(await history(journal, session.id))
     assert records["asked"]["message"] == "Send it, really?"
     assert tuple(records["asked"]["missing"]) == missing
-    assert records["answered"]["approver"] == ("fixed approver" if asked else "preset fast")
+    person, preset = {"kind": "person", "where": "program"}, {"kind": "preset", "where": None}
+    assert records["answered"]["approver"] == (
+        person | {"name": "fixed approver"} if asked else preset | {"name": "fast"}
+    )
     assert effects == [CALL]
 
 
@@ -352,6 +355,6 @@ async def test_whoever_listens_hears_the_life_of_a_call(registry, send):
     asked, answered, started, finished = heard
     assert isinstance(asked, Asked)
     assert isinstance(answered, Answered)
-    assert (answered.call_id, answered.by) == (outcome.call_id, "fixed approver")
+    assert (answered.call_id, str(answered.by)) == (outcome.call_id, "fixed approver")
     assert started == Started(outcome.call_id, "send", written(CALL))
     assert finished == Finished(outcome)

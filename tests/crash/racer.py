@@ -74,7 +74,7 @@ class Racer:
                 return await self.count(self.session(None).resolve(call_id, "again", by=self.name))
             case {"do": "answered", "nonce": nonce}:
                 records = [r for r in await self.journal.store.read(kind="answered") if r.once == f"answer:{nonce}"]
-                return [json.loads(record.data or b"")["approver"] for record in records]
+                return [json.loads(record.data or b"")["approver"]["name"] for record in records]
         raise AssertionError(command)
 
     async def count(self, work) -> list[object]:

@@ -97,5 +97,6 @@ async def test_an_answer_says_who_gave_it_and_to_what(registry: ToolRegistry, se
     await session.call("send", CALL)
     records = {record.kind: data_of(record) for record in await journal.history(session.id)}
     assert records["answered"]["request"] == approver.requests[0].digest == records["asked"]["digest"]
-    assert (records["answered"]["approver"], records["answered"]["answered_at"]) == ("fixed approver", 1000.0)
+    assert records["answered"]["approver"] == {"kind": "person", "name": "fixed approver", "where": "program"}
+    assert records["answered"]["answered_at"] == 1000.0
     assert len(records["burned"]["seal"]) == 64

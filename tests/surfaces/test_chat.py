@@ -205,7 +205,7 @@ def test_the_presets_of_the_file_are_there_and_auto_approval_is_never_silent(
     program.until("bold, AUTO-APPROVES ▸")
     program.press("Send Ann 5.\r")
     program.until("┃ Ann has it.")
-    assert "auto-approved by preset bold" in program.text
+    assert "auto-approved by the preset bold" in program.text
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
 
 

@@ -96,7 +96,8 @@ async def test_the_answer_of_a_terminal_is_that_of_the_card_it_saw(house: House,
     outcome = await ended(call)
     assert outcome.success
     records = await asyncio.to_thread(house.do, house.session.journal.store.read(subject=request.call_id))
-    assert [data_of(r)["approver"] for r in records if r.kind == "answered"] == ["the terminal"]
+    [answer] = [data_of(r)["approver"] for r in records if r.kind == "answered"]
+    assert answer == {"kind": "person", "name": "", "where": "terminal"}
 
 
 @requirement("TOOL-46")

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from lastword import ids, values
-from lastword.call.desk import Desk
+from lastword import values
+from lastword.call.desk import CANCELLED, Desk
 from lastword.call.draw import Undrawable, draw
 from lastword.call.events import Answered
 from lastword.call.setting import Setting
 from lastword.call.threads import THREADS
 from lastword.consent import outcome
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import (
     ALLOWED,
     ApprovalRequest,
@@ -44,8 +45,8 @@ from lastword.tools.tool import Tool
 # How many of the things that changed are named to whoever is asked again.
 MAX_NAMED = 5
 
-# How the journal calls an approver that is a setting and not somebody.
-PRESET = "preset "
+CHANGED_MEANWHILE = "it was asked before, and what would happen has changed since"
+STOPPED_MEANWHILE = "it was asked before, and everything was stopped since"
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -93,7 +94,7 @@ class Asking:
         self._journal = setting.journal
         self._desk = desk
 
-    async def put(self, question: Question) -> Consent | Outcome:
+    async def put(self, question: Question) -> Consent | Reask | Outcome:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
         request = await self._draw(question)
@@ -109,55 +110,77 @@ class Asking:
                 request = msgspec.structs.replace(request, missing=decider.missing)
 
         if earlier is not None and earlier.asked is not None:
-            asked_before = self._as_asked_before(request, earlier)
-            if asked_before is None:
-                await self._journal.asked(request)
-            else:
-                request = asked_before
-                if earlier.answered is not None:
-                    action, sealed = read_answer(request.nonce, earlier.answered)
-                    was_auto = sealed.approver.startswith(PRESET)
-                    # A preset's yes is no person's: if one of the two keys is gone since, somebody is asked.
-                    if isinstance(decider, Auto) or not was_auto:
-                        approval: Approval = "auto" if was_auto else "person"
-                        return self._told(self._consent(question, request, action, sealed, approval))
-                    request = msgspec.structs.replace(request, nonce=ids.new(16))
-                    await self._journal.asked(request)
+            found = await self._found_asked(question, request, decider, earlier)
+            if not isinstance(found, ApprovalRequest):
+                return found
+            request = found
         else:
-            await self._journal.asked(request)
+            await self._journal.asked(request, question.live.stops or 0)
         return await self._answered(question, request, decider)
+
+    async def _found_asked(
+        self, question: Question, request: ApprovalRequest, decider: Auto | Person, earlier: Life
+    ) -> ApprovalRequest | Consent | Reask:
+        """The question that an earlier process put, its answer if it has one, or a new question that says why."""
+        assert earlier.asked is not None
+        stops = question.live.stops or 0
+        before = self._as_asked_before(request, earlier)
+        # A question that does not say how often everything had been stopped is from before the first time.
+        is_stopped = earlier.asked.get("stops", 0) != stops
+        if before is not None and earlier.answered is not None:
+            action, sealed = read_answer(before.nonce, earlier.answered)
+            if not (is_stopped and action.primary_confirmed):
+                return self._taken(question, before, decider, action, sealed)
+        if before is not None and not is_stopped:
+            return before
+        why = STOPPED_MEANWHILE if is_stopped else CHANGED_MEANWHILE
+        request = msgspec.structs.replace(request, problem=request.problem or why)
+        await self._journal.asked(request, stops)
+        return request
 
     def _as_asked_before(self, request: ApprovalRequest, earlier: Life) -> ApprovalRequest | None:
         """The very question that was put before a restart, if this is it. It may even have been answered since."""
         assert earlier.asked is not None
-        same = msgspec.structs.replace(request, nonce=earlier.asked.get("nonce", request.nonce))
-        return same if same.digest == earlier.asked.get("digest") else None
+        asked = earlier.asked
+        same = msgspec.structs.replace(
+            request, nonce=asked.get("nonce", request.nonce), problem=asked.get("problem", request.problem)
+        )
+        return same if same.digest == asked.get("digest") else None
 
     async def _answered(
         self, question: Question, request: ApprovalRequest, decider: Auto | Person
-    ) -> Consent | Outcome:
+    ) -> Consent | Reask | Outcome:
         """Wait for the answer, and see to it that it is the only one."""
-        approval: Approval = "person"
         action: UserAction
-        by: str | Seal
+        by: Answerer | Seal
         if question.live.is_cancelled:
-            action, by = request.close(), "cancel"
+            action, by = request.close(), CANCELLED
         elif isinstance(decider, Auto):
-            approval, action, by = "auto", ALLOWED, f"{PRESET}{self._setting.preset.name}"
+            action, by = ALLOWED, Answerer("preset", self._setting.preset.name)
         else:
             answer = await self._desk.ask(request)
             if isinstance(answer, Outcome):
                 return answer
             action, by = answer
         if isinstance(by, Seal):
-            return self._told(self._consent(question, request, action, by, approval))
+            return self._taken(question, request, decider, action, by)
         sealed = seal(request, action, by, self._journal.clock())
         if action.primary_confirmed and action.arguments is None:
-            return self._consent(question, request, action, sealed, approval, is_written=False)
+            return self._consent(question, request, action, sealed, is_written=False)
         if not await self._journal.answered(request, action, sealed):
             # Somebody was faster, in another window or another process. Theirs is the answer.
             action, sealed = await self._journal.answer_to(request)
-        return self._told(self._consent(question, request, action, sealed, approval))
+        return self._taken(question, request, decider, action, sealed)
+
+    def _taken(
+        self, question: Question, request: ApprovalRequest, decider: Auto | Person, action: UserAction, sealed: Seal
+    ) -> Consent | Reask:
+        """An answer that stands in the journal, whoever wrote it there, if this call may go by their word."""
+        consent, by = self._consent(question, request, action, sealed), sealed.approver
+        if action.primary_confirmed and by.kind != "person" and isinstance(decider, Person):
+            # A yes that no person gave is worth something only where none has to be asked; a no counts from anybody.
+            return _unchanged(consent, f"{by} had said yes, and a person has to be asked now")
+        return self._told(consent)
 
     async def edited(self, consent: Consent) -> Consent | Reask:
         """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
@@ -187,7 +210,7 @@ class Asking:
         seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
         if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
-        await self._journal.asked(request)
+        await self._journal.asked(request, consent.live.stops or 0)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self._journal.answered(request, ALLOWED, sealed):
             return Reask("somebody else answered while you edited", given, "person")
@@ -202,6 +225,8 @@ class Asking:
         if problem is None:
             problem = await self._burn_and_start(consent)
             if problem is None:
+                # Looked up after the start is on the disk: a stop comes before it and calls it off, or finds it there.
+                consent.live.is_cancelled |= await self._journal.stops() != consent.live.stops
                 return consent
             consent.live.phase = Phase.ASKING
             if elsewhere := await self._started_elsewhere(consent.call):
@@ -295,9 +320,9 @@ class Asking:
         request: ApprovalRequest,
         action: UserAction,
         sealed: Seal,
-        approval: Approval,
         is_written: bool = True,
     ) -> Consent:
+        approval: Approval = "person" if sealed.approver.kind == "person" else "auto"
         return Consent(question.tool, question.call, question.live, request, action, sealed, approval, is_written)
 
     def _told(self, consent: Consent) -> Consent:

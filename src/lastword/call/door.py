@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -20,8 +20,9 @@ from lastword.call.desk import Desk
 from lastword.call.events import Finished
 from lastword.call.setting import Setting
 from lastword.consent import outcome
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import Approver, Auto, Nobody, Person, Preset, who_decides
-from lastword.consent.call import Call, LiveCall, Phase, Stoppable
+from lastword.consent.call import Call, LiveCall, LiveRun, Phase, Stoppable
 from lastword.consent.outcome import Kind, Outcome
 from lastword.display import displayable
 from lastword.editor import Preview
@@ -57,6 +58,8 @@ class Door:
         self._asking = Asking(setting, self.desk)
         self.live: dict[str, LiveCall] = {}
         """The calls that are asked about or carried out right now."""
+        self.runs: dict[str, LiveRun] = {}
+        """The scripts that are carried out right now."""
 
     @property
     def preset(self) -> Preset:
@@ -134,6 +137,7 @@ class Door:
         """Carry out a call that needs a yes, and leave it with an end whoever stops waiting for it."""
         live = self.live[call.id] = LiveCall()
         try:
+            live.stops = await self.journal.stops()
             return await self._run_with_consent(Question(tool, call, decider, live, earlier=earlier))
         except asyncio.CancelledError:
             # Without an end in the journal its card would wait for ever. One whose end is being written has one.
@@ -149,6 +153,9 @@ class Door:
         again: Reask | None = None
         for _ in range(self.limits.times_asked):
             if again is not None:
+                if await self.journal.stops() != live.stops:
+                    # Whatever the reason was, nothing that was asked for before a stop is asked for again after it.
+                    return await self._finish(_stopped(question.call), live)
                 asked_again = self._question_again(question, again)
                 if not isinstance(asked_again, Question):
                     return await _awaited(asked_again)
@@ -157,6 +164,9 @@ class Door:
             consent = await self._asking.put(question)  # asked is durable before anybody sees it, the answer is once
             if isinstance(consent, Outcome):  # nobody to ask, nobody answered, or no card to show
                 return await self._finish(consent, live)
+            if isinstance(consent, Reask):  # it was answered, and not by whoever has to answer it now
+                again = consent
+                continue
             if not consent.action.primary_confirmed:
                 denied = await decline(self._setting, consent.tool, consent.call, consent.action, consent.approval)
                 return await self._finish(denied, live)
@@ -199,6 +209,7 @@ class Door:
             raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
         live = self.live[call.id] = LiveCall(Phase.STARTING)
         try:
+            live.stops = await self.journal.stops()
             if not await self.journal.start_again(self.session_id, call, tool, life, why, live):
                 raise decided_already(call.id)
             shown = msgspec.convert((life.asked or {}).get("preview", ()), tuple[Preview, ...])
@@ -238,6 +249,13 @@ class Door:
         elif not self.desk.close(call_id):
             live.is_cancelled = True
         return True
+
+    def stop(self, call_ids: Iterable[str], by: Answerer) -> None:
+        """Everything was stopped: deny what waits of these calls, and cancel what runs."""
+        for call_id in call_ids:
+            waiting = self.desk.pending.get(call_id)
+            if waiting is None or not self.desk.answer(call_id, waiting.request.deny(outcome.STOPPED), by):
+                self.cancel(call_id)
 
     @property
     def running(self) -> dict[str, Stoppable]:
@@ -284,6 +302,11 @@ def _abandoned(call: Call, live: LiveCall | None) -> Outcome:
         words = outcome.left_behind(call.tool)
         return Outcome(kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool, still_acts=True)
     return Outcome(kind="cancelled", message=outcome.abandoned(call.tool), call_id=call.id, tool=call.tool)
+
+
+def _stopped(call: Call) -> Outcome:
+    """Everything was stopped between the question and the start."""
+    return Outcome(kind="cancelled", message=outcome.called_off(call.tool), call_id=call.id, tool=call.tool)
 
 
 def decided_already(call_id: str) -> SessionError:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError
@@ -26,7 +27,7 @@ class Answered(msgspec.Struct, frozen=True):
 
     call_id: str
     action: UserAction
-    by: str
+    by: Answerer
 
 
 class Started(msgspec.Struct, frozen=True):

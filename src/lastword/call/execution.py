@@ -144,6 +144,11 @@ class Execution:
             self.context._cancelled = True
             self._stopping = self.loop.create_task(self._stop())
 
+    @property
+    def is_working(self) -> bool:
+        """Whether its code still runs, also when nobody waits for it any more."""
+        return self._began and not self.is_over
+
     async def _stop(self) -> None:
         current.set(self.context)
         function, self.context._on_cancel = self.context._on_cancel, None

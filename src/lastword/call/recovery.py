@@ -41,7 +41,9 @@ async def recover(
     tool = door.registry.find(name)
     if door.journal.is_running(life):
         return Outcome(kind="outcome_unknown", message=outcome.still_running(name), call_id=life.call_id, tool=name)
-    if tool is not None and tool.manifest.idempotent and tool.digest == life.started["tool_digest"]:
+    is_same = tool is not None and tool.digest == life.started["tool_digest"]
+    is_stopped = (life.asked or {}).get("stops", 0) != await door.journal.stops()
+    if tool is not None and tool.manifest.idempotent and is_same and not is_stopped:
         # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
         agreed = life.started["arguments"]
         tool, call = door.admit(life.call_id, name, arguments if tool.secrets else agreed, origin)

@@ -9,6 +9,7 @@ import click
 
 from lastword.call.recovery import Decision
 from lastword.cli import complain
+from lastword.consent.answerer import person
 from lastword.display import visible
 from lastword.journal import Journal, Life
 from lastword.journal.timeline import timeline
@@ -19,7 +20,8 @@ from lastword.terminal.keys import forget_typed
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
 MAX_NAMED = 3
 
-BY = "a person at the command line"
+WHO = person(where="command")
+BY = str(WHO)
 
 
 async def tell_of_doubt(journal: Journal) -> None:

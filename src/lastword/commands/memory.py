@@ -15,7 +15,7 @@ from lastword.call.events import Asked, Event
 from lastword.call.recovery import Decision
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
-from lastword.commands.doubt import BY, ask_about_doubt
+from lastword.commands.doubt import BY, WHO, ask_about_doubt
 from lastword.commands.options import (
     ask_trust,
     json_option,
@@ -35,6 +35,7 @@ from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError, SessionError
 from lastword.journal import Journal, data_of
+from lastword.journal.asker import asker_of, is_held
 from lastword.journal.timeline import cut, timeline
 from lastword.runs import Run
 from lastword.session import Session, wait_for_answer
@@ -85,11 +86,7 @@ async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
             return "in doubt"
         if run_id in asked:
             return "waiting"
-        release = journal.store.hold(f"run:{run_id}")
-        if release is None:
-            return "running"
-        release()
-        return "interrupted"
+        return "running" if is_held(journal.store, f"run:{run_id}") else "interrupted"
 
     return [
         {
@@ -201,14 +198,23 @@ def approvals(store: str | None, as_json: bool) -> int:
     if as_json:
         print_json(waiting)
         return DONE
+    left = [facts for facts in waiting if facts["asker"] == "ended"]
+    _list_questions([facts for facts in waiting if facts["asker"] != "ended"])
+    if left:
+        click.echo("Of these the program that asked has ended, and an answer starts nothing by itself:")
+        _list_questions(left)
+    click.echo("Nothing waits for an answer." if not waiting else "lastword answer ID shows one and takes your answer.")
+    return DONE
+
+
+def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
     for facts in waiting:
         request = ApprovalRequest.from_facts(facts)
         arguments = cut(values.written(request.shown_arguments).decode())
         asked_in = f", {request.origin}" if request.origin else ""
+        unknown = ", asked by a program of which nobody knows whether it lives" if facts["asker"] == "unknown" else ""
         click.echo(f"{request.call_id}  {visible(cut(request.title))}")
-        click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}')}")
-    click.echo("Nothing waits for an answer." if not waiting else "lastword answer ID shows one and takes your answer.")
-    return DONE
+        click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}{unknown}')}")
 
 
 @click.command(short_help="Answer a waiting question, from any terminal.")
@@ -239,8 +245,8 @@ def answer(
             raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
         action = await _action(request, said, reason, edits, plain)
-        first = await journal.answer(facts, action, "lastword answer")
-        return action, first, await _what_comes_next(journal, call_id, store)
+        first = await journal.answer(facts, action, WHO)
+        return action, first, await _what_comes_next(journal, facts, action, store)
 
     action, first, next_step = with_journal(store, reply)
     if not first:
@@ -251,19 +257,21 @@ def answer(
     return DONE
 
 
-async def _what_comes_next(journal: Journal, call_id: str, store: str | None) -> str:
-    """Who hears the answer: the program that asked, or the one that goes on with its run."""
-    run_id = call_id.rpartition(".")[0]
-    if not run_id or not await journal.store.read(subject=run_id, kind="run_started", limit=1):
-        return "The program that asked goes on by itself."
-    release = journal.store.hold(f"run:{run_id}")
-    if release is None:
-        return "The program that asked goes on by itself."
-    release()
+async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: UserAction, store: str | None) -> str:
+    """Who hears the answer: the program that asked, or the one that goes on where it was."""
+    asker = await asker_of(journal.store, facts)
+    if asker == "waits":
+        return "The program that asked hears it, and goes on by itself."
+    if asker == "unknown":
+        return "If the program that asked still lives it goes on by itself; of that nothing is known."
     there = f" --store {shlex.quote(store)}" if store else ""
-    return (
-        f"The program that asked has ended. Within a minute, while the answer counts: lastword resume {run_id}{there}"
-    )
+    counts = "Within a minute, while the answer counts: " if action.primary_confirmed else "To go on without it: "
+    run_id = facts["call_id"].rpartition(".")[0]
+    if run_id and await journal.store.read(subject=run_id, kind="run_started", limit=1):
+        return f"The program that asked has ended. {counts}lastword resume {run_id}{there}"
+    if await journal.history(facts["session_id"], kind="conversation"):
+        return f"The program that asked has ended. {counts}lastword chat --session {facts['session_id']}{there}"
+    return "The program that asked has ended, so nothing comes of it."
 
 
 @click.command()

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import ids, values
+from lastword.consent.answerer import Answerer
 from lastword.display import displayable
 from lastword.editor.recording import Preview
 from lastword.errors import LastWordError
@@ -238,8 +239,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         facts: dict[str, Any] = values.decode(self.written())
         return facts
 
-    def written(self) -> bytes:
-        """The facts as the journal keeps them."""
+    def written(self, process: str = "", stops: int = 0) -> bytes:
+        """The facts as the journal keeps them: with who asks, and how often everything had been stopped by then."""
         manifest, arguments = self.manifest, self.argument_bytes
         secrets = manifest.secrets
         if secrets:
@@ -271,6 +272,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 self.problem,
                 self.nonce,
                 self.digest,
+                process,
+                stops,
                 self.looked_at,
             )
         )
@@ -304,6 +307,9 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     problem: str | None
     nonce: str
     digest: str
+    process: str = ""
+    """Whose question it is: the name that the journal of that process holds while it lives."""
+    stops: int = 0
     looked_at: tuple[Look, ...] = ()
 
 
@@ -317,7 +323,7 @@ class Seal(msgspec.Struct, frozen=True):
 
     request: str
     nonce: str
-    approver: str
+    approver: Answerer
     answered_at: float
 
     @property
@@ -326,9 +332,9 @@ class Seal(msgspec.Struct, frozen=True):
         return values.digest(_encode((self.request, self.nonce, self.approver, self.answered_at)))
 
 
-def seal(request: ApprovalRequest, action: UserAction, approver: str, answered_at: float) -> Seal:
+def seal(request: ApprovalRequest, action: UserAction, approver: Answerer, answered_at: float) -> Seal:
     """Bind an action to the request it answers; an action for another request stays bound to that one."""
-    return Seal(action.answers or request.digest, request.nonce, displayable(approver), answered_at)
+    return Seal(action.answers or request.digest, request.nonce, approver, answered_at)
 
 
 def why_void(
@@ -344,12 +350,6 @@ def why_void(
     if now - sealed.answered_at > valid_seconds:
         return f"the answer is older than {valid_seconds:g} seconds"
     return None
-
-
-def approver_name(approver: Approver) -> str:
-    """How the journal calls whoever answered."""
-    name = getattr(approver, "name", None) or getattr(approver, "__name__", None)
-    return str(name or type(approver).__name__)
 
 
 MASK = "••••••"

@@ -1,4 +1,4 @@
-"""A call: a tool with arguments, asked for by somebody. And while it lives, the phase that it is in."""
+"""A call: a tool with arguments, asked for by somebody. And what is known of calls and runs while they live."""
 
 from __future__ import annotations
 
@@ -44,21 +44,38 @@ class Stoppable(Protocol):
     is_over: bool
     loop: asyncio.AbstractEventLoop
 
+    @property
+    def is_working(self) -> bool: ...
+
     def cancel(self) -> None: ...
 
 
 class LiveCall:
     """One call that is asked about or carried out in this process."""
 
-    __slots__ = ("__weakref__", "execution", "is_cancelled", "phase")
+    __slots__ = ("__weakref__", "execution", "is_cancelled", "phase", "stops")
 
     def __init__(self, phase: Phase = Phase.ASKING) -> None:
         self.phase = phase
         self.is_cancelled = False
         """Whether a person wants it stopped. Whatever step comes next finds out."""
         self.execution: Stoppable | None = None
+        self.stops: int | None = None
+        """How often everything had been stopped when it was asked for; None for a call that asks nobody."""
 
     @property
     def has_begun(self) -> bool:
         """Whether it may have started, so that it needs an end."""
         return self.phase is not Phase.ASKING
+
+
+class LiveRun:
+    """One script that is carried out in this process."""
+
+    __slots__ = ("is_stopped", "stops")
+
+    def __init__(self, stops: int) -> None:
+        self.stops = stops
+        """How often everything had been stopped when it began here."""
+        self.is_stopped = False
+        """Whether everything was stopped since. It makes no further call."""

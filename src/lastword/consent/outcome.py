@@ -44,6 +44,9 @@ IN_A_WORD: dict[Kind, str] = {
 """For people who look at a list of calls."""
 Approval = Literal["not_needed", "person", "auto", "none"]
 
+STOPPED = "everything was stopped"
+"""Why what waited was denied, when a person stopped everything."""
+
 # Larger results drown the conversation; the tool should write a file and name it.
 MAX_MESSAGE = 100_000
 

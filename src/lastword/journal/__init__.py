@@ -22,10 +22,13 @@ import msgspec
 from msgspec import UNSET
 
 from lastword import ids, values
+from lastword.consent.answerer import Answerer, named, read_answerer
 from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
 from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError, Tampered
+from lastword.journal.asker import asker_of, is_held
+from lastword.journal.keys import answer_key, burn_key, start_key, stop_key
 from lastword.store import PAGE_RECORDS, Entry, Record, Store
 from lastword.store.memory import MemoryStore
 from lastword.store.proof import prove, prove_from
@@ -57,7 +60,7 @@ class _Answered(msgspec.Struct, frozen=True, gc=False):
     reason: str | None
     arguments: dict[str, Any] | None
     request: str
-    approver: str
+    approver: Answerer
     answered_at: float
 
 
@@ -91,6 +94,10 @@ SESSION_KINDS = frozenset(
         "run_started",
         "run_now",
         "run_finished",
+        "stop",
+        "stop_heard",
+        "stop_settled",
+        "voided",
     ]
 )
 """The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
@@ -160,6 +167,7 @@ class Journal:
         self.clock = clock
         self._process = ""
         self._let_go: Callable[[], None] | None = None
+        self._stops = 0
         self._started_here: WeakValueDictionary[str, LiveCall] = WeakValueDictionary()
         """The calls that this process has started, for as long as whoever carries them out holds them."""
 
@@ -171,9 +179,9 @@ class Journal:
 
     # What needs a person is durable before the next step.
 
-    def asked(self, request: ApprovalRequest) -> Awaitable[bool]:
-        at = int(self.clock() * 1_000_000)
-        return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
+    def asked(self, request: ApprovalRequest, stops: int = 0) -> Awaitable[bool]:
+        at, facts = int(self.clock() * 1_000_000), request.written(self._name(), stops)
+        return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
@@ -236,11 +244,7 @@ class Journal:
             return live is not None and live.phase in ACTING
         if life.unwritten:
             return False
-        # Whoever carries it out holds this name, and loses it by dying.
-        release = self.store.hold(f"process:{process}")
-        if release is not None:
-            release()
-        return release is None
+        return is_held(self.store, f"process:{process}")
 
     @contextmanager
     def holding(self, what: str, name: str) -> Iterator[None]:
@@ -357,7 +361,10 @@ class Journal:
         return read_answer(request.nonce, data_of(record))
 
     async def waiting(self) -> list[dict[str, Any]]:
-        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
+        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards.
+
+        `asker` says of each whether the program that asked still waits for the answer (journal/asker.py).
+        """
         # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
         waiting = []
         for record in await self.store.standing("asked"):
@@ -366,9 +373,15 @@ class Journal:
                 waiting.append((record, facts))
         # Somebody will say yes to what they are shown, so it must be what was written.
         await prove(self.store, [record for record, _ in waiting])
-        return [facts for _, facts in waiting]
+        return [facts | {"asker": await asker_of(self.store, facts)} for _, facts in waiting]
 
-    async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
+    async def stops(self) -> int:
+        """How often everything was stopped, by anybody who shares this memory."""
+        while await self.store.taken(stop_key(self._stops + 1)) is not None:
+            self._stops += 1
+        return self._stops
+
+    async def answer(self, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
         if any(record.kind == "finished" for record in await self.store.read(subject=facts["call_id"])):
             return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
@@ -379,7 +392,7 @@ class Journal:
                     f"the secret argument {name} can only be changed where the call was made",
                     hint="leave it as it is; a secret does not pass through the journal",
                 )
-        data = _answer_data(action, action.answers or facts["digest"], by, self.clock())
+        data = _answer_data(action, action.answers or facts["digest"], named(by), self.clock())
         return await self._commit(
             facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
         )
@@ -413,7 +426,7 @@ class Journal:
 
     def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
         data = {"seal": sealed.digest, "nonce": sealed.nonce}
-        return self._entry(session_id, "burned", call.id, data, once=f"burn:{sealed.nonce}")
+        return self._entry(session_id, "burned", call.id, data, once=burn_key(sealed.nonce))
 
     def _started(self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None) -> Entry:
         secrets = tool.secrets
@@ -472,18 +485,8 @@ def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
     return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
 
 
-def answer_key(nonce: str) -> str:
-    """The key that makes an answer the only one."""
-    return f"answer:{nonce}"
-
-
-def start_key(call_id: str, starts: int) -> str:
-    """The key that an approved call takes to start, having started so often: whoever comes second does not run it."""
-    return f"start:{call_id}:{starts}"
-
-
 def _answer_data(
-    action: UserAction, request: str, approver: str, answered_at: float, secrets: frozenset[str] = frozenset()
+    action: UserAction, request: str, approver: Answerer, answered_at: float, secrets: frozenset[str] = frozenset()
 ) -> _Answered:
     arguments = None if action.arguments is None else hide(action.arguments, secrets)
     return _Answered(
@@ -496,7 +499,7 @@ def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
     action = UserAction(
         data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"], data["request"]
     )
-    return action, Seal(data["request"], nonce, data["approver"], data["answered_at"])
+    return action, Seal(data["request"], nonce, read_answerer(data["approver"]), data["answered_at"])
 
 
 _SAYS: dict[str, frozenset[str]] = {

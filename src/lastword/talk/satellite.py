@@ -137,17 +137,26 @@ class Satellite:
     async def _converse(self, messages: list[Message]) -> Ended:
         spent = Spent(self.bounds)
         reply = self._unanswered
+        stops = await self.session.journal.stops()
         try:
             while True:
                 if messages:
                     spent.check()
                     reply = await self._send(messages, spent)
                 assert reply is not None
+                await self._check_stopped(stops)  # while the model thought
                 messages = await self._answer(reply, spent)
+                await self._check_stopped(stops)  # while its calls ran
                 if not messages:
                     return spent.ended(reply.text, None)
         except BoundReached as reached:
             return spent.ended("" if reply is None or reply.waits else reply.text, reached.bound)
+
+    async def _check_stopped(self, stops: int) -> None:
+        """Go no further when a person has stopped everything since, here or in another program."""
+        if await self.session.journal.stops() != stops:
+            await self.leave_off()
+            raise BoundReached("stop")
 
     # Asking the model.
 

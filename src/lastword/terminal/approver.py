@@ -18,7 +18,7 @@ from lastword.terminal.screen import is_dumb, somebody_is_there
 class TerminalApprover:
     """Asks the person at this terminal. An approver: `Session(registry, approver=TerminalApprover())`."""
 
-    name = "terminal"
+    where = "terminal"
 
     def __init__(self, *, plain: bool | None = None, stdin: TextIO | None = None, screen: TextIO | None = None) -> None:
         self._stdin = stdin or sys.stdin

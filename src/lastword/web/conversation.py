@@ -29,6 +29,7 @@ from lastword.card.items import (
     Settings,
     Surface,
 )
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
@@ -241,7 +242,7 @@ class ConversationView:
         return request
 
     def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: str
+        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: Answerer
     ) -> None:
         """Answer a card, having seen the request with this digest."""
         request = self.question(call_id, digest)

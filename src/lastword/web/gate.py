@@ -20,6 +20,7 @@ import msgspec
 from starlette.requests import Request
 
 from lastword.card.items import Surface
+from lastword.consent.answerer import Answerer, person
 from lastword.server.refusal import Refusal
 from lastword.store import Entry, Store
 from lastword.store.proof import prove
@@ -34,8 +35,6 @@ COOKIE_SECONDS = 30 * 24 * 3600
 MAX_KEYS = 20
 TOKEN_HEADER = "x-lastword-token"
 
-BY: dict[Surface, str] = {"page": "the page", "terminal": "the terminal"}
-"""How the journal calls whoever answers in a window of this kind."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -64,8 +63,8 @@ class Visitor(msgspec.Struct, frozen=True):
     """What it has to show to change something."""
 
     @property
-    def by(self) -> str:
-        return BY[self.surface]
+    def by(self) -> Answerer:
+        return person(where=self.surface)
 
 
 class KnownWindow(msgspec.Struct, frozen=True):
@@ -182,9 +181,12 @@ def cookie_name(request: Request) -> str:
     return f"lastword_{server[1]}" if server else INSIDE
 
 
-def surface_of(by: str) -> Surface | None:
-    """The kind of window that the journal calls by this name; None when it is none of ours."""
-    return next((surface for surface, name in BY.items() if name == by), None)
+def surface_of(by: Answerer | str) -> Surface | None:
+    """The kind of window that somebody sat at; None when it was none of ours. Of an undo only the words are kept."""
+    if isinstance(by, Answerer):
+        return "page" if by.where == "page" else "terminal" if by.where == "terminal" else None
+    surfaces: tuple[Surface, ...] = ("page", "terminal")
+    return next((surface for surface in surfaces if str(person(where=surface)) == by), None)
 
 
 def check_surface(named: str) -> Surface:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest
 from lastword.errors import SessionError, StoreError
 from lastword.journal import Journal
@@ -71,7 +72,7 @@ class OtherSessions:
         return ApprovalRequest.from_facts(facts)
 
     async def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: str
+        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: Answerer
     ) -> None:
         """Answer one, having seen the request with this digest."""
         said = action_on(self.question(call_id, digest), action, reason, edits)

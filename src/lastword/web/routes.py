@@ -233,7 +233,7 @@ class Page:
             self._view.answer(*given)
 
     async def _say(self, body: SayBody, visitor: Visitor) -> None:
-        self._view.say(body.text, visitor.by, visitor.name)
+        self._view.say(body.text, str(visitor.by), visitor.name)
 
     async def _stop(self, body: StopBody, visitor: Visitor) -> None:
         self._view.stop(turn=body.turn)
@@ -242,11 +242,11 @@ class Page:
         self._view.cancel(body.call_id)
 
     async def _resolve(self, body: ResolveBody, visitor: Visitor) -> DoneInWords:
-        message = await self._view.resolve(body.call_id, body.decision, visitor.by)
+        message = await self._view.resolve(body.call_id, body.decision, str(visitor.by))
         return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
     async def _undo(self, body: UndoBody, visitor: Visitor) -> DoneInWords:
-        message = await self._view.undo(body.call_id, visitor.by)
+        message = await self._view.undo(body.call_id, str(visitor.by))
         return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
     async def _preset(self, body: PresetBody, visitor: Visitor) -> None:

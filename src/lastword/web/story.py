@@ -10,10 +10,10 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.call.asking import PRESET
 from lastword.card.face import literal, one_line
 from lastword.card.items import CallEnd, CallItem, CallReply, CallReport
 from lastword.card.origin import script_line
+from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.approval import ApprovalRequest, UserAction, mask
 from lastword.consent.outcome import IN_A_WORD, Kind, Outcome, denied
 from lastword.display import color_name, glyph, visible
@@ -66,10 +66,10 @@ class Story:
                 name=one_line(manifest.display_name), glyph=glyph(manifest.icon), color=color_name(manifest.color)
             )
 
-    def answered(self, action: UserAction, by: str, at: float) -> None:
+    def answered(self, action: UserAction, by: Answerer, at: float) -> None:
         """The card was answered, and is not shown any more."""
         self._action = action
-        reply = CallReply(_how(action, by), one_line(by), visible(action.reason or ""), surface_of(by))
+        reply = CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
         status = "running" if action.primary_confirmed else "ended"
         self._change(reply=reply, answered_at=at, card=None, status=status)
 
@@ -126,7 +126,7 @@ class Story:
                 action = UserAction(
                     data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"]
                 )
-                self.answered(action, data["approver"], at)
+                self.answered(action, read_answerer(data["approver"]), at)
                 self._change(status="left")
             case "started":
                 self.started(data["tool"], _unhidden(data["arguments"]), data["origin"], at)
@@ -179,9 +179,9 @@ def own_words(message: str, tool: str, action: UserAction | None) -> str:
     return message[len(head) : -len(last)] if message.startswith(head) and message.endswith(last) else message
 
 
-def _how(action: UserAction, by: str) -> Literal["allowed", "edited", "denied", "closed", "auto"]:
+def _how(action: UserAction, by: Answerer) -> Literal["allowed", "edited", "denied", "closed", "auto"]:
     if action.primary_confirmed:
-        if by.startswith(PRESET):
+        if by.kind != "person":
             return "auto"
         return "allowed" if action.arguments is None else "edited"
     return "denied" if action.secondary_confirmed else "closed"
