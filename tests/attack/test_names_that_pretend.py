@@ -91,13 +91,13 @@ async def test_a_person_called_like_a_preset_is_not_told_as_one(registry: ToolRe
     outcome = await session.call("send", CALL)
     [answered] = [event for event in heard if isinstance(event, Answered)]
     assert (outcome.approval, answered.by) == ("person", Answerer("person", "preset bold", "program"))
-    story = Story(id="c")
+    story = Story.begin("c")
     story.answered(answered.action, answered.by, 1.0)
-    assert story.reply.how == "allowed"
-    past = Story(id="c")
+    assert story.item.reply.how == "allowed"
+    past = Story.begin("c")
     for record in await session.journal.history(session.id, kind="answered"):
         past.add(record)
-    assert past.reply.how == "allowed"
+    assert past.item.reply.how == "allowed"
 
 
 @requirement("TOOL-59", "TOOL-41")
@@ -207,6 +207,7 @@ async def test_the_timeline_tells_records_of_every_age():
     """A list must not fail at an old record, nor at one of a later version."""
     journal = memory_journal()
     base = {"primary_confirmed": True, "secondary_confirmed": False, "reason": None, "arguments": None, "request": "x"}
+    base["answered_at"] = 1.0
     for approver in ("preset bold", "ada", {"kind": "person", "name": "ada", "where": "page"}, {"kind": "oracle"}):
         journal.store.append(Entry("s", "answered", "c", 1, canonical(base | {"approver": approver})))
     told = [line.rpartition("  ")[2] for line in timeline(await journal.history("s"), of="c")]

@@ -178,7 +178,8 @@ async def test_a_question_of_an_earlier_version_counts_as_asked_before_the_stop(
     await left_with_a_yes(registry, journal)
     [asked] = await journal.store.read(kind="asked")
     facts = data_of(asked)
-    del facts["stops"], facts["process"]
+    del facts["process"]
+    facts.pop("stops", None)
     await only_write_it_down(journal)
     other = memory_journal()
     for record in await journal.store.read():
@@ -274,7 +275,8 @@ async def test_what_runs_is_cancelled_in_another_program(
     call = await begun(session, "hang", effects)
     stopped = await stop_all(ours)
     outcome = await call
-    assert outcome.kind == "cancelled"
+    # A thread that was approved and does not stop may still act, so nobody knows how it ends.
+    assert outcome.kind == ("outcome_unknown" if asks and thread else "cancelled")
     assert [reached.call_id for reached in stopped.cancelled] == [outcome.call_id]
     assert [reached.call_id for reached in stopped.working] == ([outcome.call_id] if thread else [])
     assert stopped.is_complete is not thread
