@@ -290,7 +290,7 @@ async def test_a_torn_write_of_the_head_costs_nothing(store, path):
     content = bytearray(beside(path).read_bytes())
     content[newest * SLOT_BYTES : newest * SLOT_BYTES + 450] = b"\0" * 450
     beside(path).write_bytes(content)
-    assert kept(path).seq < 3
+    assert kept(path).seq == 2
     assert await store.commit(entry(5, irrevocable=True))
     assert kept(path) == await store.head()
 

@@ -65,12 +65,9 @@ async def prove_from(store: Store, seq: int) -> Head:
     while links := await store.links(range(last.seq + 1, last.seq + 1 + PAGE_RECORDS)):
         for link in links:
             last = follow(last, link)
-    if (end := await store.head()).seq > last.seq:
-        # Somebody writes at this moment, or a whole page of records is gone.
-        for link in await store.links(range(last.seq + 1, end.seq + 1)):
-            last = follow(last, link)
-        if last.seq < end.seq:
-            raise _missing(last.seq + 1)
+    # Somebody writes at this moment, or a whole page of records is gone and what is behind it does not follow.
+    for link in await store.links(range(last.seq + 1, (await store.head()).seq + 1)):
+        last = follow(last, link)
     return last
 
 
