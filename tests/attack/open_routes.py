@@ -1,14 +1,17 @@
 """The routes that stay open: what docs/threat-model.md says of them, and a way to try each."""
 
 import _socket
+import atexit
 import contextvars
 import ctypes
+import importlib
 import locale
 import logging
 import os
 import queue
 import socket
 import sqlite3
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -146,3 +149,15 @@ def _(stage: Stage) -> Iterator[Act]:
     locale.setlocale(locale.LC_CTYPE, before)
     assert os.read(ours, 1) == b""  # The other end is closed.
     os.close(ours)
+
+
+@possible("Import a module that leaves something for the end of the program while it is loaded.")
+def _(stage: Stage) -> Iterator[Act]:
+    name = f"module_with_an_end_{abs(hash(stage.folder))}"
+    (stage.folder / f"{name}.py").write_text("import atexit\n\n@atexit.register\ndef end(): pass\n")
+    sys.path.insert(0, str(stage.folder))
+    before = atexit._ncallbacks()
+    yield lambda: importlib.import_module(name)
+    sys.path.remove(str(stage.folder))
+    assert atexit._ncallbacks() == before + 1
+    atexit.unregister(sys.modules.pop(name).end)

@@ -194,13 +194,13 @@ simple(
     posix_spawn=lambda s: os.posix_spawn("/bin/sh", ["sh", "-c", f"touch {s.target}"], {}),
     posix_spawnp=lambda s: os.posix_spawnp("sh", ["sh", "-c", f"touch {s.target}"], {}),
     exec=lambda s: os.execv("/bin/false", ["false"]),
-    pty=lambda s: pty.spawn(["touch", str(s.target)]),
 )
 simple("run a command", system=lambda s: os.system(f"touch {s.target}"))
 simple(
     "start a process",
     fork=lambda s: os.fork() or os._exit.__wrapped__(0),  # type: ignore[attr-defined]
     forkpty=lambda s: os.forkpty()[0] or os._exit.__wrapped__(0),  # type: ignore[attr-defined]
+    pty=lambda s: pty.spawn(["touch", str(s.target)]),
     spawnv=lambda s: os.spawnv(os.P_NOWAIT, "/bin/true", ["true"]),
     raw_fork_exec=lambda s: raw_fork_exec(s.target),
     multiprocessing_fork=lambda s: multiprocessing.get_context("fork").Process(target=int).start(),

@@ -340,6 +340,34 @@ async def test_a_file_that_changed_between_the_processes_makes_a_new_question(
     assert effects == []
 
 
+@requirement("TOOL-54", "TOOL-45")
+@pytest.mark.parametrize("change", ["the file", "the state", "nothing"])
+async def test_what_a_card_was_drawn_from_and_changed_between_the_processes_makes_a_new_question(
+    leave: Leave, assistant, effects, tmp_path: Path, change: str
+):
+    """Plain files and state are as much part of the question as what is read through the editor."""
+    prices = tmp_path / "prices.txt"
+    prices.write_text("5")
+
+    def request(context):
+        prices.read_text()
+        return {"message": f"{context.has_state('a')}?"}
+
+    assistant(request)
+    left = await leave(state={"a": 1})
+    assert await left.journal.answer(await left.facts(), ALLOWED, "phone")
+    approver = FixedApprover(DENIED)
+    async with left.session(approver) as session:
+        if change == "the file":
+            prices.write_text("500")
+        elif change == "the state":
+            session.set_state("a", 2)
+        outcome = await session.call("send", CALL, call_id="c")
+    assert outcome.kind == ("succeeded" if change == "nothing" else "denied")
+    assert len(approver.requests) == (0 if change == "nothing" else 1)
+    assert len(effects) == (1 if change == "nothing" else 0)
+
+
 @requirement("TOOL-45")
 async def test_a_question_that_was_put_anew_is_the_only_one_that_waits(leave: Leave, send, effects):
     """An answer to the old one would be heard by nobody."""

@@ -127,6 +127,38 @@ async def test_the_editor_of_a_running_call_writes_nothing_while_another_card_is
     assert shelf.files == {"mine.txt": "x"}
 
 
+@requirement("TOOL-56", "TOOL-51")
+async def test_the_context_of_a_running_call_reports_nothing_while_another_card_is_drawn(
+    registry: ToolRegistry, assistant
+):
+    """A line of progress is what a person reads of another call. Its own context says nothing yet, and may be asked."""
+    running, drawn = asyncio.Event(), asyncio.Event()
+    kept: list[Any] = []
+
+    async def execute(context, user_action):
+        context.report("begun")
+        kept.append(context)
+        running.set()
+        await drawn.wait()
+        return {"success": True, "message": ""}
+
+    def request(context):
+        context.report("drawing")
+        kept[0].report("forged")
+        return {"message": "?"}
+
+    assistant(None, execute)
+    assistant(request, id="thief")
+    session = Session(registry, approver=FixedApprover())
+    first = asyncio.create_task(session.call("send", CALL))
+    await running.wait()
+    outcome = await session.call("thief", CALL)
+    drawn.set()
+    assert (await first).kind == "succeeded"
+    assert outcome.kind == "refused"
+    assert "it tried to report the progress of another call" in outcome.message
+
+
 @requirement("TOOL-42", "TOOL-22")
 @pytest.mark.parametrize("owner", ["session", "registry", "a kept context"])
 async def test_state_is_read_only_while_a_card_is_drawn_through_any_owner(registry: ToolRegistry, assistant, owner):

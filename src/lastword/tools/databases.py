@@ -7,6 +7,7 @@ guard must be read-only, and gets an authorizer, which SQLite asks before it car
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import ModuleType
@@ -41,6 +42,7 @@ def watch_sqlite3(sqlite3: ModuleType, watching: Watching) -> None:
     """Let `sqlite3.connect` open only what is read-only, while somebody watches."""
     connect = sqlite3.connect
 
+    @functools.wraps(connect)
     def connect_for_reading(database: Any, *args: Any, **kwargs: Any) -> Any:
         guard = watching()
         if guard is None:

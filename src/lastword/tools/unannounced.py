@@ -15,7 +15,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from lastword.tools.databases import Watching, watch_apsw, watch_sqlite3
@@ -52,9 +52,6 @@ if sys.version_info < (3, 12):  # From then on Python announces threads, which b
     _FUNCTIONS["_thread"] = {"start_new_thread": "start a thread", "start_new": "start a thread"}
     _FUNCTIONS["threading"] = {"_start_new_thread": "start a thread"}
 
-# How an event loop is woken from another thread: by a byte on a socket of its own. What it then does is watched.
-_WAKES_A_LOOP = "_write_to_self"
-
 
 def wrap_what_is_loaded(watching: Watching) -> None:
     """Wrap what was loaded since this was last called."""
@@ -84,21 +81,41 @@ def _wrap(module: ModuleType, names: dict[str, str], watching: Watching) -> None
             owner = getattr(owner, part)
         original = getattr(owner, last, None)
         if original is not None:  # Not every system has every function.
-            wrapped = _wrapped(original, what, watching)
+            wrapped = _wrapped(original, what, watching, _ALLOWED_FROM.get(name, _from_nowhere))
             setattr(owner, last, wrapped)
             if module is os:
                 _keep_abilities(original, wrapped)
 
 
-def _wrapped(original: Callable[..., Any], what: str, watching: Watching) -> Callable[..., Any]:
+def _wrapped(
+    original: Callable[..., Any], what: str, watching: Watching, is_allowed_from: Callable[[FrameType], bool]
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def refused_while_watched(*args: Any, **kwargs: Any) -> Any:
         guard = watching()
-        if guard is not None and sys._getframe(1).f_code.co_name != _WAKES_A_LOOP:
+        if guard is not None and not is_allowed_from(sys._getframe(1)):
             raise guard.refuse(what)
         return original(*args, **kwargs)
 
     return refused_while_watched
+
+
+def _from_nowhere(frame: FrameType) -> bool:
+    return False
+
+
+def _from_a_waking_loop(frame: FrameType) -> bool:
+    """An event loop is woken from another thread by a byte on a socket of its own. What it then does is watched."""
+    return frame.f_code.co_name == "_write_to_self"
+
+
+def _from_a_module_being_loaded(frame: FrameType) -> bool:
+    """Importing is looking, and many a module of the library has something to do at the end."""
+    is_loading = getattr(frame.f_globals.get("__spec__"), "_initializing", False)
+    return frame.f_code.co_name == "<module>" and bool(is_loading)
+
+
+_ALLOWED_FROM = {"socket.send": _from_a_waking_loop, "register": _from_a_module_being_loaded}
 
 
 def _keep_abilities(original: Callable[..., Any], wrapped: Callable[..., Any]) -> None:
