@@ -18,6 +18,7 @@ from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
 from lastword.card.items import CallItem
+from lastword.card.trouble import trouble
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -87,6 +88,8 @@ class TerminalChat:
             try:
                 while not self.picture.is_known:
                     await self._hear_news()
+                    if not self.picture.is_known:
+                        self._show_changes()  # That the server does not answer, or why it fails.
                 self.transcript.greet(self._opening_words)
                 while await self._next(composer):
                     pass
@@ -95,6 +98,9 @@ class TerminalChat:
             finally:
                 self._following.cancel()
                 await asyncio.wait({self._following, *self._errands})
+            if not self._following.cancelled() and (problem := self._following.exception()) is not None:
+                # The person left in the same moment, and did not wait for it.
+                self.transcript.print(trouble("The conversation could not be followed to its end", problem))
         self.transcript.print(self._farewell(self.picture.session))
 
     def leave(self) -> None:
@@ -126,7 +132,8 @@ class TerminalChat:
             async for event in events:
                 if isinstance(event, Cut):
                     if not self._is_cut:
-                        self._changes.append("The server does not answer. Trying again until it does; Ctrl+D leaves.")
+                        what = f"answers with a failure: {event.failure}" if event.failure else "does not answer"
+                        self._changes.append(f"The server {what}. Trying again until it does; Ctrl+D leaves.")
                     self._is_cut = True
                 else:
                     if self._is_cut:
@@ -351,6 +358,9 @@ class TerminalChat:
                 if not (isinstance(problem, ApiError) and problem.code == "not_running"):
                     self._changes.append(visible(str(problem)))
                     self._news.set()
+            except Exception as problem:
+                self._changes.append(trouble("What runs could not be told to stop", problem))
+                self._news.set()
 
         errand = asyncio.ensure_future(do())
         self._errands.add(errand)

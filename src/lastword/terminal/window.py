@@ -47,7 +47,10 @@ class WindowEvent(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """The server does not answer. What comes next, comes after it has been reached again."""
+    """The server does not answer, or only that it failed. What comes next, comes after it has been reached again."""
+
+    failure: str = ""
+    """What it said of its failure: that has the id under which its log has the rest."""
 
 
 class Window:
@@ -77,6 +80,7 @@ class Window:
         """What happens, until nobody wants to know any more. It begins with the state."""
         wait, self._seen = RETRY_SECONDS, ""
         while True:
+            failure = ""
             try:
                 async with aclosing(self._stream()) as events:
                     async for event in events:
@@ -87,7 +91,8 @@ class Window:
             except ApiError as problem:
                 if problem.status < 500:
                     raise
-            yield Cut()
+                failure = str(_clean(problem.fact))
+            yield Cut(failure)
             await asyncio.sleep(wait)
             wait = min(2 * wait, MAX_RETRY_SECONDS)
 

@@ -29,10 +29,11 @@ from lastword.card.items import (
     Settings,
     Surface,
 )
+from lastword.card.trouble import trouble
 from lastword.consent.approval import ApprovalRequest
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
-from lastword.errors import LastWordError, SessionError
+from lastword.errors import LastWordError, SessionError, StoreError
 from lastword.server.refusal import Refusal
 from lastword.talk.bounds import Ended
 from lastword.talk.presets import ResolvedPreset
@@ -134,7 +135,13 @@ class ConversationView:
                 self.note("The server has forgotten this conversation. A new one begins; tools and state stay.")
 
     def hear_session(self, event: Event) -> None:
-        """What the session has to say."""
+        """What the session has to say. What cannot be shown of it must neither stop a call nor the rest of the page."""
+        try:
+            self._take(event)
+        except Exception as problem:
+            self.note(trouble("Something happened that cannot be shown", problem), problem=True)
+
+    def _take(self, event: Event) -> None:
         now = self._clock()
         match event:
             case Asked(request):
@@ -314,8 +321,8 @@ class ConversationView:
                 self.note(ended.words)
         except asyncio.CancelledError:
             await self._stopped()
-        except LastWordError as problem:
-            self.note(visible(str(problem)), problem=True)
+        except Exception as problem:
+            self._tell_of(problem)
         finally:
             self._left_off = False
             self._turn = None
@@ -331,20 +338,27 @@ class ConversationView:
         if self._left_off:  # By a person, and not by the end of the program: it stays stopped.
             try:
                 await self.satellite.leave_off()
-            except LastWordError as problem:
-                self.note(visible(str(problem)), problem=True)
+            except Exception as problem:
+                self._tell_of(problem)
         self.note("Stopped. What was done is kept, and the model hears of it with your next message.")
 
     async def _resume(self) -> None:
         """Go on with what an earlier process left behind. Nobody is busy until it is known that there is something."""
         try:
             unfinished = await self.satellite.is_unfinished()
-        except LastWordError as problem:
-            self.note(visible(str(problem)), problem=True)
+        except Exception as problem:
+            self._tell_of(problem)
             return
         if unfinished and not self.is_busy:
             self.note("Going on with what was interrupted.")
             self._work(self.satellite.resume())
+
+    def _tell_of(self, problem: Exception) -> None:
+        """Say why the turn ended. A refusal says all there is to know; what broke is in the log as well."""
+        if isinstance(problem, LastWordError) and not isinstance(problem, StoreError):
+            self.note(visible(str(problem)), problem=True)
+        else:
+            self.note(trouble("Something broke, and the assistant stopped", problem), problem=True)
 
     async def _undo_last(self, by: str) -> None:
         self.note(f"{visible(await self.undo(None, by))} The model hears of it.")

@@ -7,6 +7,7 @@ lives. So nobody knocks where a server has died and a stranger may listen by now
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,8 @@ from pathlib import Path
 import msgspec
 
 from lastword.web.gate import PageGate
+
+log = logging.getLogger("lastword")
 
 
 class JoinableServer(msgspec.Struct, frozen=True):
@@ -50,18 +53,23 @@ class JoinFile:
 
     def _renew(self) -> None:
         key = self._gate.make_standing_key(self._renew)
-        with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Complete and locked before anybody can see it.
-            new = self._file.with_suffix(".new")
-            new.unlink(missing_ok=True)
-            held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(held, fcntl.LOCK_EX)
-            os.write(held, msgspec.json.encode(JoinableServer(self._address, key, str(self._folder))))
-            os.replace(new, self._file)
-            if self._held is not None:
-                os.close(self._held)
-            self._held = held
+        try:
+            self._write(key)
+        except OSError as problem:
+            log.warning("`lastword chat --attach` will not find this server: %s", problem)
+
+    def _write(self, key: str) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Complete and locked before anybody can see it.
+        new = self._file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        os.write(held, msgspec.json.encode(JoinableServer(self._address, key, str(self._folder))))
+        os.replace(new, self._file)
+        if self._held is not None:
+            os.close(self._held)
+        self._held = held
 
 
 def find_joinable(join_folder: Path) -> list[JoinableServer]:

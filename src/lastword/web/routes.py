@@ -21,8 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword.call.recovery import Decision
 from lastword.card.items import Done, DoneInWords, NewKey, SharedText
+from lastword.card.trouble import trouble
 from lastword.display import visible
-from lastword.errors import LastWordError
+from lastword.errors import LastWordError, StoreError
 from lastword.journal import Journal
 from lastword.server.door import Door, EventStream, access_log, read_body
 from lastword.server.limits import Limits
@@ -281,6 +282,8 @@ class Page:
                 return _json(await act(body, visitor) or Done(event=self._view.feed.last_id))
             except Refusal:
                 raise
+            except StoreError as problem:
+                raise Refusal(409, "refused", trouble("This could not be done", problem)) from None
             except LastWordError as problem:
                 raise Refusal(409, "refused", problem.fact, hint=problem.hint) from None
 
