@@ -16,6 +16,6 @@ def trouble(what: str, problem: BaseException) -> str:
     """Log a problem with its traceback; gives back what to say of it. `what` says what does not work because of it."""
     id = ids.name(4)
     log.error("%s: %s", id, what, exc_info=problem)
-    # The text of an error that is not ours may hold anything, and means nothing to whoever reads a conversation.
+    # The text of an error that is not ours may hold anything, and means nothing in a conversation.
     words = f": {visible(str(problem))}" if isinstance(problem, LastWordError) else "."
     return f"{what} ({id} in the log){words}".replace("\n", " ")

@@ -81,7 +81,7 @@ class _Watcher:
         self.progress.show(event)
 
     def _tell_undo(self, outcome: Outcome) -> None:
-        """Say how to take the changes back: nobody can type an id that they have not seen."""
+        """Say how to take the changes back: the id has to be seen to be typed."""
         if outcome.changed:
             first, more = outcome.changed[0], len(outcome.changed) - 1
             what = f"{first} and {more} more" if more else first

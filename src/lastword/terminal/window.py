@@ -29,7 +29,7 @@ T = TypeVar("T")
 RETRY_SECONDS = 0.25
 MAX_RETRY_SECONDS = 2.0
 
-# The server has marked what cannot be seen. Whoever it is, it does not get to steer this terminal.
+# The server has marked what cannot be seen. One that has not does not get to steer this terminal.
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -77,7 +77,7 @@ class Window:
     # Hearing.
 
     async def events(self) -> AsyncGenerator[WindowEvent | Cut]:
-        """What happens, until nobody wants to know any more. It begins with the state."""
+        """What happens, for as long as it is iterated over. It begins with the state."""
         wait, self._seen = RETRY_SECONDS, ""
         while True:
             failure = ""

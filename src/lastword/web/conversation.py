@@ -1,4 +1,4 @@
-"""What every window shows: one conversation, its calls, its cards. The same for all, whoever opens it when.
+"""What every window shows: one conversation, its calls, its cards. The same for all windows.
 
 The view hears the session and the satellite, keeps the picture, and tells the windows what changed. What people do in a
 window comes back here and goes to the session's one door or to the satellite; a card that one window answers is gone
@@ -201,10 +201,10 @@ class ConversationView:
     # What people do.
 
     def welcome(self, surface: Surface) -> None:
-        """Somebody opened a window: go on with what was left. With nothing but the rehearsal model, show a card."""
+        """A window was opened: go on with what was left. With nothing but the rehearsal model, begin its tour."""
         can_tour = self._is_rehearsal and self.session.registry.find(NOTE) is not None
         if surface == "page" and can_tour and not self._toured and not self.items and not self.is_busy:
-            # Only a page begins by itself: at a prompt somebody may be typing already.
+            # Only a page begins by itself: at a prompt the person may be typing already.
             self._toured = self._resumed = True
             self._work(self._tour())
         elif not self._resumed:
@@ -266,7 +266,7 @@ class ConversationView:
         self.show(story.item)
 
     async def resolve(self, call_id: str, decision: Decision, by: str) -> str:
-        """Decide about a call of which nobody knows how it ended. Says what became of it."""
+        """Decide about a call whose end is not known. Says what became of it."""
         outcome = await self.session.resolve(call_id, decision, by=by)
         self.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         self._end(outcome, self._clock())
@@ -343,7 +343,7 @@ class ConversationView:
         self.note("Stopped. What was done is kept, and the model hears of it with your next message.")
 
     async def _resume(self) -> None:
-        """Go on with what an earlier process left behind. Nobody is busy until it is known that there is something."""
+        """Go on with what an earlier process left behind. The view is busy only once there is something."""
         try:
             unfinished = await self.satellite.is_unfinished()
         except Exception as problem:

@@ -1,7 +1,7 @@
-"""A key for the person's own programs, in a file that nobody else can read: `lastword chat --attach` looks for it.
+"""A key for the person's own programs, in a file that only they can read: `lastword chat --attach` looks for it.
 
 It opens once, like every other key; a used one is replaced by a new one. The file is locked for as long as its server
-lives. So nobody knocks where a server has died and a stranger may listen by now.
+lives. A file that can be locked belongs to a dead server, whose port another program may listen on by now.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class JoinFile:
 
     def _write(self, key: str) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Complete and locked before anybody can see it.
+        # Complete and locked before it gets the name under which it is looked for.
         new = self._file.with_suffix(".new")
         new.unlink(missing_ok=True)
         held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -86,7 +86,7 @@ def _read(file: Path) -> JoinableServer | None:
     with os.fdopen(fd, "rb") as opened:
         facts = os.fstat(fd)
         if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
-            return None  # Somebody else could have written it, or read it.
+            return None  # Another user could have written it, or read its key.
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -19,7 +19,7 @@ from lastword.web.answers import action_on, changed, not_waiting
 from lastword.web.conversation import ConversationView
 from lastword.web.story import Story
 
-# The memory changes with every call; looking once in this time is soon enough for somebody else's question.
+# The memory changes with every call; looking once in this time is soon enough for another program's question.
 LOOK_SECONDS = 0.5
 
 

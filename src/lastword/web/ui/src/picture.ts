@@ -79,14 +79,14 @@ export function usePicture(): Picture {
   useEffect(() => {
     const watcher = () => again((n) => n + 1);
     watchers.add(watcher);
-    // Whatever came between the first drawing and this moment has been told to nobody.
+    // Whatever came between the first drawing and this moment was not drawn yet.
     watcher();
     return () => void watchers.delete(watcher);
   }, []);
   return picture;
 }
 
-// Pieces of text come faster than anybody reads; they are drawn once a frame.
+// Pieces of text come faster than a screen shows them; they are drawn once a frame.
 let isDrawnSoon = false;
 function take(event: PageEvent): void {
   if (event.kind === "state") keepToken(event.data.token);

@@ -5,9 +5,9 @@ import type {
   CallBody,
   Done,
   DoneInWords,
+  EmptyBody,
   ErrorBody,
   NewKey,
-  NoBody,
   PresetBody,
   ResolveBody,
   SayBody,
@@ -25,8 +25,8 @@ type Posts = {
   undo: [UndoBody, DoneInWords];
   resolve: [ResolveBody, DoneInWords];
   preset: [PresetBody, Done];
-  key: [NoBody, NewKey];
-  lock: [NoBody, Done];
+  key: [EmptyBody, NewKey];
+  lock: [EmptyBody, Done];
 };
 
 export class Refused extends Error {
