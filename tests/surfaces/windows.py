@@ -36,7 +36,7 @@ from lastword.server.upstream import Upstream
 from lastword.session import wait_for_answer
 from lastword.store import Store
 from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api
+from lastword.talk.apiclient import Api, Wire
 from lastword.talk.bounds import Bounds
 from lastword.talk.inprocess import InProcessWire
 from lastword.talk.presets import ResolvedPreset
@@ -154,8 +154,10 @@ class House:
         id: str | None = None,
         model: Upstream | None = None,
         clock: Callable[[], float] = time.time,
+        api: Callable[[Wire], Api] = Api,
     ) -> None:
         self.folder = folder
+        self._api = api
         self.model = model or Rehearsal()
         self.clock = clock
         self.id = id
@@ -251,7 +253,7 @@ class House:
         )
         async with AsyncExitStack() as after:
             await after.enter_async_context(self.session)
-            wire = Api(InProcessWire(app))
+            wire = self._api(InProcessWire(app))
             self.front, self.gate = await after.enter_async_context(
                 open_page(
                     app,
@@ -328,7 +330,10 @@ class Browserless:
 
         def following() -> tuple[str, str, Any]:
             fields: dict[str, str] = {}
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while True:
+                # Heartbeats come for ever.
+                assert time.monotonic() < deadline, "no event came"
                 line = answer.readline().decode().rstrip("\n")
                 if not line and "data" in fields:
                     return fields["id"], fields["event"], json.loads(fields["data"])

@@ -5,5 +5,6 @@ items.py      a conversation with its cards, as it goes to the page and to termi
 origin.py     where in a script a call stands
 arguments.py  `name=value` in the type the tool wants
 draft.py      the arguments of a card as the person has changed them so far
+trouble.py    what is said when something breaks inside
 units.py      lengths as browsers count them
 """

@@ -17,7 +17,7 @@ from lastword.tools.manifest import Effect
 Surface = Literal["page", "terminal"]
 """The kinds of windows."""
 CallStatus = Literal["waiting", "running", "ended", "doubt", "left"]
-"""`doubt`: it was started and nobody knows how it ended. `left`: its program stopped before it was started."""
+"""`doubt`: it was started, and its end is not known. `left`: its program stopped before it was started."""
 ScriptStatus = Literal["running", "done", "failed", "cancelled", "waiting", "left"]
 PreviewKind = Literal["text", "changed", "created", "deleted", "renamed", "unchanged"]
 RowKind = Literal["file", "note", "hunk", "same", "added", "removed", "fold"]
@@ -326,7 +326,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Something was done."""
 
     event: str
-    """The newest event. Whoever has seen it has seen what was done at once."""
+    """The newest event. A window that has seen it has seen what was done at once."""
 
 
 class DoneInWords(Done, frozen=True, kw_only=True):

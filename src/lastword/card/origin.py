@@ -1,4 +1,4 @@
-"""Where in a script a call stands: as words for people and the journal, and as a number for whoever points at the line.
+"""Where in a script a call stands: as words for people and the journal, and as a number to point at the line.
 
 The journal keeps the words. Both directions are here, so that nothing else needs to know how they are put.
 """

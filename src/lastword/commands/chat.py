@@ -48,7 +48,7 @@ from lastword.talk.rehearsal import NAME as REHEARSAL
 from lastword.talk.rehearsal import NOTE
 from lastword.talk.tour import add_tour
 from lastword.terminal.card import fitted
-from lastword.terminal.screen import somebody_is_there
+from lastword.terminal.screen import is_interactive
 from lastword.terminal.window import Window
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, find_tools
@@ -171,7 +171,7 @@ class Setup:
 
     @property
     def tour_hint(self) -> str:
-        """What to type first, where the tour's tools are at hand and somebody can type."""
+        """What to type first, where the tour's tools are at hand and a person can type."""
         return " Type tour to see how." if self.seat.is_attended and self.registry.is_registered(NOTE) else ""
 
     @contextmanager
@@ -194,7 +194,7 @@ class Setup:
             session = Session(
                 self.registry,
                 id=self.session_id,
-                # Without anybody at the terminal there is no window that could answer.
+                # Without a person at the terminal there is no window that could answer.
                 approver=wait_for_answer if self.seat.is_attended else None,
                 journal=Journal(store),
                 preset=presets[chosen].preset,
@@ -245,7 +245,7 @@ async def _chat_here(setup: Setup) -> None:
 async def _up(setup: Setup) -> None:
     config = setup.config.server
     # At a person's terminal the access log would hide the conversation.
-    log = None if somebody_is_there() else sys.stderr.write
+    log = None if is_interactive() else sys.stderr.write
     async with _server(setup, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
         sock = bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"

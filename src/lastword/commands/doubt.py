@@ -1,4 +1,4 @@
-"""Calls in doubt, at the next start: a notice for whoever works here, or the question what became of one."""
+"""Calls in doubt, at the next start: a notice for the person, or the question what became of one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BY = str(WHO)
 
 
 async def tell_of_doubt(journal: Journal) -> None:
-    """Remind whoever starts something that calls wait for somebody to say how they ended."""
+    """Remind the person that calls wait for a decision about how they ended."""
     if lives := await journal.in_doubt():
         complain(fitted(doubt_words(lives), sys.stderr))
 

@@ -13,7 +13,7 @@ from lastword.talk.apiclient import ApiError, HttpWire
 from lastword.terminal.window import Window
 from lastword.web.join_file import JoinableServer, find_joinable
 
-# How often a key is looked for. Each time somebody else was quicker.
+# How often a key is looked for: it opens once, and another terminal may be quicker each time.
 ATTEMPTS = 5
 
 

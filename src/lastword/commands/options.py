@@ -79,7 +79,7 @@ def print_json(value: Any) -> None:
 
 def ask_trust(found: FoundCode, changed: bool) -> Answer:
     """Ask whether code that was found here may run. Only a whole word agrees."""
-    folder = visible(str(found.folder))  # whoever chose the names may not be a friend
+    folder = visible(str(found.folder))  # the names may be chosen by an attacker
     if changed:
         click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
     else:

@@ -1,4 +1,4 @@
-"""The terminal that a command was started in: whether somebody sits there, and a chat with whoever does."""
+"""The terminal that a command was started in: whether a person is at it, and a chat with them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from lastword.store.address import default_path
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
-from lastword.terminal.screen import is_dumb, somebody_is_there
+from lastword.terminal.screen import is_dumb, is_interactive
 from lastword.terminal.window import Window
 
 
@@ -19,7 +19,7 @@ class Seat:
     """The terminal, and whether a person is at it."""
 
     def __init__(self, *, plain: bool) -> None:
-        self.is_attended = somebody_is_there()
+        self.is_attended = is_interactive()
         self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
 
     async def talk(
@@ -54,5 +54,5 @@ class Seat:
 
 
 def data_file() -> Path:
-    """The store of somebody who configured none."""
+    """The store that is used when none is configured."""
     return default_path(sys.platform, os.environ, Path.home())

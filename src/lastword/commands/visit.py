@@ -1,4 +1,4 @@
-"""A session for as long as one command needs it: remembered, and attended by whoever sits at the terminal."""
+"""A session for as long as one command needs it: remembered, and attended by the person at the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def visit(
     wait: bool,
     project: str | None,
 ) -> AsyncIterator[Session]:
-    """Open a session. Whoever is at the terminal is told first of calls in doubt; `wait` leaves cards to others."""
+    """Open a session. The person at the terminal first hears of calls in doubt; `wait` leaves cards to others."""
     async with remembering(store) as journal:
         if approver is not None:
             await tell_of_doubt(journal)

@@ -1,6 +1,6 @@
 """Which model answers: the configured one, one that is found on this machine, or the rehearsal model.
 
-The choice is always said in words: nobody should wonder who is speaking.
+The choice is always said in words, so that the person knows which model answers.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Satellite:
             return await self._converse(messages)
 
     async def is_unfinished(self) -> bool:
-        """Whether an earlier process left something behind that the model still waits for, and nobody stopped."""
+        """Whether an earlier process left something behind that the model waits for, and no person had stopped it."""
         await self._look()
         return self._unanswered is not None and not await self._was_left_off(self._unanswered)
 
@@ -376,7 +376,7 @@ class Satellite:
         return any(r.subject == self.conversation_id and data_of(r)["turn"] >= reply.turn for r in records)
 
     def _begin_anew(self, messages: list[Message]) -> None:
-        """The server has forgotten the conversation. Results that nobody waits for any more become words."""
+        """The server has forgotten the conversation. Results that it does not wait for any more become words."""
         # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
         self.conversation_id = f"{self.session.id[:100]}.{ids.new(8)}"
         self._turns, self._unanswered, self._begun = 0, None, False

@@ -18,6 +18,7 @@ from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
 from lastword.card.items import CallItem
+from lastword.card.trouble import trouble
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -68,7 +69,7 @@ class TerminalChat:
         self._is_cut = False
         self._talk: _Conversation | None = None
         self._settled: set[str] = set()
-        """Digests of the questions that nobody is asked again here."""
+        """Digests of the questions that are not shown again here."""
         self._invited: set[str] = set()
         """Calls of other programs whose card the person wants to answer here."""
         self._interrupts = 0
@@ -87,6 +88,8 @@ class TerminalChat:
             try:
                 while not self.picture.is_known:
                     await self._hear_news()
+                    if not self.picture.is_known:
+                        self._show_changes()  # That the server does not answer, or why it fails.
                 self.transcript.greet(self._opening_words)
                 while await self._next(composer):
                     pass
@@ -95,6 +98,9 @@ class TerminalChat:
             finally:
                 self._following.cancel()
                 await asyncio.wait({self._following, *self._errands})
+            if not self._following.cancelled() and (problem := self._following.exception()) is not None:
+                # The person left in the same moment, and did not wait for it.
+                self.transcript.print(trouble("The conversation could not be followed to its end", problem))
         self.transcript.print(self._farewell(self.picture.session))
 
     def leave(self) -> None:
@@ -126,7 +132,8 @@ class TerminalChat:
             async for event in events:
                 if isinstance(event, Cut):
                     if not self._is_cut:
-                        self._changes.append("The server does not answer. Trying again until it does; Ctrl+D leaves.")
+                        what = f"answers with a failure: {event.failure}" if event.failure else "does not answer"
+                        self._changes.append(f"The server {what}. Trying again until it does; Ctrl+D leaves.")
                     self._is_cut = True
                 else:
                     if self._is_cut:
@@ -142,7 +149,7 @@ class TerminalChat:
             # What was there before is said in the greeting; the questions of others still wait, and are news.
             return [change for change in changes if _is_theirs(change)]
         settings = self.picture.settings
-        # Whoever chose it, and in whichever window: auto-approval is never silent.
+        # Also when it was chosen in another window: auto-approval is never silent.
         return [*changes, *([f"From now on: {preset_status(settings.chosen)}."] if settings.preset != preset else [])]
 
     async def _hear_news(self) -> None:
@@ -159,11 +166,11 @@ class TerminalChat:
 
     @property
     def _is_at_work(self) -> bool:
-        # Nobody knows what goes on in a server that does not answer, and nobody has to wait for it.
+        # What goes on in a server that does not answer is not known, and not waited for.
         return not self._is_cut and (self.picture.busy or bool(self._cards()))
 
     def _cards(self) -> list[CallItem]:
-        """The calls whose cards are answered here. Those of other programs only when somebody asks for them."""
+        """The calls whose cards are answered here. Those of other programs only when the person asks for them."""
         others = self.picture.waiting_elsewhere() if self._invited else []
         return [*self.picture.waiting(), *(call for call in others if call.id in self._invited)]
 
@@ -266,7 +273,7 @@ class TerminalChat:
         except ConnectionLost:
             return  # The stream finds out as well, and says so.
         except ApiError as problem:
-            # Where somebody was quicker, the event that says so is on its way.
+            # Where another window was quicker, the event that says so is on its way.
             if problem.code not in ("not_waiting", "changed"):
                 self.transcript.quote(visible(str(problem)))
             self._settled.add(call.card.digest)
@@ -287,7 +294,7 @@ class TerminalChat:
         try:
             action = talk.request.close() if talk.task.cancelled() else talk.task.result()
         except OSError:
-            raise Left from None  # The terminal is gone. The card still waits for whoever comes next.
+            raise Left from None  # The terminal is gone. The card still waits in other windows.
         try:
             await self.window.answer(talk.request, action, talk.dialogue.edits)
         except ApiError as problem:
@@ -338,7 +345,7 @@ class TerminalChat:
             self._interrupts = 2
             self._send(self.window.stop())
         else:
-            # Nobody listens on the other side.
+            # The server does not react.
             self.leave()
 
     def _send(self, work: Coroutine[Any, Any, None]) -> None:
@@ -351,6 +358,9 @@ class TerminalChat:
                 if not (isinstance(problem, ApiError) and problem.code == "not_running"):
                     self._changes.append(visible(str(problem)))
                     self._news.set()
+            except Exception as problem:
+                self._changes.append(trouble("What runs could not be told to stop", problem))
+                self._news.set()
 
         errand = asyncio.ensure_future(do())
         self._errands.add(errand)
@@ -366,12 +376,12 @@ class _Conversation:
         self.task: asyncio.Task[UserAction] = asyncio.ensure_future(dialogue.hold())
 
     def is_over(self, cards: Iterable[CallItem], *, is_cut: bool) -> bool:
-        """Whether the question is not waiting any more, though nobody answered it here."""
+        """Whether the question is not waiting any more, though it was not answered here."""
         asked = {call.card.digest for call in cards if call.card is not None}
         return not self.task.done() and (is_cut or self.request.digest not in asked)
 
     async def end(self) -> None:
-        """Put the terminal in order before anybody goes on."""
+        """Stop the dialogue, and wait until the terminal is in order again."""
         self.task.cancel()
         await asyncio.wait({self.task})
 

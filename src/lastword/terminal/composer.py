@@ -129,11 +129,11 @@ class FlatComposer:
         self._screen.write("\n")  # Nothing that was said is taken back.
 
     def keep(self, text: str) -> bool:
-        return False  # The terminal itself edits the line, and nobody can write into it.
+        return False  # The terminal itself edits the line, and nothing can be put into it.
 
 
 class PipeComposer:
-    """Lines from a program or a file, where nobody sits."""
+    """Lines from a program or a file, without a person at a terminal."""
 
     def __init__(self, stdin: TextIO) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
@@ -150,7 +150,7 @@ class PipeComposer:
         while True:
             line = await self._lines.get()
             if line is None:
-                self._lines.put_nowait(None)  # The end stays the end, however often somebody looks.
+                self._lines.put_nowait(None)  # The end stays the end, however often it is read.
             if (message := self._draft.add(line)) is not None:
                 return message
 

@@ -1,7 +1,7 @@
 """What a window knows of its conversation, and what every event changes in it.
 
 The picture is the server's, copied. `take` says what has changed, as pairs of before and after, whether one event told
-it or a whole state after a time away: so whoever draws the changes has drawn everything, once.
+it or a whole state after a time away: drawing the changes draws everything, once.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Transcript:
 
     def __init__(self, picture: Picture, screen: TextIO, progress: Progress, *, plain: bool, can_answer: bool) -> None:
         self.told: set[str] = set()
-        """Calls of whose answer whoever sits here knows already."""
+        """Calls whose answer was given at this terminal, or said here already."""
         self._picture = picture
         self._screen = screen
         self._plain = plain
@@ -174,7 +174,7 @@ class Transcript:
         return fit(f"{'✓' if call.end.success else '✗'} {words}", size_of(self._screen)[0] - 1)
 
     def _tell_undo(self, call: CallItem) -> None:
-        """Say how to take the changes back: nobody can type an id that they have not seen."""
+        """Say how to take the changes back: the id has to be seen to be typed."""
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
         self.progress.show(Reported(call.id, f"{what} changed. To take it back: /undo {call.id}", None, None))

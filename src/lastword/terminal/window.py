@@ -29,7 +29,7 @@ T = TypeVar("T")
 RETRY_SECONDS = 0.25
 MAX_RETRY_SECONDS = 2.0
 
-# The server has marked what cannot be seen. Whoever it is, it does not get to steer this terminal.
+# The server has marked what cannot be seen. One that has not does not get to steer this terminal.
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -47,7 +47,10 @@ class WindowEvent(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """The server does not answer. What comes next, comes after it has been reached again."""
+    """The server does not answer, or only that it failed. What comes next, comes after it has been reached again."""
+
+    failure: str = ""
+    """What it said of its failure: that has the id under which its log has the rest."""
 
 
 class Window:
@@ -74,9 +77,10 @@ class Window:
     # Hearing.
 
     async def events(self) -> AsyncGenerator[WindowEvent | Cut]:
-        """What happens, until nobody wants to know any more. It begins with the state."""
+        """What happens, for as long as it is iterated over. It begins with the state."""
         wait, self._seen = RETRY_SECONDS, ""
         while True:
+            failure = ""
             try:
                 async with aclosing(self._stream()) as events:
                     async for event in events:
@@ -87,7 +91,8 @@ class Window:
             except ApiError as problem:
                 if problem.status < 500:
                     raise
-            yield Cut()
+                failure = str(_clean(problem.fact))
+            yield Cut(failure)
             await asyncio.sleep(wait)
             wait = min(2 * wait, MAX_RETRY_SECONDS)
 

@@ -77,7 +77,7 @@ def _arguments(request: ApprovalRequest, words: Face, content: str | None) -> It
         is_secret = name in secrets
         kind = parameter.type if parameter is not None else "any"
         is_text = isinstance(given[name], str) and kind in ("string", "any")
-        # What is edited is the text itself, or JSON: the type is kept by whoever reads the edit, not by the page.
+        # What is edited is the text itself, or JSON: the type is restored where the edit is read (web/answers.py).
         raw = "" if is_secret else given[name] if is_text else values.canonical(given[name]).decode()
         yield CardArgument(
             name=name,

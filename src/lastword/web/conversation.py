@@ -1,4 +1,4 @@
-"""What every window shows: one conversation, its calls, its cards. The same for all, whoever opens it when.
+"""What every window shows: one conversation, its calls, its cards. The same for all windows.
 
 The view hears the session and the satellite, keeps the picture, and tells the windows what changed. What people do in a
 window comes back here and goes to the session's one door or to the satellite; a card that one window answers is gone
@@ -29,11 +29,12 @@ from lastword.card.items import (
     Settings,
     Surface,
 )
+from lastword.card.trouble import trouble
 from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
-from lastword.errors import LastWordError, SessionError
+from lastword.errors import LastWordError, SessionError, StoreError
 from lastword.server.refusal import Refusal
 from lastword.talk.bounds import Ended
 from lastword.talk.presets import ResolvedPreset
@@ -135,7 +136,13 @@ class ConversationView:
                 self.note("The server has forgotten this conversation. A new one begins; tools and state stay.")
 
     def hear_session(self, event: Event) -> None:
-        """What the session has to say."""
+        """What the session has to say. What cannot be shown of it must neither stop a call nor the rest of the page."""
+        try:
+            self._take(event)
+        except Exception as problem:
+            self.note(trouble("Something happened that cannot be shown", problem), problem=True)
+
+    def _take(self, event: Event) -> None:
         now = self._clock()
         match event:
             case Asked(request):
@@ -195,10 +202,10 @@ class ConversationView:
     # What people do.
 
     def welcome(self, surface: Surface) -> None:
-        """Somebody opened a window: go on with what was left. With nothing but the rehearsal model, show a card."""
+        """A window was opened: go on with what was left. With nothing but the rehearsal model, begin its tour."""
         can_tour = self._is_rehearsal and self.session.registry.find(NOTE) is not None
         if surface == "page" and can_tour and not self._toured and not self.items and not self.is_busy:
-            # Only a page begins by itself: at a prompt somebody may be typing already.
+            # Only a page begins by itself: at a prompt the person may be typing already.
             self._toured = self._resumed = True
             self._work(self._tour())
         elif not self._resumed:
@@ -260,7 +267,7 @@ class ConversationView:
         self.show(story.item)
 
     async def resolve(self, call_id: str, decision: Decision, by: str) -> str:
-        """Decide about a call of which nobody knows how it ended. Says what became of it."""
+        """Decide about a call whose end is not known. Says what became of it."""
         outcome = await self.session.resolve(call_id, decision, by=by)
         self.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         self._end(outcome, self._clock())
@@ -315,8 +322,8 @@ class ConversationView:
                 self.note(ended.words)
         except asyncio.CancelledError:
             await self._stopped()
-        except LastWordError as problem:
-            self.note(visible(str(problem)), problem=True)
+        except Exception as problem:
+            self._tell_of(problem)
         finally:
             self._left_off = False
             self._turn = None
@@ -332,20 +339,27 @@ class ConversationView:
         if self._left_off:  # By a person, and not by the end of the program: it stays stopped.
             try:
                 await self.satellite.leave_off()
-            except LastWordError as problem:
-                self.note(visible(str(problem)), problem=True)
+            except Exception as problem:
+                self._tell_of(problem)
         self.note("Stopped. What was done is kept, and the model hears of it with your next message.")
 
     async def _resume(self) -> None:
-        """Go on with what an earlier process left behind. Nobody is busy until it is known that there is something."""
+        """Go on with what an earlier process left behind. The view is busy only once there is something."""
         try:
             unfinished = await self.satellite.is_unfinished()
-        except LastWordError as problem:
-            self.note(visible(str(problem)), problem=True)
+        except Exception as problem:
+            self._tell_of(problem)
             return
         if unfinished and not self.is_busy:
             self.note("Going on with what was interrupted.")
             self._work(self.satellite.resume())
+
+    def _tell_of(self, problem: Exception) -> None:
+        """Say why the turn ended. A refusal says all there is to know; what broke is in the log as well."""
+        if isinstance(problem, LastWordError) and not isinstance(problem, StoreError):
+            self.note(visible(str(problem)), problem=True)
+        else:
+            self.note(trouble("Something broke, and the assistant stopped", problem), problem=True)
 
     async def _undo_last(self, by: str) -> None:
         self.note(f"{visible(await self.undo(None, by))} The model hears of it.")

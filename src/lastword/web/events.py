@@ -16,7 +16,7 @@ import msgspec
 from lastword import ids
 from lastword.wire.sse import write_comment, write_event, write_retry
 
-# Enough for a laptop that was closed during a long answer. Who was away longer gets the state, which is not larger.
+# Enough for a laptop that was closed during a long answer. A window that was away longer gets the state.
 MAX_KEPT = 2_000
 # A connection that says nothing for longer may be taken for dead by whatever stands between.
 HEARTBEAT_SECONDS = 15.0
@@ -46,7 +46,7 @@ class Feed:
 
     @property
     def last_id(self) -> str:
-        """The id of the newest event. Whoever has seen it has seen everything until now."""
+        """The id of the newest event. A window that has seen it has seen everything until now."""
         return f"{self._boot}-{self._last}"
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Who may come in, and what every answer says about itself.
 
 `lastword up` prints an address with a key that works once. It becomes a cookie that scripts cannot read and other sites
-cannot send. Whoever has the cookie can read; who wants to change something also shows a token that only a page of ours
-could have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
+cannot send. The cookie lets a window read; to change something it also shows a token that only a page of ours could
+have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
 store opens nothing. A terminal is a window like any other, and comes in the same way.
 
 Host and Origin are checked before anything comes here (server/perimeter.py).
@@ -29,7 +29,7 @@ STREAM = "page"
 WINDOW = "page.window"
 CLOSED = "page.closed"
 
-# A window that nobody looked into for a month is somebody else's by now.
+# A window that was not used for a month has to be opened with a new key.
 COOKIE_SECONDS = 30 * 24 * 3600
 # Keys that were made and not used: the printed one, and one for each further window or phone.
 MAX_KEYS = 20
@@ -190,7 +190,7 @@ def surface_of(by: Answerer | str) -> Surface | None:
 
 
 def check_surface(named: str) -> Surface:
-    """The kind of window that somebody says to be."""
+    """The kind of window that a request names."""
     if named == "page":
         return "page"
     if named == "terminal":

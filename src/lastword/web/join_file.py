@@ -1,12 +1,13 @@
-"""A key for the person's own programs, in a file that nobody else can read: `lastword chat --attach` looks for it.
+"""A key for the person's own programs, in a file that only they can read: `lastword chat --attach` looks for it.
 
 It opens once, like every other key; a used one is replaced by a new one. The file is locked for as long as its server
-lives. So nobody knocks where a server has died and a stranger may listen by now.
+lives. A file that can be locked belongs to a dead server, whose port another program may listen on by now.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,8 @@ import msgspec
 
 from lastword.store.folders import make_private
 from lastword.web.gate import PageGate
+
+log = logging.getLogger("lastword")
 
 
 class JoinableServer(msgspec.Struct, frozen=True):
@@ -51,18 +54,23 @@ class JoinFile:
 
     def _renew(self) -> None:
         key = self._gate.make_standing_key(self._renew)
-        with suppress(OSError):
-            make_private(self._file.parent)
-            # Complete and locked before anybody can see it.
-            new = self._file.with_suffix(".new")
-            new.unlink(missing_ok=True)
-            held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(held, fcntl.LOCK_EX)
-            os.write(held, msgspec.json.encode(JoinableServer(self._address, key, str(self._folder))))
-            os.replace(new, self._file)
-            if self._held is not None:
-                os.close(self._held)
-            self._held = held
+        try:
+            self._write(key)
+        except OSError as problem:
+            log.warning("`lastword chat --attach` will not find this server: %s", problem)
+
+    def _write(self, key: str) -> None:
+        make_private(self._file.parent)
+        # Complete and locked before it gets the name under which it is looked for.
+        new = self._file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        os.write(held, msgspec.json.encode(JoinableServer(self._address, key, str(self._folder))))
+        os.replace(new, self._file)
+        if self._held is not None:
+            os.close(self._held)
+        self._held = held
 
 
 def find_joinable(join_folder: Path) -> list[JoinableServer]:
@@ -79,7 +87,7 @@ def _read(file: Path) -> JoinableServer | None:
     with os.fdopen(fd, "rb") as opened:
         facts = os.fstat(fd)
         if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
-            return None  # Somebody else could have written it, or read it.
+            return None  # Another user could have written it, or read its key.
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

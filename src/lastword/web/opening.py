@@ -68,7 +68,7 @@ async def open_page(
 
 
 async def left_unfinished(store: Store) -> str | None:
-    """The last session of the page, when it still has a card that waits or a call in doubt, and nobody is in it."""
+    """The last session of the page, when it still has a card that waits or a call in doubt."""
     last = await store.standing(SESSION, stream=STREAM)
     if not last:
         return None

@@ -10,16 +10,17 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from lastword.card.trouble import trouble
 from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest
-from lastword.errors import SessionError, StoreError
+from lastword.errors import SessionError
 from lastword.journal import Journal
 from lastword.server.refusal import Refusal
 from lastword.web.answers import action_on, changed, not_waiting
 from lastword.web.conversation import ConversationView
 from lastword.web.story import Story
 
-# The memory changes with every call; looking once in this time is soon enough for somebody else's question.
+# The memory changes with every call; looking once in this time is soon enough for another program's question.
 LOOK_SECONDS = 0.5
 
 
@@ -34,13 +35,18 @@ class OtherSessions:
 
     async def watch(self) -> None:
         """Look whenever something was written, until cancelled."""
+        told = ""
         while True:
             try:
                 head = await self._journal.store.head()
                 await self.look()
+                told = ""
                 await self._journal.store.changed(head.seq)
-            except StoreError:
-                pass  # Whoever writes meets the same trouble, and can say what it means for them.
+            except Exception as problem:
+                # A broken record or a full disk is met again at every look, and is told once.
+                if (what := f"{type(problem).__name__}: {problem}") != told:
+                    told = what
+                    self._view.note(trouble("Questions of other programs cannot be shown now", problem), problem=True)
             await asyncio.sleep(self._look_seconds)
 
     async def look(self) -> None:

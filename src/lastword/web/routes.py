@@ -21,8 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword.call.recovery import Decision
 from lastword.card.items import Done, DoneInWords, NewKey, SharedText
+from lastword.card.trouble import trouble
 from lastword.display import visible
-from lastword.errors import LastWordError
+from lastword.errors import LastWordError, StoreError
 from lastword.journal import Journal
 from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
@@ -43,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody did with a card. `digest` is of the request that they saw."""
+    """What a person did with a card. `digest` is of the request that they saw."""
 
     call_id: str
     digest: str
@@ -90,7 +91,7 @@ class PresetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
-class NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nothing more to say."""
 
 
@@ -134,8 +135,8 @@ class Page:
             do("/page/resolve", ResolveBody, self._resolve),
             do("/page/undo", UndoBody, self._undo),
             do("/page/preset", PresetBody, self._preset),
-            do("/page/key", NoBody, self._key),
-            do("/page/lock", NoBody, self._lock),
+            do("/page/key", EmptyBody, self._key),
+            do("/page/lock", EmptyBody, self._lock),
         ]
 
     def end_streams(self) -> None:
@@ -252,10 +253,10 @@ class Page:
     async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
         self._view.choose(body.name)
 
-    async def _key(self, body: NoBody, visitor: Visitor) -> NewKey:
+    async def _key(self, body: EmptyBody, visitor: Visitor) -> NewKey:
         return NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
 
-    async def _lock(self, body: NoBody, visitor: Visitor) -> None:
+    async def _lock(self, body: EmptyBody, visitor: Visitor) -> None:
         await self._gate.close_windows()
 
     # Around them.
@@ -281,6 +282,8 @@ class Page:
                 return _json(await act(body, visitor) or Done(event=self._view.feed.last_id))
             except Refusal:
                 raise
+            except StoreError as problem:
+                raise Refusal(409, "refused", trouble("This could not be done", problem)) from None
             except LastWordError as problem:
                 raise Refusal(409, "refused", problem.fact, hint=problem.hint) from None
 

@@ -90,6 +90,11 @@ export function App() {
           ))}
         </nav>
       </header>
+      {picture.trouble && (
+        <p class="problem trouble" role="alert">
+          {picture.trouble}
+        </p>
+      )}
       <main class={view}>
         {view === "chat" && <Chat picture={picture} />}
         {view === "timeline" && <Timeline changes={picture.changes} />}

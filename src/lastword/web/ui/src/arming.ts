@@ -46,7 +46,7 @@ function pressOf(event: Event): Press {
   return { trusted: event.isTrusted, by: isPointer ? "pointer" : "other", repeat: false };
 }
 
-// Whatever shifts the page under somebody's hand disarms every card: an answer, a new card, the window coming to front.
+// Whatever shifts the page under the pointer disarms every card: an answer, a new card, the window coming to front.
 let restless = 0;
 const cards = new Set<() => void>();
 

@@ -1,4 +1,4 @@
-// Being noticed: the count in the title, one announcement for a screen reader, a notification when nobody looks.
+// Being noticed: the count in the title, one announcement for a screen reader, a notification when the window is not in front.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { WaitingCall } from "./picture.ts";

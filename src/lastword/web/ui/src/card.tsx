@@ -67,7 +67,7 @@ function Question({ call }: { call: WaitingCall }) {
     if (counts(event)) void answer(action, why);
   }
 
-  // Keys count only while this card has the focus, and never out of a field in which somebody writes.
+  // Keys count only while this card has the focus, and never out of a field for text.
   function onKey(event: KeyboardEvent) {
     const into = event.composedPath()[0] as HTMLElement;
     const writes = into.matches("input, textarea, select, [contenteditable=true], [contenteditable=true] *");

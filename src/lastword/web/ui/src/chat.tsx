@@ -172,7 +172,7 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] 
           }}
         />
         {picture.busy ? (
-          <button type="button" class="stop" onClick={() => void post("stop", {})}>
+          <button type="button" class="stop" onClick={() => void post("stop", {}).catch((refused: Error) => setProblem(refused.message))}>
             Stop
           </button>
         ) : (

@@ -1,12 +1,13 @@
 // The picture that the server's events draw, and the hook that shows it.
 
 import { useEffect, useState } from "preact/hooks";
-import { keepToken } from "./requests.ts";
+import { keepToken, whyNoEvents } from "./requests.ts";
 import type { CallItem, CardView, Item, PageEvents, ScriptItem, Settings } from "./wire.ts";
 
 export type Link = "connecting" | "live" | "lost" | "locked";
 export type Picture = {
   link: Link;
+  trouble: string;
   session: string;
   items: ReadonlyMap<string, Item>;
   busy: boolean;
@@ -18,7 +19,7 @@ export type PageEvent = { [K in keyof PageEvents]: { kind: K; data: PageEvents[K
 const KINDS = { state: 0, item: 0, gone: 0, piece: 0, busy: 0, settings: 0 } satisfies Record<keyof PageEvents, 0>;
 const AGAIN_MILLISECONDS = 1500;
 
-export const EMPTY: Picture = { link: "connecting", session: "", items: new Map(), busy: false, settings: null, changes: 0 };
+export const EMPTY: Picture = { link: "connecting", trouble: "", session: "", items: new Map(), busy: false, settings: null, changes: 0 };
 
 // The picture with an event in it.
 export function after(picture: Picture, event: PageEvent): Picture {
@@ -29,7 +30,7 @@ function changeBy({ items }: Picture, event: PageEvent): Partial<Picture> {
   switch (event.kind) {
     case "state": {
       const { session, busy, settings } = event.data;
-      return { link: "live", session, busy, settings, items: new Map(event.data.items.map((item) => [item.id, item])) };
+      return { link: "live", trouble: "", session, busy, settings, items: new Map(event.data.items.map((item) => [item.id, item])) };
     }
     case "item":
       return { items: new Map(items).set(event.data.id, event.data) };
@@ -78,14 +79,14 @@ export function usePicture(): Picture {
   useEffect(() => {
     const watcher = () => again((n) => n + 1);
     watchers.add(watcher);
-    // Whatever came between the first drawing and this moment has been told to nobody.
+    // Whatever came between the first drawing and this moment was not drawn yet.
     watcher();
     return () => void watchers.delete(watcher);
   }, []);
   return picture;
 }
 
-// Pieces of text come faster than anybody reads; they are drawn once a frame.
+// Pieces of text come faster than a screen shows them; they are drawn once a frame.
 let isDrawnSoon = false;
 function take(event: PageEvent): void {
   if (event.kind === "state") keepToken(event.data.token);
@@ -105,15 +106,17 @@ export function connect(): void {
   const source = new EventSource("/page/events");
   for (const kind of Object.keys(KINDS) as (keyof PageEvents)[])
     source.addEventListener(kind, (event: MessageEvent<string>) => take({ kind, data: JSON.parse(event.data) } as PageEvent));
-  const link = (link: Link) => draw({ ...picture, link, changes: picture.changes + 1 });
+  const link = (link: Link, trouble = "") => draw({ ...picture, link, trouble, changes: picture.changes + 1 });
   source.onopen = () => link("live");
   source.onerror = () => {
-    link("lost");
+    link("lost", picture.trouble);
     if (source.readyState !== EventSource.CLOSED) return;
-    // The browser gives up after an answer that is no stream: a key that does not count any more, or a server half up.
-    void fetch("/page/state")
-      .then((answer) => answer.status === 401)
-      .catch(() => false)
-      .then((locked) => (locked ? link("locked") : setTimeout(connect, AGAIN_MILLISECONDS)));
+    // The browser gives up after an answer that is no stream: a key that does not count any more, a server half up, or
+    // one that fails and says under which id its log has the rest.
+    void whyNoEvents().then((refused) => {
+      if (refused?.code === "no_key") return link("locked");
+      if (refused && refused.code !== "away") link("lost", refused.message);
+      setTimeout(connect, AGAIN_MILLISECONDS);
+    });
   };
 }

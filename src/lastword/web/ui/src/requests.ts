@@ -5,9 +5,9 @@ import type {
   CallBody,
   Done,
   DoneInWords,
+  EmptyBody,
   ErrorBody,
   NewKey,
-  NoBody,
   PresetBody,
   ResolveBody,
   SayBody,
@@ -25,8 +25,8 @@ type Posts = {
   undo: [UndoBody, DoneInWords];
   resolve: [ResolveBody, DoneInWords];
   preset: [PresetBody, Done];
-  key: [NoBody, NewKey];
-  lock: [NoBody, Done];
+  key: [EmptyBody, NewKey];
+  lock: [EmptyBody, Done];
 };
 
 export class Refused extends Error {
@@ -51,14 +51,26 @@ export async function post<K extends keyof Posts>(what: K, body: Posts[K][0]): P
     method: "POST",
     headers: { "content-type": "application/json", "x-lastword-token": token },
     body: JSON.stringify(body),
-  }).catch(() => {
-    throw new Refused("away", null, "lastword does not answer. Nothing was changed; try again when it is back.");
-  });
+  }).catch(away);
   return read(answer);
 }
 
 export async function timeline(session: string): Promise<SessionTimeline> {
-  return read(await fetch(`/page/timeline${session ? `?session=${encodeURIComponent(session)}` : ""}`));
+  return read(await fetch(`/page/timeline${session ? `?session=${encodeURIComponent(session)}` : ""}`).catch(away));
+}
+
+// Why the stream of events cannot be opened: null when it may be worth another try.
+export async function whyNoEvents(): Promise<Refused | null> {
+  try {
+    await read(await fetch("/page/state").catch(away));
+    return null;
+  } catch (refused) {
+    return refused as Refused;
+  }
+}
+
+function away(): never {
+  throw new Refused("away", null, "lastword does not answer. Nothing was changed; try again when it is back.");
 }
 
 async function read<T>(answer: Response): Promise<T> {

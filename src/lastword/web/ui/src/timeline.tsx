@@ -1,5 +1,5 @@
-// The timeline: every call as a bar, the time it waited for a person told apart from the time it ran. Calls of which
-// nobody knows how they ended are decided here.
+// The timeline: every call as a bar, the time it waited for a person told apart from the time it ran. Calls in
+// doubt are decided here.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { HOW, Reports, stateOf, whoOf } from "./call.tsx";

@@ -272,7 +272,7 @@ export type NewKey = {
   path: string;
 };
 
-/** What somebody did with a card. `digest` is of the request that they saw. */
+/** What a person did with a card. `digest` is of the request that they saw. */
 export type AnswerBody = {
   call_id: string;
   digest: string;
@@ -313,7 +313,7 @@ export type PresetBody = {
 };
 
 /** Nothing more to say. */
-export type NoBody = Record<string, never>;
+export type EmptyBody = Record<string, never>;
 
 /** What went wrong. */
 export type ErrorDetail = {

@@ -120,7 +120,7 @@ test("busy and settings are taken as they are told", () => {
 });
 
 test("an event leaves the picture before it as it was", () => {
-  // Whoever has drawn the earlier one compares by identity.
+  // Components compare by identity what they have drawn.
   const before = drawn(state(call("a"), message("m", "text")));
   const items = [...before.items.entries()];
   for (const event of [
@@ -135,7 +135,7 @@ test("an event leaves the picture before it as it was", () => {
   }
 });
 
-test("only a call that waits and has a card waits for somebody", () => {
+test("only a call that waits and has a card is counted", () => {
   const items: Item[] = [
     call("waits"),
     call("answered", { card: null }),
