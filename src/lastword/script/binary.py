@@ -26,7 +26,7 @@ Operand = tuple[str, Any]
 _SMALL_SUM = 2**52
 _SMALL_FACTOR = 2**26
 # Comparing shorter strings costs no more than comparing numbers.
-_SHORT_STRING = 1_000
+SHORT_STRING = 1_000
 
 _ARITHMETIC = """
 def make(l, r, at):
@@ -122,7 +122,7 @@ def _maker(operator: str, left: str, right: str) -> Make:
         "guard": " and b" if operator == "/" else "",
         "result": f"a {operator} b",
         "answer": operator == "==",
-        "short": _SHORT_STRING,
+        "short": SHORT_STRING,
         "bound": f"{MAX_SAFE_INTEGER} // (abs(r) or 1)" if operator == "*" else _SMALL_SUM,
     }
     names: dict[str, Any] = {"arithmetic": arithmetic, "compare": compare, "equality": equality, "inf": math.inf}

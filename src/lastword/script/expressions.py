@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from lastword.script.access import element_at, element_of, member_of, member_of_slot
-from lastword.script.binary import Operand, binary
+from lastword.script.binary import SHORT_STRING, Operand, binary
 from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, Body, Builtin, missing_key
 from lastword.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
 from lastword.script.nodes import (
@@ -149,7 +149,7 @@ class Expressions:
         operator = node.operators[0]
         if operator in _LOGIC:
             return self._logic(node)
-        if operator in _EQUALITY:
+        if operator in _EQUALITY and not _is_short(node):
             self.elastic = True
         if len(node.operators) > 1:
             return self._links(node)
@@ -414,6 +414,14 @@ def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:
             raise
 
     return evaluate
+
+
+def _is_short(node: Chain) -> bool:
+    """Whether a comparison is no work whatever the values: beside a literal there is nothing to compare deeply."""
+    return len(node.operands) == 2 and any(
+        type(operand) is Literal and (type(operand.value) is not str or len(operand.value) < SHORT_STRING)
+        for operand in node.operands
+    )
 
 
 def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:

@@ -15,8 +15,8 @@ class ScriptLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     steps: int = 20_000_000
     """Parts of expressions evaluated, and the work of functions and comparisons, each about a tenth of a microsecond:
-    some seconds of computing. A FOR without a CALL or another FOR inside is charged its length times the cost of its
-    body on entering, so that it fails before its first effect; any other is charged round by round."""
+    some seconds of computing. A FOR is charged its length times the cost of its body on entering, so that it fails
+    before its first effect; one with a CALL or another FOR inside begins all the same, since it may end before that."""
     at_once: int = 250_000
     """Steps that the functions and comparisons of one expression may take together. Nothing can have its turn before
     they are done, so this is about 25 ms: a SORT of 40,000 numbers, a SPLIT into 250,000 pieces."""

@@ -202,15 +202,14 @@ class _Writer(Expressions):
         self.cost, self.words, self.elastic = outside
 
         emptied = sorted(scope.asked)
+        self.steps[enter] = steps.enter(items, cost, words, node.items.at, waits=self.jumps != jumps)
         if self.jumps == jumps:
-            self.steps[enter] = steps.enter_paid(items, cost, words, node.items.at)
             body = self.steps[following + 1 :]
             del self.steps[following + 1 :]
             self.steps[following] = steps.sweep(slot, emptied, body, cost, elastic, following, node.at)
         else:
-            self.steps[enter] = steps.enter(items, node.items.at)
             self.steps.append(steps.jump(following))
-            self.steps[following] = steps.take_next(slot, emptied, cost, words, len(self.steps), node.at)
+            self.steps[following] = steps.take_next(slot, emptied, cost, len(self.steps), node.at)
         self.jumps += 1
 
     def leave_room(self) -> int:

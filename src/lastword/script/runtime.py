@@ -22,8 +22,9 @@ FIRST_SLOT = 2
 
 # Steps between two breaths, at which other runs get their turn: about two milliseconds of computing.
 SLICE = 20_000
-# What a CALL brings the next breath nearer, in steps: the way through the host's door takes some microseconds.
-CALL_FUEL = 100
+# What a CALL brings the next breath nearer, in steps. The way through a host's door takes some microseconds, which are
+# no work of the script: so that there is a breath every thousand of them.
+CALL_FUEL = 20
 # Steps for one element of a value that is written as text, for one of two that are compared, and for a line of output.
 WRITING = 5
 COMPARING = 5

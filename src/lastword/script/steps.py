@@ -156,42 +156,43 @@ def jump(target: int) -> Step:
 # Loops. Entering one pushes its iterator; the step after it takes elements until there are none.
 
 
-def enter(items: Closure, at: int) -> Step:
-    """Begin a FOR whose rounds are paid for one by one."""
+def enter(items: Closure, cost: int, words: int, at: int, *, waits: bool) -> Step:
+    """Begin a FOR. Its rounds are paid for now, so that one that is too long fails before its first effect.
 
-    def step(f: Frame, items: Closure = items, at: int = at) -> None:
-        f[STACK].append(iter(_list_of(items(f), at)))
-
-    return step
-
-
-def enter_paid(items: Closure, cost: int, words: int, at: int) -> Step:
-    """Begin a FOR whose rounds are all paid for now: one that is too long fails before its first effect."""
+    One whose body may wait or loop begins even if it cannot be paid for: it may end before that, at a CALL.
+    """
 
     def step(f: Frame, items: Closure = items, cost: int = cost, words: int = words, at: int = at) -> None:
-        values = _list_of(items(f), at)
+        values = items(f)
+        if type(values) is not list:
+            hint = "loop over KEYS(object)" if type(values) is dict else None
+            raise InvalidIterable(f"FOR takes a list, not {kind_of(values)}", at, hint=hint)
         run: Run = f[RUN]
         count = len(values)
+        if waits and not (count * cost <= run.steps and count * words <= run.created):
+            f[STACK].append(_paid_one_by_one(values, run, cost, words, at))
+            return
         run.charge(count * cost, count * words, at)
         f[STACK].append(iter(values))
 
     return step
 
 
-def _list_of(values: Any, at: int) -> list[Any]:
-    if type(values) is not list:
-        hint = "loop over KEYS(object)" if type(values) is dict else None
-        raise InvalidIterable(f"FOR takes a list, not {kind_of(values)}", at, hint=hint)
-    return values
+def _paid_one_by_one(values: list[Any], run: Run, cost: int, words: int, at: int) -> Iterator[Any]:
+    for value in values:
+        run.charge(cost, words, at)
+        yield value
 
 
-def take_next(place: int, emptied: list[int], cost: int, words: int, end: int, at: int) -> Step:
+def take_next(place: int, emptied: list[int], cost: int, end: int, at: int) -> Step:
     """One element of a FOR whose body may wait or loop."""
 
     def step(f: Frame) -> int | None:
+        run: Run = f[RUN]
+        run.fuel -= cost
+        if run.fuel < 0:
+            run.at = at
         for value in f[STACK][-1]:
-            run: Run = f[RUN]
-            run.work(cost, words, at)
             f[place] = value
             for other in emptied:
                 f[other] = UNSET
@@ -208,7 +209,7 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
     An elastic body may turn out to be far more work than its cost says, so there the fuel is looked at each time.
     """
     portion = max(1, SLICE // cost)
-    take = _take_watchfully if elastic or emptied else _take
+    take = _take if not (elastic or emptied) else _take_watchfully if emptied or len(body) != 1 else _take_one
 
     def step(
         f: Frame,
@@ -243,14 +244,25 @@ def _take(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied
             inner(f)
 
 
+def _take_one(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run) -> None:
+    (only,) = body
+    for f[place] in values:
+        if only(f) is not None or run.fuel < 0:
+            return
+
+
 def _take_watchfully(
     f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run
 ) -> None:
     for f[place] in values:
         for other in emptied:
             f[other] = UNSET
-        if go_through(f, iter(body)) is not None:
-            break
+        # As `go_through` does, without one more call.
+        block = iter(body)
+        for inner in block:
+            if inner(f) is not None or run.fuel < 0:
+                run.rest.append(block)
+                return
 
 
 # Expressions that are spread over several steps.
