@@ -188,6 +188,8 @@ def _value(tool: Tool, outcome: Outcome) -> Any:
         return outcome.value
     if tool.style == "assistant" or (kind in ("succeeded", "failed") and tool.style == "function"):
         return outcome.result()
+    if kind == "succeeded":
+        return None  # A person took it as done, and did not say what it gave.
     raise CallFailed("Cancelled" if kind == "cancelled" else "ToolExecution", outcome.message)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from msgspec import UNSET
+
 from lastword import ids, values
 from lastword.call import changes, recovery
 from lastword.call.changes import Undone
@@ -156,12 +158,15 @@ class Session(StateOwner):
         """The calls of this session that were started and of which nobody knows how they ended."""
         return await self._journal.in_doubt(self.id)
 
-    async def resolve(self, call_id: str, decision: Decision, by: str = "resolve") -> Outcome:
-        """Decide about a call in doubt: run it again, take it as done, or give it up."""
+    async def resolve(self, call_id: str, decision: Decision, by: str = "resolve", value: Any = UNSET) -> Outcome:
+        """Decide about a call in doubt: run it again, take it as done, or give it up.
+
+        Whoever takes it as done may say what `value` it gave; a script that goes on gets that, else null.
+        """
         refuse_if_watched("decide about the call ", call_id)
         if not self._opened:
             await self.open()
-        return await self._stoppable(recovery.resolve(self._door, call_id, decision, by))
+        return await self._stoppable(recovery.resolve(self._door, call_id, decision, by, value))
 
     async def undo(self, call_id: str, by: str = "undo") -> Undone:
         """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""

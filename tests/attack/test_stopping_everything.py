@@ -104,6 +104,28 @@ async def test_what_waits_is_denied_in_every_session_and_can_never_be_allowed(re
     assert stopped.is_complete
 
 
+class Slow(MemoryStore):
+    """Whoever reads the questions that wait, in order to deny them, gets to it after their program has."""
+
+    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None):
+        if kind == "asked":
+            while not await self.read(kind="finished"):
+                await self.changed((await self.head()).seq)
+        return await super().unclosed(kind, closed_by, stream=stream)
+
+
+@requirement("TOOL-58")
+async def test_a_card_that_its_own_program_denies_first_is_told_as_denied(registry: ToolRegistry, send, effects):
+    """It heard of the stop before whoever stopped got to its card. That is no cancellation: it never ran."""
+    journal = Journal(Slow())
+    session = Session(registry, approver=wait_for_answer, journal=journal, limits=Limits(watch_after_seconds=0))
+    call = asyncio.create_task(session.call("send", CALL))
+    await until(session.pending)
+    stopped = await stop_all(journal)
+    assert (await call).kind == "denied"
+    assert ([reached.tool for reached in stopped.denied], stopped.cancelled, effects) == (["send"], (), [])
+
+
 @requirement("TOOL-58", "TOOL-59")
 async def test_a_stop_is_remembered_with_who_did_it(registry: ToolRegistry, send):
     """Durable, and the answers that it gave are theirs."""

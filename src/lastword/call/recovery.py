@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+import msgspec
+from msgspec import UNSET
+
 from lastword import values
 from lastword.call.door import Door, decided_already
 from lastword.consent import outcome
@@ -52,10 +55,15 @@ async def recover(
     return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
 
 
-async def resolve(door: Door, call_id: str, decision: Decision, by: str) -> Outcome:
-    """A person says what to do about a call in doubt. Their word is written down before anything happens."""
+async def resolve(door: Door, call_id: str, decision: Decision, by: str, value: Any = UNSET) -> Outcome:
+    """A person says what to do about a call in doubt. Their word is written down before anything happens.
+
+    Of a call that was done they may know what it gave.
+    """
     if decision not in get_args(Decision):
         raise SessionError(f"{decision} is no decision", hint=f"one of {', '.join(get_args(Decision))}")
+    if value is not UNSET and decision != "done":
+        raise SessionError("only a call that was done gave a value", place=call_id, hint="say done, or no value")
     life = await door.journal.life(call_id)
     _check_ours(door, life)
     if not life.in_doubt:
@@ -75,6 +83,8 @@ async def resolve(door: Door, call_id: str, decision: Decision, by: str) -> Outc
     kind: Kind = "succeeded" if decision == "done" else "outcome_unknown"
     words = outcome.taken_as_done(name, by) if decision == "done" else outcome.given_up(name, by)
     result = Outcome(kind=kind, message=words, call_id=call_id, tool=name, approval=started["approval"])
+    if value is not UNSET:
+        result = msgspec.structs.replace(result, value=values.plain(value), gave_value=True)
     if not await door.journal.settle(door.session_id, result, life, f"{decision}, decided by {by}"):
         raise decided_already(call_id)
     return result

@@ -192,7 +192,8 @@ class Stopping:
 
     async def _told(self, heard: dict[str, list[str]], settled: dict[str, list[str]]) -> Stopped:
         lives = {call_id: await self._journal.life(call_id) for calls in heard.values() for call_id in calls}
-        answered = {call.call_id for call in (*self._denied, *self._voided)}
+        here = {call.call_id for call in (*self._denied, *self._voided)}
+        there = [life for call_id, life in lives.items() if call_id not in here]
         working = {call_id for calls in settled.values() for call_id in calls}
         unheard: list[Reached] = []
         for life in [await self._journal.life(life.call_id) for life in self._running if life.call_id not in lives]:
@@ -202,9 +203,10 @@ class Stopping:
                 self._in_doubt.append(_of(life))
         return Stopped(
             number=self._number,
-            denied=tuple(self._denied),
+            # A program that heard of it first has denied its card itself.
+            denied=(*self._denied, *(_of(life) for life in there if life.started is None)),
             voided=tuple(self._voided),
-            cancelled=tuple(_of(life) for call_id, life in lives.items() if call_id not in answered),
+            cancelled=tuple(_of(life) for life in there if life.started is not None),
             revoked=tuple(self.revoked),
             unreadable=tuple(self._unreadable),
             working=tuple(_of(lives[call_id]) for call_id in lives if call_id in working),

@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import click
+from msgspec import UNSET
 
 from lastword import values
 from lastword.call.events import Asked, Event
@@ -29,11 +30,12 @@ from lastword.commands.options import (
 )
 from lastword.commands.scripts import finish_run
 from lastword.commands.tools import EXIT_CODES, print_outcome
+from lastword.commands.visit import say_what_waits
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
-from lastword.errors import LastWordError, SessionError
+from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal, data_of
 from lastword.journal.asker import asker_of, is_held
 from lastword.journal.timeline import cut, timeline
@@ -152,6 +154,8 @@ def resume(
         editor = None if project is None else ProjectEditor(project)
         asked = approver or wait_for_answer
         async with Session(registry, id=session_id, approver=asked, journal=journal, editor=editor) as session:
+            if wait:
+                say_what_waits(session, store)
             if approver is None and not wait:
                 return await _until_asked(session, session.resume(run_id))
             if approver is not None:
@@ -252,7 +256,8 @@ def answer(
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
-    click.echo("Allowed." if action.primary_confirmed else "Denied.")
+    closed = "Closed, without a yes or a no. It does not run."
+    click.echo("Allowed." if action.primary_confirmed else "Denied." if action.secondary_confirmed else closed)
     click.echo(next_step)
     return DONE
 
@@ -279,6 +284,7 @@ async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: User
 @click.option("--again", is_flag=True, help="Run it once more, with the same call id.")
 @click.option("--done", is_flag=True, help="Take it as done.")
 @click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
+@click.option("--value", metavar="JSON", help="With --done: what it gave. Without it a script gets null.")
 @tools_option
 @project_option
 @store_option
@@ -287,12 +293,14 @@ def resolve(
     again: bool,
     done: bool,
     abandon: bool,
+    value: str | None,
     folders: tuple[str, ...],
     project: str | None,
     store: str | None,
 ) -> int:
     """Decide about a call that was running when its program died. Without a decision: show what is known."""
     decision: Decision | None = _one_of("lastword resolve", again=again, done=done, abandon=abandon)
+    given = _given(value, decision)
     if decision is None:
 
         async def look(journal: Journal) -> list[str]:
@@ -314,11 +322,24 @@ def resolve(
         session_id = await _session_of(journal, call_id)
         editor = None if project is None else ProjectEditor(project)
         async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
-            return await session.resolve(call_id, decision, by=BY)
+            return await session.resolve(call_id, decision, by=BY, value=given)
 
     outcome = with_journal(store, decide)
     print_outcome(outcome)
     return DONE if decision != "again" else EXIT_CODES[outcome.kind]
+
+
+def _given(text: str | None, decision: Decision | None) -> Any:
+    """The value that a person says a call gave; UNSET when they say none."""
+    if text is None:
+        return UNSET
+    place = "--value"
+    if decision != "done":
+        raise LastWordError("only a call that was done gave a value", place=place, hint="say --done as well")
+    try:
+        return values.parse(text)
+    except NotJSON as problem:
+        raise LastWordError(problem.fact, place=place, hint="text needs quotes: --value '\"text\"'") from None
 
 
 def _one_of(place: str, **flags: bool) -> Any:
