@@ -20,7 +20,7 @@ from time import perf_counter
 from figures import Result, arguments
 
 import lastword
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.server.app import build_app
 from lastword.store import Entry, Record, Store
 from lastword.store.memory import MemoryStore

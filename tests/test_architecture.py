@@ -40,6 +40,8 @@ LAYERS = [
 LAZY = ("lastword", "lastword.cli", "lastword.commands")
 # What the server must never be able to reach: everything that could run a tool.
 OUT_OF_REACH = ("tools", "call", "runs", "session", "author", "talk")
+MAX_ROOT_MODULES = 14
+MAX_MODULE_LINES = 500
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "base", "constants", "misc"}
 
 
@@ -202,6 +204,24 @@ def test_importing_the_package_loads_nothing():
     program = "import sys, lastword; print('\\n'.join(name for name in sys.modules if name.startswith('lastword')))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert loaded.stdout.split() == ["lastword"]
+
+
+def test_the_house_is_small():
+    """A stranger reads the root at a glance, and a module in one sitting."""
+    root = [path.stem for path in PACKAGE.glob("*.py")]
+    assert len(root) <= MAX_ROOT_MODULES, root
+    long = {name: lines for name, lines in lengths().items() if lines > MAX_MODULE_LINES}
+    assert long == {}, "look for the second noun"
+
+
+def test_one_name_is_one_thing():
+    """A class that two rooms call by the same name makes its reader look twice."""
+    places: dict[str, set[str]] = {}
+    for module, tree in modules().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, set()).add(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_no_room_hides_a_public_name():

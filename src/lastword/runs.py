@@ -26,9 +26,9 @@ from lastword.consent.approval import Person, Preset, who_decides
 from lastword.consent.call import LiveRun
 from lastword.consent.outcome import STOPPED, Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
-from lastword.journal import LIFE_KINDS, Life, data_of, value_of
+from lastword.journal.records import LIFE_KINDS, Life, data_of, value_of
 from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, aside, parse
-from lastword.script.signatures import Parameter, Signature
+from lastword.script.signatures import Signature, SignatureParameter
 from lastword.store import Record
 from lastword.store.proof import prove
 from lastword.tools.manifest import Manifest
@@ -231,7 +231,8 @@ def signature_of(manifest: Manifest, preset: Preset, returns: str) -> Signature:
         name=manifest.id,
         description=manifest.description,
         parameters=tuple(
-            Parameter(p.name, p.type, p.description, p.required, p.secret, p.schema) for p in manifest.parameters
+            SignatureParameter(p.name, p.type, p.description, p.required, p.secret, p.schema)
+            for p in manifest.parameters
         ),
         returns=returns,
         needs_person=isinstance(who_decides(manifest, preset), Person),

@@ -25,7 +25,8 @@ from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAct
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError
-from lastword.journal import Journal, Life, data_of
+from lastword.journal import Journal
+from lastword.journal.records import Life, data_of
 from lastword.lazily import load_later
 from lastword.tools.guard import refuse_if_watched
 from lastword.tools.registry import ToolRegistry

@@ -20,7 +20,8 @@ from lastword.consent.approval import ALLOWED, DENIED, Seal
 from lastword.consent.call import Call, LiveCall
 from lastword.editor.project import ProjectEditor
 from lastword.errors import SessionError, Tampered
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import Entry, link, verify_store
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover

@@ -12,8 +12,9 @@ import pytest
 from lastword import Answerer, Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.call.events import Answered, Event
 from lastword.consent.approval import ALLOWED, DENIED
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
 from lastword.journal.keys import answer_key
+from lastword.journal.records import data_of
 from lastword.journal.timeline import timeline
 from lastword.store import Entry
 from lastword.testing import FixedApprover, memory_journal

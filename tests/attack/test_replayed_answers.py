@@ -13,8 +13,9 @@ from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
 from lastword.consent.call import Call, LiveCall
 from lastword.editor import Preview
 from lastword.errors import SessionError
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
 from lastword.journal.keys import start_key
+from lastword.journal.records import data_of
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import canonical

@@ -13,7 +13,7 @@ import pytest
 from lastword import ApprovalRequest, Preset, Session, ToolRegistry, UserAction
 from lastword.consent.approval import DENIED
 from lastword.editor.project import ProjectEditor
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools import looks
 from lastword.tools.looks import Look

@@ -19,8 +19,9 @@ from lastword.consent.answerer import person
 from lastword.consent.approval import ALLOWED, ApprovalRequest
 from lastword.consent.call import Call, LiveCall
 from lastword.consent.outcome import Outcome
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
 from lastword.journal.keys import burn_key, stop_key
+from lastword.journal.records import data_of
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
 from lastword.store.sqlite import SqliteStore

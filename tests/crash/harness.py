@@ -31,7 +31,7 @@ from pathlib import Path
 
 import lastword
 from lastword.call.events import Finished
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.store import verify_store
 from lastword.store.sqlite import SqliteStore
 

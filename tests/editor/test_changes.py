@@ -20,7 +20,8 @@ from lastword.editor import Change, ProjectProvider, ScriptEditorProvider
 from lastword.editor.project import ProjectEditor
 from lastword.editor.recording import SealedEditor
 from lastword.errors import Conflict, LastWordError, SessionError, StoreError
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
 from lastword.tools.tool import Tool

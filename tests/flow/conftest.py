@@ -10,7 +10,8 @@ import pytest
 
 from lastword import Preset, Session, ToolRegistry
 from lastword.commands.chat import Beside
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.server.app import build_app
 from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping

@@ -10,7 +10,8 @@ import apsw
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import Entry, Record, Store
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover

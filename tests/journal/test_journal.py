@@ -10,7 +10,8 @@ import pytest
 from lastword import Limits, Session, ToolRegistry, wait_for_answer
 from lastword.consent.approval import ALLOWED, DENIED
 from lastword.errors import Tampered
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import verify
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal

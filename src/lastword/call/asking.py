@@ -38,7 +38,7 @@ from lastword.consent.outcome import Approval, Kind, Outcome
 from lastword.editor import ProjectProvider
 from lastword.editor.recording import changed_bytes, still_current
 from lastword.errors import ArgumentsError
-from lastword.journal import Life, read_answer
+from lastword.journal.records import Life, read_answer
 from lastword.tools.looks import changed_files, changed_state
 from lastword.tools.tool import Tool
 

@@ -27,7 +27,7 @@ from lastword.consent.outcome import Kind, Outcome
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import ArgumentsError, SessionError, StoreError, UnknownTool
-from lastword.journal import Life
+from lastword.journal.records import Life
 from lastword.tools.guard import refuse_if_watched
 from lastword.tools.manifest import MAX_ID_LENGTH
 from lastword.tools.tool import Tool

@@ -15,8 +15,8 @@ from lastword.call.door import Door
 from lastword.consent.answerer import read_answerer
 from lastword.consent.call import LiveCall, Stoppable
 from lastword.errors import StoreError
-from lastword.journal import data_of
 from lastword.journal.keys import answer_key, stop_key
+from lastword.journal.records import data_of
 from lastword.store import Record
 
 log = logging.getLogger("lastword")

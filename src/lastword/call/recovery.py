@@ -17,7 +17,7 @@ from lastword.consent import outcome
 from lastword.consent.approval import hide
 from lastword.consent.outcome import Kind, Outcome
 from lastword.errors import ArgumentsError, SessionError
-from lastword.journal import Life
+from lastword.journal.records import Life
 from lastword.tools.tool import Tool
 
 Decision = Literal["again", "done", "abandon"]

@@ -1,4 +1,4 @@
-"""Stopping everything: what waits is denied, what runs is cancelled, and what could not be stopped is said.
+"""StopUnderWay everything: what waits is denied, what runs is cancelled, and what could not be stopped is said.
 
 One act for all sessions and programs that share a journal. It begins with a durable record that takes the next number;
 whoever starts a call looks, after the start is on the disk, whether that number is still the one it was asked under. So
@@ -22,8 +22,9 @@ from lastword.consent.answerer import Answerer
 from lastword.consent.approval import UserAction
 from lastword.consent.outcome import STOPPED
 from lastword.errors import Tampered
-from lastword.journal import Journal, Life, data_of, read_answer
+from lastword.journal import Journal
 from lastword.journal.keys import answer_key, burn_key, stop_key
+from lastword.journal.records import Life, data_of, read_answer
 from lastword.store import Record
 
 STREAM = "stop"
@@ -104,12 +105,12 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-async def stop(journal: Journal, by: Answerer, *, revoke: Iterable[Revoke] = ()) -> Stopping:
+async def stop(journal: Journal, by: Answerer, *, revoke: Iterable[Revoke] = ()) -> StopUnderWay:
     """Stop everything. What waits is denied when this returns; `settled` says what became of what ran."""
     number = await journal.stops() + 1
     while not await journal.claim(STREAM, "stop", stop_key(number), {"by": msgspec.to_builtins(by)}, stop_key(number)):
         number += 1  # Somebody else stopped everything in the same moment.
-    stopping = Stopping(journal, number)
+    stopping = StopUnderWay(journal, number)
     for take_back in revoke:
         stopping.revoked += await take_back(journal, by)
     await stopping.deny(by)
@@ -117,7 +118,7 @@ async def stop(journal: Journal, by: Answerer, *, revoke: Iterable[Revoke] = ())
     return stopping
 
 
-class Stopping:
+class StopUnderWay:
     """A stop that is written down, until everything that it reached has come to its end."""
 
     def __init__(self, journal: Journal, number: int) -> None:

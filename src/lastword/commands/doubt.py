@@ -11,7 +11,8 @@ from lastword.call.recovery import Decision
 from lastword.cli import complain
 from lastword.consent.answerer import person
 from lastword.display import visible
-from lastword.journal import Journal, Life
+from lastword.journal import Journal
+from lastword.journal.records import Life
 from lastword.journal.timeline import timeline
 from lastword.session import Session
 from lastword.terminal.card import fitted

@@ -36,8 +36,9 @@ from lastword.display import visible
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError, NotJSON, SessionError
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
 from lastword.journal.asker import asker_of, is_held
+from lastword.journal.records import data_of
 from lastword.journal.timeline import cut, timeline
 from lastword.runs import Run
 from lastword.session import Session, wait_for_answer

@@ -19,16 +19,25 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
-from msgspec import UNSET
 
 from lastword import ids, values
-from lastword.consent.answerer import Answerer, named, read_answerer
+from lastword.consent.answerer import Answerer, named
 from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
 from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
-from lastword.errors import SessionError, Tampered
+from lastword.errors import SessionError
 from lastword.journal.asker import asker_of, is_held
 from lastword.journal.keys import answer_key, burn_key, start_key, stop_key
+from lastword.journal.records import (
+    SESSION_KINDS,
+    AnsweredFacts,
+    FinishedFacts,
+    Life,
+    StartedFacts,
+    answer_facts,
+    data_of,
+    read_answer,
+)
 from lastword.store import PAGE_RECORDS, Entry, Record, Store
 from lastword.store.memory import MemoryStore
 from lastword.store.proof import prove, prove_from
@@ -36,127 +45,8 @@ from lastword.tools.guard import refuse_if_watched
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
 
 Clock = Callable[[], float]
-
-
-class _Started(msgspec.Struct, frozen=True, gc=False):
-    """Every call writes one of these and the next: a struct is encoded in half the time of a dict."""
-
-    tool: str
-    tool_digest: str
-    arguments: msgspec.Raw
-    origin: str
-    approval: str
-    idempotent: bool
-    process: str
-    """Whose it is to end: the name that the journal of that process holds while it lives."""
-
-
-class _Answered(msgspec.Struct, frozen=True, gc=False):
-    primary_confirmed: bool
-    secondary_confirmed: bool
-    reason: str | None
-    arguments: dict[str, Any] | None
-    request: str
-    approver: Answerer
-    answered_at: float
-
-
-class _Finished(msgspec.Struct, frozen=True, gc=False):
-    tool: str
-    kind: str
-    message: str
-    value: Any
-    gave_value: bool
-    approval: str
-
-
-SESSION_KINDS = frozenset(
-    [
-        "asked",
-        "answered",
-        "burned",
-        "started",
-        "restarted",
-        "settled",
-        "unwritten",
-        "finished",
-        "ended_late",
-        "reported",
-        "changing_file",
-        "changed_file",
-        "undone",
-        "state_set",
-        "state_described",
-        "state_cleared",
-        "run_started",
-        "run_now",
-        "run_finished",
-        "stop",
-        "stop_heard",
-        "stop_settled",
-        "voided",
-    ]
-)
-"""The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
-
-
-LIFE_KINDS = ("asked", "answered", "started", "unwritten", "finished")
-"""The records that say how a call stands. The others tell its story."""
-
-
-class Life(msgspec.Struct):
-    """What the journal knows of one call: the last of each kind of record."""
-
-    call_id: str
-    session_id: str = ""
-    proposed: dict[str, Any] | None = None
-    """The first question: what the model or the script wanted, before a person changed it."""
-    asked: dict[str, Any] | None = None
-    answered: dict[str, Any] | None = None
-    started: dict[str, Any] | None = None
-    finished: dict[str, Any] | None = None
-    starts: int = 0
-    unwritten: bool = False
-    """Whether whoever ran it said that it is over, and could not say how it ended."""
-
-    @property
-    def in_doubt(self) -> bool:
-        """Started with somebody's consent, and nobody knows how it ended."""
-        return self.started is not None and self.finished is None and self.started["approval"] != "not_needed"
-
-    def outcome(self) -> Outcome:
-        """How it ended, as it was told the first time."""
-        assert self.finished is not None
-        if not self.finished:
-            raise SessionError(
-                "how this call ended was pruned from the journal; it is not run again",
-                place=self.call_id,
-                hint="ask for a new call",
-            )
-        return Outcome(call_id=self.call_id, **self.finished)
-
-    def add(self, record: Record) -> None:
-        """Take one more record of this call, in order."""
-        self.session_id = record.stream
-        if record.kind not in LIFE_KINDS:
-            return
-        data = data_of(record)
-        if record.kind == "asked":
-            self.asked, self.answered = data, None
-            self.proposed = self.proposed or data
-        elif record.kind == "answered":
-            if self.asked is not None and record.once == answer_key(self.asked.get("nonce", "")):
-                self.answered = data
-        elif record.kind == "started":
-            self.started, self.unwritten = data, False
-            self.starts += 1
-        elif record.kind == "unwritten":
-            self.unwritten = True
-        else:
-            self.finished = data
 
 
 class Journal:
@@ -392,7 +282,7 @@ class Journal:
                     f"the secret argument {name} can only be changed where the call was made",
                     hint="leave it as it is; a secret does not pass through the journal",
                 )
-        data = _answer_data(action, action.answers or facts["digest"], named(by), self.clock())
+        data = answer_facts(action, action.answers or facts["digest"], named(by), self.clock())
         return await self._commit(
             facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
         )
@@ -421,7 +311,7 @@ class Journal:
 
     def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
         secrets = frozenset() if action.arguments is None else request.manifest.secrets
-        data = _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
+        data = answer_facts(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
         return self._entry(request.session_id, "answered", request.call_id, data, once=answer_key(request.nonce))
 
     def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
@@ -432,7 +322,7 @@ class Journal:
         secrets = tool.secrets
         shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
-        data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
+        data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
         at, needed = int(self.clock() * 1_000_000), approval != "not_needed"
         return Entry(session_id, "started", call.id, at, _encode(data), once, irrevocable=needed)
 
@@ -448,7 +338,7 @@ class Journal:
         return self._entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
 
     def _finished(self, session_id: str, outcome: Outcome) -> Entry:
-        data = _Finished(
+        data = FinishedFacts(
             outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.gave_value, outcome.approval
         )
         return Entry(session_id, "finished", outcome.call_id, int(self.clock() * 1_000_000), _encode(data))
@@ -457,86 +347,6 @@ class Journal:
         return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
 
     async def _commit(
-        self, session_id: str, kind: str, subject: str, data: dict[str, Any] | _Answered, once: str | None = None
+        self, session_id: str, kind: str, subject: str, data: dict[str, Any] | AnsweredFacts, once: str | None = None
     ) -> bool:
         return await self._pen.commit(self._entry(session_id, kind, subject, data, once))
-
-
-_decode_started = msgspec.json.Decoder(_Started).decode
-_decode_finished = msgspec.json.Decoder(_Finished).decode
-
-
-def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
-    """What a call gave, by its records, if it is this one, started once, and gave a value; UNSET if it is not so plain.
-
-    A replay asks this for every CALL. It decodes a tenth of what a `Life` does.
-    """
-    if len(records) != 2:
-        return UNSET
-    start, end = records
-    if start.kind != "started" or end.kind != "finished" or start.data is None or end.data is None:
-        return UNSET
-    try:
-        started, finished = _decode_started(start.data), _decode_finished(end.data)
-    except ValueError:
-        return UNSET
-    if started.tool != tool or bytes(started.arguments) != arguments:
-        return UNSET
-    return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
-
-
-def _answer_data(
-    action: UserAction, request: str, approver: Answerer, answered_at: float, secrets: frozenset[str] = frozenset()
-) -> _Answered:
-    arguments = None if action.arguments is None else hide(action.arguments, secrets)
-    return _Answered(
-        action.primary_confirmed, action.secondary_confirmed, action.reason, arguments, request, approver, answered_at
-    )
-
-
-def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
-    """An answer as it was written down, bound to the request that its author saw."""
-    action = UserAction(
-        data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"], data["request"]
-    )
-    return action, Seal(data["request"], nonce, read_answerer(data["approver"]), data["answered_at"])
-
-
-_SAYS: dict[str, frozenset[str]] = {
-    "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
-    "answered": frozenset(_Answered.__struct_fields__),
-    "started": frozenset(_Started.__struct_fields__),
-    "finished": frozenset(_Finished.__struct_fields__),
-    "restarted": frozenset(["why"]),
-    "settled": frozenset(["why"]),
-    "unwritten": frozenset(["why"]),
-    "reported": frozenset(["message"]),
-    "changing_file": frozenset(["project", "change"]),
-    "changed_file": frozenset(["path"]),
-    "undone": frozenset(["by"]),
-    "state_set": frozenset(["key", "value"]),
-    "state_described": frozenset(["key", "description"]),
-    "run_started": frozenset(["text", "name", "variables", "checked", "version"]),
-    "run_now": frozenset(["now"]),
-    "run_finished": frozenset(["status", "output", "error"]),
-}
-"""What the records of each kind say at least. One that does not was not written by us."""
-
-
-def data_of(record: Record) -> dict[str, Any]:
-    """What a record says; empty when it was pruned."""
-    if record.data is None:
-        return {}
-    try:
-        said: dict[str, Any] = _decode(record.data)
-        lacks = "it is no object" if type(said) is not dict else _SAYS.get(record.kind, frozenset()) - said.keys()
-        problem = lacks if isinstance(lacks, str) else f"it lacks {', '.join(sorted(lacks))}"
-    except ValueError as found:
-        lacks = problem = str(found)
-    if lacks:
-        raise Tampered(
-            f"record {record.seq} ({record.kind}) was changed after it was written: {problem}",
-            place=record.subject or record.stream,
-            hint="lastword journal verify finds the first such record",
-        )
-    return said

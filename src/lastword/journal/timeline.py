@@ -9,7 +9,7 @@ from typing import Any
 from lastword import values
 from lastword.consent.answerer import read_answerer
 from lastword.display import visible
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.store import Record
 
 # Arguments and messages longer than this are cut in a list; `--json` and `export` have all of it.

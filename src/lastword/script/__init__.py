@@ -23,19 +23,19 @@ from lastword.script.parser import parse
 from lastword.script.plan import Argument, Step, plan, plan_text
 from lastword.script.prompt import script_prompt
 from lastword.script.runtime import Host, Site, Tool
-from lastword.script.signatures import Parameter, Signature, Signatures
+from lastword.script.signatures import Signature, SignatureParameter, Signatures
 
 __all__ = [
     "Argument",
     "CallFailed",
     "Host",
     "Machine",
-    "Parameter",
     "PlacedError",
     "Result",
     "Script",
     "ScriptLimits",
     "Signature",
+    "SignatureParameter",
     "Signatures",
     "Site",
     "Step",

@@ -17,10 +17,10 @@ import msgspec
 
 from lastword.script.errors import FormatKey, NumberRange, TypeMismatch
 from lastword.script.operators import arithmetic, is_number, kind_of, nearest
-from lastword.script.runtime import Run, equality
+from lastword.script.runtime import RunState, equality
 from lastword.values import MAX_SAFE_INTEGER
 
-Body = Callable[[Run, list[Any], int], Any]
+Body = Callable[[RunState, list[Any], int], Any]
 
 # A double has 17 significant digits; more places than this change nothing that prints.
 MAX_ROUND_DIGITS = 15
@@ -56,11 +56,11 @@ class Builtin(msgspec.Struct, frozen=True):
     body: Body
 
 
-def _print(run: Run, arguments: list[Any], at: int) -> None:
+def _print(run: RunState, arguments: list[Any], at: int) -> None:
     run.print(arguments[0], at)
 
 
-def _format(run: Run, arguments: list[Any], at: int) -> str:
+def _format(run: RunState, arguments: list[Any], at: int) -> str:
     template, values = arguments
     _want("FORMAT", "a template that is a string", template, (str,), at)
     _want("FORMAT", "an object of values", values, (dict,), at)
@@ -90,17 +90,17 @@ def missing_key(key: str, known: Collection[str], at: int) -> FormatKey:
     )
 
 
-def _length(run: Run, arguments: list[Any], at: int) -> int:
+def _length(run: RunState, arguments: list[Any], at: int) -> int:
     return len(_want("LENGTH", "a list, a string or an object", arguments[0], (list, str, dict), at))
 
 
-def _keys(run: Run, arguments: list[Any], at: int) -> list[str]:
+def _keys(run: RunState, arguments: list[Any], at: int) -> list[str]:
     value = _want("KEYS", "an object", arguments[0], (dict,), at)
     run.list(len(value), len(value) // 4, at)
     return list(value)
 
 
-def _contains(run: Run, arguments: list[Any], at: int) -> bool:
+def _contains(run: RunState, arguments: list[Any], at: int) -> bool:
     whole, part = arguments
     _want("CONTAINS", "a list, a string or an object", whole, (list, str, dict), at)
     if type(whole) is list:
@@ -110,7 +110,7 @@ def _contains(run: Run, arguments: list[Any], at: int) -> bool:
     return part in whole
 
 
-def _has_element(run: Run, items: list[Any], part: Any, at: int) -> bool:
+def _has_element(run: RunState, items: list[Any], part: Any, at: int) -> bool:
     run.work(1 + len(items), 0, at)
     kind = type(part)
     if kind not in _SCALARS:
@@ -125,7 +125,7 @@ def _has_element(run: Run, items: list[Any], part: Any, at: int) -> bool:
     return part in alike
 
 
-def _append(run: Run, arguments: list[Any], at: int) -> list[Any]:
+def _append(run: RunState, arguments: list[Any], at: int) -> list[Any]:
     items, item = arguments
     _want("APPEND", "a list", items, (list,), at)
     # Copying is fast: eight elements a step.
@@ -135,7 +135,7 @@ def _append(run: Run, arguments: list[Any], at: int) -> list[Any]:
     return [*items, item]
 
 
-def _range(run: Run, arguments: list[Any], at: int) -> list[int]:
+def _range(run: RunState, arguments: list[Any], at: int) -> list[int]:
     numbers = [_whole("RANGE", number, at) for number in arguments]
     start, stop = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
     step = numbers[2] if len(numbers) == 3 else 1
@@ -149,7 +149,7 @@ def _range(run: Run, arguments: list[Any], at: int) -> list[int]:
     return list(result)
 
 
-def _round(run: Run, arguments: list[Any], at: int) -> int | float:
+def _round(run: RunState, arguments: list[Any], at: int) -> int | float:
     value = _number("ROUND", arguments[0], at)
     digits = _whole("ROUND", arguments[1], at) if len(arguments) == 2 else 0
     if not 0 <= digits <= MAX_ROUND_DIGITS:
@@ -162,7 +162,7 @@ def _round(run: Run, arguments: list[Any], at: int) -> int | float:
     return int(rounded) if digits == 0 else float(rounded)
 
 
-def _sum(run: Run, arguments: list[Any], at: int) -> int | float:
+def _sum(run: RunState, arguments: list[Any], at: int) -> int | float:
     numbers = _numbers(run, "SUM", arguments[0], at)
     run.work(len(numbers), 0, at)
     if numbers and len(numbers) * max(abs(min(numbers)), abs(max(numbers))) <= MAX_SAFE_INTEGER:
@@ -175,15 +175,15 @@ def _sum(run: Run, arguments: list[Any], at: int) -> int | float:
     return total
 
 
-def _min(run: Run, arguments: list[Any], at: int) -> int | float:
+def _min(run: RunState, arguments: list[Any], at: int) -> int | float:
     return min(_some_numbers(run, "MIN", arguments, at))
 
 
-def _max(run: Run, arguments: list[Any], at: int) -> int | float:
+def _max(run: RunState, arguments: list[Any], at: int) -> int | float:
     return max(_some_numbers(run, "MAX", arguments, at))
 
 
-def _sort(run: Run, arguments: list[Any], at: int) -> list[Any]:
+def _sort(run: RunState, arguments: list[Any], at: int) -> list[Any]:
     items = _want("SORT", "a list", arguments[0], (list,), at)
     count = len(items)
     run.list(count, count, at)
@@ -206,7 +206,7 @@ def _sort(run: Run, arguments: list[Any], at: int) -> list[Any]:
     return [items[index] for index in order]
 
 
-def _join(run: Run, arguments: list[Any], at: int) -> str:
+def _join(run: RunState, arguments: list[Any], at: int) -> str:
     items = _want("JOIN", "a list", arguments[0], (list,), at)
     separator: str = _want("JOIN", "a separator that is a string", arguments[1], (str,), at)
     run.work(len(items), len(items), at)
@@ -219,7 +219,7 @@ def _join(run: Run, arguments: list[Any], at: int) -> str:
     return separator.join(pieces)
 
 
-def _split(run: Run, arguments: list[Any], at: int) -> list[str]:
+def _split(run: RunState, arguments: list[Any], at: int) -> list[str]:
     whole = _want("SPLIT", "a string", arguments[0], (str,), at)
     separator = _want("SPLIT", "a separator that is a string", arguments[1], (str,), at)
     # Counting reads the text as much as cutting it does.
@@ -230,7 +230,7 @@ def _split(run: Run, arguments: list[Any], at: int) -> list[str]:
     return whole.split(separator) if separator else list(whole)
 
 
-def _to_number(run: Run, arguments: list[Any], at: int) -> int | float:
+def _to_number(run: RunState, arguments: list[Any], at: int) -> int | float:
     value = arguments[0]
     if is_number(value):
         number: int | float = value
@@ -245,7 +245,7 @@ def _to_number(run: Run, arguments: list[Any], at: int) -> int | float:
     return int(parsed) if abs(parsed) <= MAX_SAFE_INTEGER and parsed.is_integer() else parsed
 
 
-def _to_string(run: Run, arguments: list[Any], at: int) -> str:
+def _to_string(run: RunState, arguments: list[Any], at: int) -> str:
     return run.show(arguments[0], at)
 
 
@@ -271,7 +271,7 @@ def _whole(function: str, value: Any, at: int) -> int:
     return int(number)
 
 
-def _numbers(run: Run, function: str, value: Any, at: int) -> list[int | float]:
+def _numbers(run: RunState, function: str, value: Any, at: int) -> list[int | float]:
     items: list[Any] = _want(function, "a list of numbers", value, (list,), at)
     run.work(1 + len(items) // 2, 0, at)
     if not _NUMBERS.issuperset(map(type, items)):
@@ -280,7 +280,7 @@ def _numbers(run: Run, function: str, value: Any, at: int) -> list[int | float]:
     return items
 
 
-def _some_numbers(run: Run, function: str, arguments: list[Any], at: int) -> list[int | float]:
+def _some_numbers(run: RunState, function: str, arguments: list[Any], at: int) -> list[int | float]:
     numbers = _numbers(run, function, arguments[0] if len(arguments) == 1 else arguments, at)
     if not numbers:
         raise TypeMismatch(f"{function} of an empty list has no value", at, hint="ask for LENGTH first")
@@ -376,7 +376,7 @@ BUILTINS: dict[str, Builtin] = {
 }
 
 
-def _now(run: Run, arguments: list[Any], at: int) -> Any:
+def _now(run: RunState, arguments: list[Any], at: int) -> Any:
     """The machine asks the host; see program.py. An awaitable is waited for there."""
     run.at = at
     return run.host.now()

@@ -23,7 +23,7 @@ from lastword.script.errors import PlacedError, TypeMismatch, UndefinedVariable,
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Expression,
     Function,
@@ -36,7 +36,7 @@ from lastword.script.nodes import (
     Unary,
 )
 from lastword.script.operators import element, is_number, kind_of, member, nearest, negate, not_boolean, sign
-from lastword.script.runtime import RUN, UNSET, Frame, Run
+from lastword.script.runtime import RUN, UNSET, Frame, RunState
 from lastword.script.scopes import Place, Scopes
 from lastword.values import scalar_text
 
@@ -124,7 +124,7 @@ class Expressions:
 
         return make
 
-    def entries(self, node: ObjectOf | Call) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
+    def entries(self, node: ObjectOf | CallNode) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
         """An object, or the arguments of a CALL, in their order with the constants filled in; closures for the rest."""
         constants: dict[str, Any] = {}
         entries: list[tuple[str, Closure]] = []
@@ -358,7 +358,7 @@ class Expressions:
                 found.append(value(f))
             if missing is not None:
                 raise missing_key(missing, keys, at)
-            run: Run = f[RUN]
+            run: RunState = f[RUN]
             filled = pieces.copy()
             for gap, place in read:
                 one = f[place]

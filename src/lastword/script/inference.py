@@ -28,7 +28,7 @@ from lastword.script.lexer import KEYWORDS
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Expression,
     Function,
@@ -164,7 +164,7 @@ class Inference:
 
     def kind(self, node: Expression, suspends: int) -> Kind:
         """The kind of an expression of a statement."""
-        if suspends and (suspends > 1 or type(node) is not Call):
+        if suspends and (suspends > 1 or type(node) is not CallNode):
             self.warn_of_skipped_calls(node)
         if self.deep:
             # Children first, so that no look goes deeper than one level.
@@ -186,7 +186,7 @@ class Inference:
         waiting: list[tuple[Expression, str | None]] = [(node, None)]
         while waiting:
             part, operator = waiting.pop()
-            if type(part) is Call and operator is not None:
+            if type(part) is CallNode and operator is not None:
                 self.report(
                     ScriptWarning(
                         f"this CALL is skipped when what stands before {operator} decides",
@@ -349,7 +349,7 @@ class Inference:
                 )
         return "number"
 
-    def _call(self, node: Call) -> Kind:
+    def _call(self, node: CallNode) -> Kind:
         signature = self.signatures.get(node.tool) if self.signatures is not None else None
         if signature is None:
             for value in node.values:
@@ -387,17 +387,17 @@ class Inference:
             return "there are no tools"
         return f"the tools are {', '.join(list(self.signatures)[:10])}{', …' if len(self.signatures) > 10 else ''}"
 
-    def _unknown_argument(self, node: Call, number: int, signature: Signature) -> None:
+    def _unknown_argument(self, node: CallNode, number: int, signature: Signature) -> None:
         key = node.keys[number]
         hint = self.nearest(key, signature.by_name) or _takes(signature)
         self.report(ToolArgument(f"{node.tool} has no argument {key}", node.key_ats[number], hint=hint))
 
-    def _wrong_argument(self, node: Call, number: int, wanted: str, kind: Kind) -> None:
+    def _wrong_argument(self, node: CallNode, number: int, wanted: str, kind: Kind) -> None:
         fact = f"{node.keys[number]} of {node.tool} is {in_words(wanted)}, not {in_words(kind)}"
         value = node.values[number]
         self.report(ToolArgument(fact, value.at, hint=_other_literal(value, wanted)))
 
-    def _missing_arguments(self, node: Call, signature: Signature) -> None:
+    def _missing_arguments(self, node: CallNode, signature: Signature) -> None:
         given = set(node.keys)
         for parameter in signature.parameters:
             if parameter.required and parameter.name not in given:
@@ -414,7 +414,7 @@ _LOOKS: dict[type, Callable[[Inference, Any], Kind]] = {
     Chain: Inference._chain,
     Access: Inference._access,
     Function: Inference._function,
-    Call: Inference._call,
+    CallNode: Inference._call,
     Calc: Inference._calc,
 }
 # In a deep script, whatever is inside an expression was looked at before it.

@@ -25,7 +25,7 @@ from lastword.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedE
 from lastword.script.limits import ScriptLimits
 from lastword.script.nodes import Script
 from lastword.script.program import write_program
-from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, Run
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState
 from lastword.script.steps import PAUSE, go_through
 from lastword.values import MAX_SIZE, plain, weigh
 
@@ -56,7 +56,7 @@ class Machine:
         self.script = script
         self.given = variables or {}
         self._program = write_program(script, self.given)
-        self._run = Run(host, limits or _DEFAULT_LIMITS)
+        self._run = RunState(host, limits or _DEFAULT_LIMITS)
 
     @property
     def output(self) -> list[str]:

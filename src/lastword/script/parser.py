@@ -19,7 +19,7 @@ from lastword.script.nesting import ACCESS_LEVEL, LEVELS, MAX_NESTING, UNARY_LEV
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Do,
     Expression,
@@ -356,7 +356,7 @@ class _Parser:
         if keys is None:
             return ListOf(at, items)
         if kind == "call":
-            return Call(at, self.tokens[at], bracket.site, tuple(keys), tuple(keys.values()), items)
+            return CallNode(at, self.tokens[at], bracket.site, tuple(keys), tuple(keys.values()), items)
         variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
         return variables if kind == "{" else self.close_calc(at, variables)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from lastword.script.lexer import Places
 from lastword.script.nodes import (
-    Call,
+    CallNode,
     Chain,
     Expression,
     For,
@@ -270,7 +270,7 @@ def _constants(body: tuple[Statement, ...]) -> dict[str, _Constant]:
     return found
 
 
-def _calls(body: tuple[Statement, ...], constants: dict[str, _Constant]) -> Iterator[tuple[Call, _Around]]:
+def _calls(body: tuple[Statement, ...], constants: dict[str, _Constant]) -> Iterator[tuple[CallNode, _Around]]:
     """Every CALL of a script with what is around it, without recursion."""
     waiting: list[tuple[Statement, _Around]] = [(statement, _Around()) for statement in reversed(body)]
     while waiting:
@@ -291,13 +291,13 @@ def _calls(body: tuple[Statement, ...], constants: dict[str, _Constant]) -> Iter
         waiting.extend(reversed(inner))
 
 
-def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[Call, _Around]]:
+def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[CallNode, _Around]]:
     """The CALLs of an expression: those in the arguments of another come before it."""
-    found: list[tuple[Call, _Around]] = []
+    found: list[tuple[CallNode, _Around]] = []
     waiting = [(node, around)]
     while waiting:
         part, here = waiting.pop()
-        if isinstance(part, Call):
+        if isinstance(part, CallNode):
             found.append((part, here))
         inner = list(children(part))
         if isinstance(part, Chain) and part.operators[0] in ("AND", "OR"):

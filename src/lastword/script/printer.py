@@ -14,7 +14,7 @@ from lastword.script.nesting import LEVELS, UNARY_LEVEL
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Expression,
     Function,
@@ -88,7 +88,7 @@ class _Writer:
                 yield self.bracket(node, "{", "}", node.keys, node.values, indent)
             case Function():
                 yield self.bracket(node, f"{node.name}(", ")", None, node.arguments, indent)
-            case Call():
+            case CallNode():
                 yield self.bracket(node, f"CALL {node.tool} {{", "}", node.keys, node.values, indent)
             case Unary():
                 self.put("NOT " if node.operator == "NOT" else node.operator)
@@ -132,7 +132,7 @@ class _Writer:
     ) -> Work:
         self.put(opening)
         apart = items and not self.fits(node, opening)
-        padded = items and not apart and isinstance(node, Call)
+        padded = items and not apart and isinstance(node, CallNode)
         if padded:
             self.put(" ")
         for number, item in enumerate(items):
@@ -140,7 +140,7 @@ class _Writer:
                 self.break_line(indent + 1)
             if keys is not None:
                 # The arguments of a CALL are always names.
-                bare = isinstance(node, Call) or is_plain_key(keys[number])
+                bare = isinstance(node, CallNode) or is_plain_key(keys[number])
                 self.put(f"{keys[number] if bare else _literal(keys[number])}: ")
             yield self.write(item, indent + 1 if apart else indent)
             if number < len(items) - 1:

@@ -31,7 +31,7 @@ from lastword.script.lexer import Places
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Do,
     Expression,
@@ -129,7 +129,7 @@ class _Writer(Expressions):
                 # As `closure` does, without one more call: most statements come this way.
                 self.cost += 1
                 return MAKERS[type(node)](self, node)
-            if suspends == 1 and type(node) is Call:
+            if suspends == 1 and type(node) is CallNode:
                 # The common one: nothing inside it waits.
                 self.cost += 1
                 self.jumps += 1
@@ -228,12 +228,12 @@ class _Writer(Expressions):
     def spread(self, node: Expression) -> Work:
         self.cost += 1
         match node:
-            case Call() if any(id(value) in self.hard for value in node.values):
+            case CallNode() if any(id(value) in self.hard for value in node.values):
                 self.steps.append(steps.look_up(node))
                 for value in node.values:
                     yield self.part(value)
                 self.steps.append(steps.invoke(node, CallSite(self.places, node.at, node.tool, node.site)))
-            case Call():
+            case CallNode():
                 self.call(node)
             case Chain() if node.operators[0] in ("AND", "OR"):
                 yield self.logic(node)
@@ -304,7 +304,7 @@ class _Writer(Expressions):
         self.elastic = True
         self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
 
-    def call(self, node: Call) -> None:
+    def call(self, node: CallNode) -> None:
         """A CALL whose arguments need no waiting."""
         constants, entries = self.entries(node)
         self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node.at, node.tool, node.site)))
@@ -326,7 +326,7 @@ def _hard_parts(node: Expression) -> set[int]:
         heights[id(current)] = height
         if (
             (inner and height > MAX_CLOSURE_DEPTH * 2)
-            or isinstance(current, Call)
+            or isinstance(current, CallNode)
             or (isinstance(current, Function) and current.name == "NOW")
             or any(id(child) in hard for child in inner)
         ):

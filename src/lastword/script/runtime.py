@@ -1,7 +1,7 @@
 """What a running script has at hand: its frame, its budgets, its output, its host.
 
-A frame is a list. Its first two places hold the Run and the stack of values of unfinished expressions; each variable of
-the script has a place after them. A frame dies with its run, and nothing in it is shared with another.
+A frame is a list. Its first two places hold the RunState and the stack of values of unfinished expressions; each
+variable of the script has a place after them. A frame dies with its run, and nothing in it is shared with another.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Host(Protocol):
         ...
 
 
-class Run:
+class RunState:
     """The budgets and the output of one run."""
 
     __slots__ = (
@@ -233,7 +233,7 @@ class Run:
 
 def equality(f: Frame, left: Any, right: Any, at: int) -> bool:
     """Deep equality; fails only for values so large that comparing them would be an attack."""
-    run: Run = f[RUN]
+    run: RunState = f[RUN]
     limits = run.limits
     try:
         most = limits.at_once // COMPARING

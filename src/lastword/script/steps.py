@@ -24,9 +24,9 @@ from typing import Any
 from lastword.script.builtins import Body
 from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError
 from lastword.script.expressions import undefined
-from lastword.script.nodes import Call, Member
+from lastword.script.nodes import CallNode, Member
 from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
-from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Run, Site, equality
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, RunState, Site, equality
 from lastword.script.scopes import Place, Scopes
 
 Step = Callable[[Frame], Any]
@@ -126,7 +126,7 @@ def _hurry_through(f: Frame, block: Iterator[Step]) -> None:
 
 def go_through(f: Frame, block: Iterator[Step]) -> Any:
     """Do what is left of a block; gives PAUSE where there must be a breath first."""
-    run: Run = f[RUN]
+    run: RunState = f[RUN]
     for inner in block:
         if inner(f) is not None or run.fuel < 0:
             run.rest.append(block)
@@ -167,7 +167,7 @@ def enter(items: Closure, cost: int, words: int, at: int, *, waits: bool) -> Ste
         if type(values) is not list:
             hint = "loop over KEYS(object)" if type(values) is dict else None
             raise InvalidIterable(f"FOR takes a list, not {kind_of(values)}", at, hint=hint)
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         count = len(values)
         if waits and not (count * cost <= run.steps and count * words <= run.created):
             f[STACK].append(_paid_one_by_one(values, run, cost, words, at))
@@ -178,7 +178,7 @@ def enter(items: Closure, cost: int, words: int, at: int, *, waits: bool) -> Ste
     return step
 
 
-def _paid_one_by_one(values: list[Any], run: Run, cost: int, words: int, at: int) -> Iterator[Any]:
+def _paid_one_by_one(values: list[Any], run: RunState, cost: int, words: int, at: int) -> Iterator[Any]:
     for value in values:
         run.charge(cost, words, at)
         yield value
@@ -188,7 +188,7 @@ def take_next(place: int, emptied: list[int], cost: int, end: int, at: int) -> S
     """One element of a FOR whose body may wait or loop."""
 
     def step(f: Frame) -> int | None:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         run.fuel -= cost
         if run.fuel < 0:
             run.at = at
@@ -220,7 +220,7 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
         here: int = here,
         at: int = at,
     ) -> int | None:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         iterator: Iterator[Any] = f[STACK][-1]
         before = length_hint(iterator)
         take(f, islice(iterator, portion), place, body, emptied, run)
@@ -238,13 +238,13 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
     return step
 
 
-def _take(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run) -> None:
+def _take(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: RunState) -> None:
     for f[place] in values:
         for inner in body:
             inner(f)
 
 
-def _take_one(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run) -> None:
+def _take_one(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: RunState) -> None:
     (only,) = body
     for f[place] in values:
         if only(f) is not None or run.fuel < 0:
@@ -252,7 +252,7 @@ def _take_one(f: Frame, values: Iterator[Any], place: int, body: list[Step], emp
 
 
 def _take_watchfully(
-    f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run
+    f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: RunState
 ) -> None:
     for f[place] in values:
         for other in emptied:
@@ -356,7 +356,7 @@ def apply(body: Body, count: int, at: int) -> Step:
 # Calls.
 
 
-def call(node: Call, constants: dict[str, Any], entries: list[tuple[str, Closure]], site: Site) -> Step:
+def call(node: CallNode, constants: dict[str, Any], entries: list[tuple[str, Closure]], site: Site) -> Step:
     """A CALL whose arguments need no waiting: look up, evaluate, hand out."""
 
     def step(
@@ -367,7 +367,7 @@ def call(node: Call, constants: dict[str, Any], entries: list[tuple[str, Closure
         site: Site = site,
         at: int = node.at,
     ) -> Any:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         run.at = at
         function = run.host.lookup(tool)
         arguments = constants.copy()
@@ -382,18 +382,18 @@ def call(node: Call, constants: dict[str, Any], entries: list[tuple[str, Closure
     return step
 
 
-def look_up(node: Call) -> Step:
+def look_up(node: CallNode) -> Step:
     tool, at = node.tool, node.at
 
     def step(f: Frame) -> None:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         run.at = at
         f[STACK].append(run.host.lookup(tool))
 
     return step
 
 
-def invoke(node: Call, site: Site) -> Step:
+def invoke(node: CallNode, site: Site) -> Step:
     keys, at = node.keys, node.at
     count = len(keys)
 

@@ -24,7 +24,7 @@ import msgspec
 from lastword import ids, values
 from lastword.consent.outcome import Outcome
 from lastword.errors import LastWordError, SessionError
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.session import Session
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost
 from lastword.talk.bounds import BoundReached, Bounds, Ended, Spent

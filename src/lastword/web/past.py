@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from lastword.card.face import one_line
 from lastword.card.items import ExportedRecord, Item, MessageItem, ScriptItem, SessionSpan, SessionTimeline
 from lastword.display import visible
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.server.scripts import is_script
 from lastword.session import Session
 from lastword.store import Record

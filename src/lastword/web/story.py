@@ -17,7 +17,7 @@ from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.approval import ApprovalRequest, UserAction, mask
 from lastword.consent.outcome import IN_A_WORD, Kind, Outcome, denied
 from lastword.display import color_name, glyph, visible
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.store import Record
 from lastword.tools.manifest import Manifest
 from lastword.web.card import card_of
