@@ -2,29 +2,61 @@
 # Everything is fetched once; later starts work offline.
 set -eu
 
-find_python() {
-  for name in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
-    [ -n "$name" ] && command -v "$name" >/dev/null 2>&1 || continue
-    if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      printf '%s' "$name"
-      return
-    fi
-  done
-  echo "error: no Python 3.11 or newer was found" >&2
-  echo "hint: install one, or name it: PYTHON=/path/to/python3 ./run" >&2
+refuse() {
+  echo "error: $1" >&2
+  echo "hint: $2" >&2
   exit 2
 }
 
-# make_env DIR PIP-ARGUMENTS…: a virtual environment, made again when pyproject.toml or the page changed since.
+# find_python [VERSION]: the interpreter to make environments with. $PYTHON where that is set, and no other; else the
+# first that runs, on the PATH or among pyenv's. A shim may be found and not run: that is said, and the search goes on.
+find_python() {
+  wanted="${1:-}"
+  found=()
+  if [ -n "${PYTHON:-}" ]; then
+    command -v "$PYTHON" >/dev/null || refuse "PYTHON is $PYTHON, which is not there" "name one that is, or none"
+    found=("$PYTHON")
+  else
+    for name in $([ -n "$wanted" ] && echo "python$wanted" || echo python3 python3.13 python3.12 python3.11); do
+      while IFS= read -r path; do found+=("$path"); done < <(type -ap "$name")
+    done
+    for path in "${PYENV_ROOT:-${HOME:-}/.pyenv}/versions/${wanted:-3}"{,.*}/bin/python3; do
+      if [ -x "$path" ]; then found+=("$path"); fi
+    done
+  fi
+  for path in ${found[@]+"${found[@]}"}; do
+    if ! version=$("$path" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null); then
+      echo "note: $(basename "$path") was found but does not run ($path)" >&2
+      continue
+    fi
+    if ! "$path" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+      [ -z "${PYTHON:-}" ] || refuse "$PYTHON is Python $version, and 3.11 or newer is needed" "name a newer one"
+      continue
+    fi
+    case "$version." in
+      "${wanted:+$wanted.}"*) printf '%s' "$path" && return ;;
+    esac
+    [ -z "${PYTHON:-}" ] || refuse "$PYTHON is Python $version, and --python says $wanted" "leave one of them out"
+  done
+  refuse "no Python ${wanted:-3.11 or newer} was found that runs" "install one, or name it: PYTHON=/path/to/python3 $0"
+}
+
+# make_env DIR PIP-ARGUMENTS…: a virtual environment, made again when pyproject.toml or the page changed since. Its
+# interpreter is what find_python gives for $version_wanted.
+version_wanted=""
 make_env() {
   dir="$1"
   shift
   stamp="$dir/ready-$(printf '%s' "$*" | cksum | cut -d' ' -f1)"
   if [ -e "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && ! page_changed "$stamp"; then return; fi
   echo "Setting up $dir (once)…" >&2
-  [ -x "$dir/bin/python" ] || "$(find_python)" -m venv "$dir"
-  "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade "pip>=25.1" >&2
-  "$dir/bin/python" -m pip install -qq --disable-pip-version-check "$@" >&2
+  if [ ! -x "$dir/bin/python" ]; then
+    python=$(find_python "$version_wanted") || exit $?
+    "$python" -m venv "$dir" || return
+  fi
+  # Said at each step: where the caller looks at the end of all this, bash does not stop at the first that fails.
+  "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade "pip>=25.1" >&2 || return
+  "$dir/bin/python" -m pip install -qq --disable-pip-version-check "$@" >&2 || return
   touch "$stamp"
 }
 
@@ -36,18 +68,19 @@ page_changed() {
 }
 
 # make_browser: Debian's Chromium for the tests of the page, where the system's package manager is at hand.
-missing=""
 make_browser() {
   command -v chromium >/dev/null 2>&1 && return
   if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
     echo "Installing Chromium (once)…" >&2
     { apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 || true
   fi
-  command -v chromium >/dev/null 2>&1 || missing="Chromium was not found and could not be installed: the tests of the page in a browser were left out."
+  command -v chromium >/dev/null 2>&1 ||
+    lacks "Chromium was not found and could not be installed: the tests of the page in a browser were left out."
 }
 
-# finish CODE: end with what could not be set up, so that nobody overlooks it.
-finish() {
-  [ -z "$missing" ] || echo "NOT SET UP: $missing" >&2
-  exit "$1"
+# lacks SENTENCE: something could not be set up. name_what_lacks ends with all of them, so that nobody overlooks one.
+missing=()
+lacks() { missing+=("$1"); }
+name_what_lacks() {
+  for sentence in ${missing[@]+"${missing[@]}"}; do echo "NOT SET UP: $sentence" >&2; done
 }

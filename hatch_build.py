@@ -59,7 +59,8 @@ def build(root: Path) -> None:
     environment = {**os.environ, "PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     run = [str(node), str(npm)] if npm.suffix == ".js" else [str(npm)]
     if not (ui / "node_modules" / ".package-lock.json").is_file() or stale(ui):
-        attempt([*run, "ci", "--prefer-offline", "--no-audit", "--no-fund"], ui, environment, ATTEMPTS)
+        # All packages of the page are development packages, and NODE_ENV=production would leave them out.
+        attempt([*run, "--include=dev", "ci", "--prefer-offline", "--no-audit", "--no-fund"], ui, environment, ATTEMPTS)
     attempt([*run, "run", "build"], ui, environment, 1)
     stamp.write_text(sources)
 

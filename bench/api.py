@@ -1,4 +1,6 @@
-"""What the assistant API costs above the bare model's server, in one run on one machine: `python bench/api.py`.
+"""What the assistant API costs above the bare model's server, in one run on one machine.
+
+    python bench/api.py [--json FILE]
 
 A model's server that answers at once is asked directly and through `lastword serve`, by the same client: requests per
 second at 1 and 64 connections, the median above the bare one, and 64 streams that come at a steady pace. With
@@ -30,6 +32,7 @@ from typing import Any
 import aiohttp
 import uvicorn
 import uvloop
+from figures import Result, arguments
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -46,7 +49,7 @@ STREAMS = 64
 CHUNKS = 125
 PACE_SECONDS = 0.02
 
-TARGETS = {"of raw at 64": 0.03, "added p50 at 1, ms": 1.0, "streams": 0.97}
+TARGETS = {"conversation: of raw at 64": 0.03, "conversation: added p50 at 1, ms": 1.0, "streams": 0.97}
 
 COMPLETION = json.dumps(
     {
@@ -271,14 +274,12 @@ class Row:
         self.median = min(self.median, median)
         self.cost = min(self.cost, cost)
 
-    def __str__(self) -> str:
-        return f"{self.rate:9.0f} requests/s, p50 {self.median:7.3f} ms, {self.cost:6.0f} µs of processor each"
 
-
-async def measure(places: dict[str, tuple[int, int]]) -> int:
-    """Print the figures; 1 when a target was missed."""
+async def measure(places: dict[str, tuple[int, int]], result: Result) -> int:
+    """Take the figures; 1 when a target was missed."""
     ways = {"raw": "raw", "bare proxy": "bare proxy", "stateless": "ours", "conversation": "ours"}
     figures = {(name, connections): Row() for name in ways for connections in (1, 64)}
+    result.table("", "requests/s", "ms p50", "µs of processor")
     for connections in (1, 64):
         for _ in range(ROUNDS):
             for name, place in ways.items():
@@ -290,29 +291,40 @@ async def measure(places: dict[str, tuple[int, int]]) -> int:
                 cost = (processor_seconds(process) - before) / requests * 1e6
                 figures[name, connections].add(rate, median, cost)
         for name in ways:
-            print(f"{name:>12} at {connections:>2}: {figures[name, connections]}", flush=True)
-        print(f"      load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
+            row = figures[name, connections]
+            result.row(
+                f"{name}, {connections} connection{'s' if connections > 1 else ''}", row.rate, row.median, row.cost
+            )
     raw, ours = places["raw"][0], places["ours"][0]
     alone = min([await streams(raw) for _ in range(ROUNDS)])
     through = min([await streams(ours) for _ in range(ROUNDS)])
-    print(f"{STREAMS} paced streams: raw {alone:.3f} s, ours {through:.3f} s")
+    result.table("", "s, raw", "s, ours")
+    result.row(f"{STREAMS} paced streams", alone, through)
 
     reached = {
-        "of raw at 64": figures["conversation", 64].rate / figures["raw", 64].rate,
-        "added p50 at 1, ms": figures["conversation", 1].median - figures["raw", 1].median,
+        "conversation: of raw at 64": figures["conversation", 64].rate / figures["raw", 64].rate,
+        "conversation: added p50 at 1, ms": figures["conversation", 1].median - figures["raw", 1].median,
         "streams": alone / through,
     }
-    print()
+    result.table("", "reached", "target", "")
     missed = 0
     for name, value in reached.items():
         better = value <= TARGETS[name] if "p50" in name else value >= TARGETS[name]
         missed += not better
-        print(f"{name:>20}: {value:.3f}   target {TARGETS[name]}   {'reached' if better else 'MISSED'}")
+        result.row(name, value, TARGETS[name], "reached" if better else "missed")
     for name in ("stateless", "bare proxy"):
-        ratio = figures[name, 64].rate / figures["raw", 64].rate
-        added = figures[name, 1].median - figures["raw", 1].median
-        print(f"{name:>20}: {ratio:.3f} of raw at 64, {added:.3f} ms added at 1")
+        result.row(f"{name}: of raw at 64", figures[name, 64].rate / figures["raw", 64].rate, None, None)
+        result.row(f"{name}: added p50 at 1, ms", figures[name, 1].median - figures["raw", 1].median, None, None)
     return 1 if missed else 0
+
+
+def main() -> int:
+    wanted = arguments(__doc__).parse_args()
+    result = Result(__doc__, peers=("starlette", "uvicorn", "aiohttp", "uvloop"))
+    with processes() as places:
+        code = uvloop.run(measure(places, result))
+    result.keep(wanted.json)
+    return code
 
 
 if __name__ == "__main__":
@@ -321,6 +333,4 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["proxy"]:
         uvloop.run(be_a_bare_proxy(int(sys.argv[2])))
     else:
-        with processes() as places:
-            code = uvloop.run(measure(places))
-        sys.exit(code)
+        sys.exit(main())

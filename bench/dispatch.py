@@ -1,6 +1,6 @@
 """What the door costs: one call as a ratio to a bare function and to pydantic's validate_call, in one run.
 
-    python bench/dispatch.py
+    python bench/dispatch.py [--json FILE]
 
 Every figure is the best of several rounds, interleaved, so that a busy machine disturbs all of them alike. Ratios can
 be compared between machines; the microseconds beside them cannot.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pydantic
+from figures import Result, arguments
 
 import lastword
 
@@ -163,14 +163,15 @@ def import_time_ms() -> float:
 
 
 def main() -> None:
+    wanted = arguments(__doc__).parse_args()
+    result = Result(__doc__, peers=("pydantic",))
     best = asyncio.run(measure())
     bare, validated = best["bare await"], best["pydantic validate_call, async"]
-    print(f"Python {platform.python_version()}, {platform.machine()}; best of {ROUNDS} rounds\n")
-    print(f"{'':34}{'µs':>8}{'× bare await':>14}{'× validate_call':>17}{'target µs':>11}")
+    result.table("", "µs", "× bare await", "× validate_call", "target µs")
     for name, micros in best.items():
-        target = f"{TARGETS[name]:>11.0f}" if name in TARGETS else ""
-        print(f"{name:34}{micros:8.2f}{micros / bare:14.1f}{micros / validated:17.1f}{target}")
-    print(f"\nimport lastword, with Session and ToolRegistry: {import_time_ms():.0f} ms (target 110)")
+        result.row(name, micros, micros / bare, micros / validated, TARGETS.get(name))
+    result.note(f"`import lastword`, with Session and ToolRegistry: {import_time_ms():.0f} ms (target 110).")
+    result.keep(wanted.json)
 
 
 if __name__ == "__main__":

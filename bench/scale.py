@@ -1,6 +1,6 @@
 """What questions about history cost as a journal grows: what they return, and not what was ever written.
 
-    python bench/scale.py [--max 1000000] [--folder DIR] [--memory]
+    python bench/scale.py [--max 1000000] [--folder DIR] [--memory] [--json FILE]
 
 One journal grows from a thousand records to `--max`. Half of it is the page's own session, which has been open all the
 time; the rest are other sessions. Three cards wait and two calls are in doubt since the beginning, and everything else
@@ -10,7 +10,6 @@ of a short journal has fewer items, so its figure is given for one of them as we
 because a machine that others use is slow now and then, and never fast.
 """
 
-import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count, islice
@@ -18,8 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from figures import Result, arguments
+
 import lastword
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.server.app import build_app
 from lastword.store import Entry, Record, Store
 from lastword.store.memory import MemoryStore
@@ -139,11 +140,12 @@ async def measure(store: Store) -> dict[str, float]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--max", type=int, default=1_000_000, help="how many records there are in the end")
     parser.add_argument("--folder", type=Path, help="where the journal is made")
     parser.add_argument("--memory", action="store_true", help="measure the store in memory instead")
     wanted = parser.parse_args()
+    result = Result(__doc__)
     with TemporaryDirectory(dir=wanted.folder) as folder:
         store: Store = MemoryStore() if wanted.memory else SqliteStore(Path(folder) / "journal.db")
         first = a_session(store)
@@ -162,14 +164,11 @@ async def main() -> None:
         await store.close()
 
     sizes = list(found)
-    print(
-        f"{'milliseconds, best of ' + str(BEST_OF):24}" + "".join(f"{size:>12,}" for size in sizes) + f"{'growth':>10}"
-    )
+    result.table(f"milliseconds, best of {BEST_OF}", *(f"{size:,} records" for size in sizes), "growth", "target")
     for name in found[sizes[0]]:
         row = [found[size][name] for size in sizes]
-        growth = row[-1] / row[0]
-        verdict = "" if growth <= ALLOWED_GROWTH else f"  more than {ALLOWED_GROWTH}"
-        print(f"{name:26}" + "".join(f"{spent:>12.3f}" for spent in row) + f"{growth:>10.2f}{verdict}")
+        result.row(name, *row, row[-1] / row[0], f"≤ {ALLOWED_GROWTH}")
+    result.keep(wanted.json)
 
 
 if __name__ == "__main__":

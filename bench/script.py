@@ -1,12 +1,11 @@
 """NuwaScript beside plain Python, and beside its peers where they are installed, in one run.
 
-    python bench/script.py [WORKLOAD…]
+    python bench/script.py [--json FILE] [WORKLOAD…]
 
 The figures are multiples of the time that CPython takes to compile and run the same thing as plain Python: what
 a script costs with positions, limits and the checker on. Machines differ and drift, ratios within one run much less;
 what is counted is the processor's time, so that a busy machine changes little.
-For CALLs the microseconds of one are given too. Peers come with `pip install 'lastword[bench]'`; the last lines name
-those that are absent.
+Peers come with `pip install 'lastword[bench]'`; the last lines name those that are absent.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from __future__ import annotations
 import ast
 import asyncio
 import gc
-import sys
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from importlib.util import find_spec
 from time import process_time
 from typing import Any
 
+from figures import Result, arguments
 from peers import PEERS
 from workloads import CALLS, MANY, WORKLOADS, Workload
 
@@ -188,31 +186,32 @@ async def memory_of_waiting_scripts(count: int = 1_000) -> float:
     return used / count
 
 
-def main(wanted: list[str]) -> None:
-    present = [peer for peer in PEERS if find_spec(peer.module) is not None]
-    print(f"Python {sys.version.split()[0]}; multiples of plain CPython, best of {ROUNDS}")
-    print()
-    heads = "".join(f"{peer.name:>18}" for peer in present)
-    print(f"{'':3}{'workload':32}{'lastword':>8}{'target':>8}{'ms':>10}{heads}")
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"one of {', '.join(WORKLOADS)}")
+    wanted = parser.parse_args()
+    result = Result(__doc__, peers=tuple(peer.name for peer in PEERS))
+    present = [peer for peer in PEERS if peer.name in result.peers]
+    result.table("", "× CPython", "target", "ms", *(peer.name for peer in present))
     for name, workload in WORKLOADS.items():
-        if wanted and name not in wanted:
+        if wanted.workloads and name not in wanted.workloads:
             continue
         ours, plain = asyncio.run(measure(workload))
-        target = f"{TARGETS[name]:g}" if name in TARGETS else ""
-        cells = "".join(f"{peer.ratio(workload, plain):>18}" for peer in present)
-        print(f"{name:3}{workload.title:32}{ours / plain:8.2f}{target:>8}{ours * 1000:10.3f}{cells}")
-        if workload.script == CALLS.script:
-            print(f"{'':3}{'  microseconds a CALL':32}{ours / 10_000 * 1e6:8.2f}")
-    if not wanted:
-        print()
-        for name, tool in (("d, inline", row), ("d2, async", row_later)):
-            print(f"a CALL through the real door, {name}: {asyncio.run(micros_a_call(tool)):.1f} µs (target 15)")
+        cells = [peer.ratio(workload) for peer in present]
+        result.row(f"{name} {workload.title}", ours / plain, TARGETS.get(name), ours * 1000, *cells)
+    for peer in present:
+        if peer.elsewhere:
+            result.note(
+                f"{peer.name} works in another process and is timed by the wall clock: a busy machine slows it more."
+            )
+    if not wanted.workloads:
+        result.table("", "µs", "target")
+        for name, tool in (("inline tool", row), ("async tool", row_later)):
+            result.row(f"a CALL through the real door, {name}", asyncio.run(micros_a_call(tool)), 15)
         waiting = asyncio.run(memory_of_waiting_scripts())
-        print(f"a script that waits at an approval: {waiting / 1024:.1f} KB (target 40)")
-    for peer in PEERS:
-        if peer not in present:
-            print(f"not installed, so not measured: {peer.name}")
+        result.note(f"A script that waits at an approval takes {waiting / 1024:.1f} KB (target 40).")
+    result.keep(wanted.json)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lastword import ToolRegistry
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.tools.manifest import parse_manifest
 from lastword.tools.tool import Tool
 from lastword.values import canonical

@@ -1,15 +1,19 @@
 """The shape of the code: imports point one way, one line runs a tool, the server cannot."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import lastword
+from lastword.testing import FixedApprover
 from requirements import requirement
 
 SOURCE = Path(__file__).parent.parent / "src"
@@ -36,6 +40,8 @@ LAYERS = [
 LAZY = ("lastword", "lastword.cli", "lastword.commands")
 # What the server must never be able to reach: everything that could run a tool.
 OUT_OF_REACH = ("tools", "call", "runs", "session", "author", "talk")
+MAX_ROOT_MODULES = 14
+MAX_MODULE_LINES = 500
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "base", "constants", "misc"}
 
 
@@ -47,6 +53,12 @@ def modules() -> dict[str, ast.Module]:
         parts = path.relative_to(SOURCE).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(), str(path))
     return found
+
+
+def lengths() -> dict[str, int]:
+    return {
+        str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in sorted(PACKAGE.rglob("*.py"))
+    }
 
 
 def imports(module: ast.AST) -> Iterator[str]:
@@ -114,16 +126,45 @@ def test_no_import_hides_in_a_function():
 
 
 @requirement("TOOL-30")
-def test_exactly_one_line_runs_an_implementation():
-    """Whoever looks for a way around consent has one line to look at. A store's connection executes SQL, not tools."""
-    lines = [
-        f"{module}: {ast.unparse(node.func)}"
+def test_few_can_see_an_implementation():
+    """Whoever looks for a way around consent looks here: nobody else reads the attribute, under whatever name they
+    would call it then. A tool knows its own, authors and their tests bring theirs. A store executes SQL, not tools."""
+    readers = {
+        module.removeprefix("lastword.")
         for module, tree in modules().items()
         if room(module) != "store"
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "execute"
-    ]
-    assert lines == ["lastword.call.execution: tool.execute"]
+        if (isinstance(node, ast.Attribute) and node.attr == "execute" and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Constant) and node.value == "execute")
+    }
+    owners = {"tools.tool", "tools.loader", "tools.registry", "author.authoring", "testing"}
+    assert readers == {"call.execution"} | owners
+
+
+@requirement("TOOL-30")
+@pytest.mark.parametrize("inline", [True, False])
+async def test_exactly_one_line_runs_an_implementation(inline: bool):
+    """Seen from inside the implementation, by every way that leads to it: an alias would be another line."""
+    callers: list[tuple[str, int]] = []
+
+    def implementation(arguments: dict[str, Any], context: Any) -> int:
+        frame = sys._getframe(1)
+        callers.append((frame.f_code.co_filename, frame.f_lineno))
+        return len(callers)
+
+    registry = lastword.ToolRegistry()
+    schema = {"description": "Says who called it.", "parameters": []}
+    registry.register("free", schema, implementation, inline=inline)
+    registry.register("asking", schema, implementation, inline=inline, require_approval=True)
+    async with lastword.Session(registry, approver=FixedApprover()) as session:
+        assert (await session.call("free")).success
+        assert (await session.call("asking")).success
+        assert (await session.call("asking", call_id="mine")).success
+        assert (await session.run_script("CALL free {}\nCALL asking {}")).status == "done"
+    assert len(callers) == 5
+    [(file, line)] = set(callers)
+    assert Path(file).name == "execution.py"
+    assert "The one line that runs an implementation" in Path(file).read_text().split("\n")[line - 1]
 
 
 @requirement("TOOL-30")
@@ -135,7 +176,8 @@ def test_only_the_door_starts_an_execution():
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
     ]
-    assert {where for where, what in calls if what == "Execution"} == {"call.door"}
+    assert {where for where, what in calls if what == "Execution"} == {"call.attempt"}
+    assert {where for where, what in calls if what in ("Attempt", "decline")} == {"call.door"}
     assert {where for where, what in calls if what.endswith("door.carry_out")} == {"call.recovery", "runs", "session"}
     assert {where for where, what in calls if what.endswith("door.start_again")} == {"call.recovery"}
     assert {where for where, what in calls if what.endswith("_run_started")} == {"call.door"}
@@ -162,6 +204,49 @@ def test_importing_the_package_loads_nothing():
     program = "import sys, lastword; print('\\n'.join(name for name in sys.modules if name.startswith('lastword')))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert loaded.stdout.split() == ["lastword"]
+
+
+def test_the_house_is_small():
+    """A stranger reads the root at a glance, and a module in one sitting."""
+    root = [path.stem for path in PACKAGE.glob("*.py")]
+    assert len(root) <= MAX_ROOT_MODULES, root
+    long = {name: lines for name, lines in lengths().items() if lines > MAX_MODULE_LINES}
+    assert long == {}, "look for the second noun"
+
+
+def test_one_name_is_one_thing():
+    """A class that two rooms call by the same name makes its reader look twice."""
+    places: dict[str, set[str]] = {}
+    for module, tree in modules().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, set()).add(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_room_hides_a_public_name():
+    """Importing a room binds its name in the package: `lastword.plan` must stay the function."""
+    rooms = {room(module) for module in modules()} - {""}
+    assert rooms & set(lastword.__all__) == set()
+
+
+def test_the_page_and_the_terminal_do_not_know_each_other():
+    """Both show the same things, which live below them."""
+    crossing = [
+        f"{module} imports {target}"
+        for module, tree in modules().items()
+        for target in imports(tree)
+        if {room(module), room(target)} == {"web", "terminal"}
+    ]
+    assert crossing == []
+
+
+def test_the_picture_of_the_rooms_is_the_code():
+    """ARCHITECTURE.md names the same rooms in the same order as the layers that are proven here."""
+    page = (SOURCE.parent / "ARCHITECTURE.md").read_text()
+    table = page[page.index("| layer | rooms |") :].split("\n\n")[0].split("\n")[2:]
+    drawn = [re.findall(r"`(\w+)`", row.split("|")[2]) for row in table]
+    assert drawn == LAYERS
 
 
 def test_files_are_named_by_their_noun():

@@ -6,7 +6,7 @@ import pytest
 
 from lastword.config import DEFAULT_PORT, PresetConfig, PresetLimits, ServerConfig, load
 from lastword.errors import ConfigError
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 
 
 def written(folder: Path, text: str) -> Path:
@@ -53,7 +53,7 @@ limits.steps = 3
 auto_approve = true
 """
     config = load(written(tmp_path, text), environ={})
-    assert config.server.limits == Limits(retries=0, body_seconds=1.5)
+    assert config.server.limits == ServerLimits(retries=0, body_seconds=1.5)
     assert config.preset == {
         "careful": PresetConfig(
             model="large", persona=tmp_path / "careful.md", protocol="script", limits=PresetLimits(steps=3)

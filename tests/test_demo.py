@@ -30,7 +30,7 @@ async def test_the_demo_plays_what_it_promises() -> None:
     ]
     assert "notes.md now ends with '- call Ada'." in told
     assert "Their reason: wrong index, use the test one" in told
-    assert '{"hour":10,"what":"call Ada"}' in told
+    assert '{"what":"call Ada","hour":10}' in told
     assert "│ Asked again: notes.md changed while the question waited." in told
     assert "notes.md still ends with '- feed the cat'." in told
     assert "later years were not searched." in told

@@ -1,6 +1,5 @@
 """Every example is run: by its own tests, on the command line, and in process."""
 
-import asyncio
 import re
 import subprocess
 import threading
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword import Preset, Session, ToolRegistry, UserAction
+from lastword import Limits, Preset, Session, ToolRegistry, UserAction
 from lastword.author.tooltests import run_tool_tests
 from lastword.call.events import Event, Reported
 from requirements import requirement
@@ -112,7 +111,8 @@ async def test_a_search_that_is_stopped_keeps_what_it_found(
 
     monkeypatch.setitem(execute.__globals__, "read", slow_read)
     reports: list[Reported] = []
-    async with Session(registry, preset=Preset(auto_approve=True)) as session:
+    soon = Limits(cancel_grace_seconds=0.05)
+    async with Session(registry, preset=Preset(auto_approve=True), limits=soon) as session:
 
         def hear(event: Event) -> None:
             if isinstance(event, Reported):
@@ -122,8 +122,7 @@ async def test_a_search_that_is_stopped_keeps_what_it_found(
 
         session.listen(hear)
         outcome = await session.call("search_notes", {"word": "Ada", "folder": str(tmp_path)})
-        stopped.set()
-        await asyncio.sleep(0)
-    assert outcome.kind == "cancelled"
+    stopped.set()
+    assert outcome.kind == "outcome_unknown"  # the disk hangs, and so does the thread that reads from it
     assert "“Ada” was found 1 times; 1 of 3 notes searched." in outcome.message
     assert [(report.id, report.fraction) for report in reports] == [("search", 0.0), ("search", pytest.approx(1 / 3))]

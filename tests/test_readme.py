@@ -1,10 +1,13 @@
-"""The README is true: its example prints what it says, its commands work as given, its links lead somewhere."""
+"""The README is true: its example prints what it says, and its commands work as given."""
 
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
+import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -28,25 +31,60 @@ def test_the_example_prints_what_the_readme_says(tmp_path):
     assert done.stdout == printed
 
 
+def commands() -> list[list[str]]:
+    return [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    return os.environ | {"XDG_DATA_HOME": str(folder / "data"), "NO_COLOR": "1"} | more
+
+
 def test_every_command_works_as_it_stands(tmp_path):
     """In one folder, in the order of the page, with nobody at a terminal. `./test` is what runs this test."""
-    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "NO_COLOR": "1"}
-    commands = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
-    assert ["./test"] in commands
-    ran = [command for command in commands if command != ["./test"]]
+    assert ["./test"] in commands()
+    assert {command[0] for command in commands()} == {"pip", "lastword", "./run", "./test"}
+    ran = [command for command in commands() if command[0] == "./run"]
     assert len(ran) >= 4
     for command in ran:
-        assert command[0] == "./run"
         done = subprocess.run(
-            [ROOT / "run", *command[1:]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            [ROOT / "run", *command[1:]],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     assert "Hello, world!" in done.stdout
 
 
-def test_every_link_of_the_pages_leads_to_a_file():
-    """A page that points nowhere was not read by who wrote it."""
-    for page in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+def test_the_command_is_there_after_installing_from_a_clone(tmp_path):
+    """In an environment of its own, which borrows the dependencies from the present one: nothing is fetched."""
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    (site / "borrowed.pth").write_text("\n".join(place for place in sys.path if place.endswith("site-packages")))
+    # The setting is the opposite of its name: a zero builds with what is there.
+    alone = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1"}
+    there = environment(tmp_path, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}", **alone)
+    ran = [command for command in commands() if command[0] in ("pip", "lastword")]
+    assert ran[0] == ["pip", "install", "."]
+    assert len(ran) >= 2
+    for command in ran:
+        assert shutil.which(command[0], path=there["PATH"]) == str(python.parent / command[0])
+        done = subprocess.run(
+            [python.parent / command[0], *command[1:]], cwd=ROOT, env=there, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    where = subprocess.run([python, "-c", "import lastword; print(lastword.__file__)"], capture_output=True, text=True)
+    assert where.stdout.startswith(str(site))
+
+
+def test_the_versions_that_were_tried_are_those_of_the_package():
+    """A version that is claimed in one place only was not tried."""
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(package["classifiers"]))
+    (sentence,) = re.findall(r"passes with CPython (.*?) on Linux", TEXT)
+    assert re.findall(r"(3\.\d+)\.\d+", sentence) == claimed
+    assert package["requires-python"] == f">={claimed[0]}"
+    assert f"Python {claimed[0]} or newer" in TEXT

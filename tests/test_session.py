@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from lastword import Limits, Preset, Session, ToolRegistry, wait_for_answer
+from lastword import Limits, Outcome, Preset, Session, ToolRegistry, wait_for_answer
 from lastword.consent.approval import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal
@@ -185,7 +185,7 @@ async def test_an_answer_from_elsewhere_on_the_same_journal_is_heard(registry: T
     outcome = await asyncio.wait_for(call, 30)
     assert outcome.kind == "succeeded"
     answered = await journal.history(session.id, kind="answered")
-    assert b'"approver":"phone"' in (answered[0].data or b"")
+    assert b'"approver":{"kind":"person","name":"phone","where":"program"}' in (answered[0].data or b"")
     assert effects == [CALL]
     await session.close()
 
@@ -227,19 +227,31 @@ async def test_a_preset_can_be_changed_while_a_session_lives(registry: ToolRegis
 async def test_a_preset_taken_back_while_the_card_is_drawn_approves_nothing(registry: ToolRegistry, assistant, effects):
     """The key must be there when it is turned, and not a moment before. The card says which half is missing now."""
 
-    async def careful(params):
-        session.preset = Preset(auto_approve=False, name="careful")
+    drawing, taken_back = threading.Event(), threading.Event()
+
+    def slow(params):
+        drawing.set()
+        assert taken_back.wait(30)
         return {"message": "Send it?"}
 
-    assistant(careful, autoApprove=True)
+    async def call_while_the_preset_is_taken_back() -> Outcome:
+        session.preset = Preset(auto_approve=True)
+        drawing.clear()
+        taken_back.clear()
+        call = asyncio.create_task(session.call("send", CALL))
+        await until(drawing.is_set)
+        session.preset = Preset(auto_approve=False, name="careful")
+        taken_back.set()
+        return await call
+
+    assistant(slow, autoApprove=True)
     asked = FixedApprover()
-    session = Session(registry, approver=asked, preset=Preset(auto_approve=True))
-    outcome = await session.call("send", CALL)
+    session = Session(registry, approver=asked)
+    outcome = await call_while_the_preset_is_taken_back()
     assert (outcome.kind, outcome.approval) == ("succeeded", "person")
     assert [request.missing for request in asked.requests] == [("preset",)]
-    session.preset = Preset(auto_approve=True)
     session._door.desk.approver = None
-    assert (await session.call("send", CALL)).kind == "no_approver"
+    assert (await call_while_the_preset_is_taken_back()).kind == "no_approver"
     assert effects == [CALL]
 
 

@@ -5,26 +5,28 @@ environment variable LOCATION, and anything else through `use_source`.
 """
 
 import os
+from collections.abc import Callable
+from typing import Any
 
-from lastword import AssistantTool
+from lastword import AssistantTool, UserAction
 
 
-def from_environment():
+def from_environment() -> tuple[float, float]:
     """The location in LOCATION, as `latitude,longitude`."""
     latitude, longitude = os.environ["LOCATION"].split(",")
     return float(latitude), float(longitude)
 
 
-source = from_environment
+source: Callable[[], tuple[float, float]] = from_environment
 
 
-def use_source(function):
+def use_source(function: Callable[[], tuple[float, float]]) -> None:
     """Take locations from this function from now on: it returns (latitude, longitude), or raises."""
     global source
     source = function
 
 
-def request(params):
+def request(params: dict[str, Any]) -> dict[str, Any]:
     return {
         "message": "The assistant wants to request your current location.",
         "primary_button_label": "Allow",
@@ -32,7 +34,7 @@ def request(params):
     }
 
 
-def execute(params, user_action):
+def execute(params: dict[str, Any], user_action: UserAction) -> dict[str, Any]:
     if not user_action.primary_confirmed:
         return {"success": False, "message": "User cancelled the location request."}
     try:

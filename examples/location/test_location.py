@@ -7,11 +7,11 @@ YES = {"primary_confirmed": True, "secondary_confirmed": False}
 NO = {"primary_confirmed": False, "secondary_confirmed": True}
 
 
-def test_the_card_says_what_is_asked_for():
+def test_the_card_says_what_is_asked_for() -> None:
     assert tool.test_approval({})["message"] == "The assistant wants to request your current location."
 
 
-def test_a_yes_gives_the_location_of_the_source():
+def test_a_yes_gives_the_location_of_the_source() -> None:
     tool.use_source(lambda: (39.9042, 116.4074))
     result = tool.test_execute({}, YES)
     assert result["success"]
@@ -19,17 +19,22 @@ def test_a_yes_gives_the_location_of_the_source():
     assert "<longitude>116.4074</longitude>" in result["message"]
 
 
-def test_a_no_never_asks_the_source():
+def test_a_no_never_asks_the_source() -> None:
     asked = []
-    tool.use_source(lambda: asked.append(1) or (0.0, 0.0))
+
+    def source() -> tuple[float, float]:
+        asked.append(1)
+        return 0.0, 0.0
+
+    tool.use_source(source)
     result = tool.test_execute({}, NO)
     assert not result["success"]
     assert "User cancelled the location request." in result["message"]
     assert asked == []
 
 
-def test_a_source_that_fails_is_told_in_words():
-    def broken():
+def test_a_source_that_fails_is_told_in_words() -> None:
+    def broken() -> tuple[float, float]:
         raise OSError("no signal")
 
     tool.use_source(broken)

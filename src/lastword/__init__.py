@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lastword.author.authoring import AssistantTool
     from lastword.call.changes import Undone
-    from lastword.call.door import Limits
+    from lastword.call.setting import Limits
+    from lastword.consent.answerer import Answerer
     from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
     from lastword.consent.outcome import Outcome
     from lastword.editor.project import ProjectEditor
@@ -26,12 +27,13 @@ __version__ = "0.1.0"
 
 # Loaded on first use, so that `import lastword` costs nothing that a program does not need.
 _ROOMS = {
+    "Answerer": "consent.answerer",
     "ApprovalRequest": "consent.approval",
     "Approver": "consent.approval",
     "LastWordError": "errors",
     "AssistantTool": "author.authoring",
     "Journal": "journal",
-    "Limits": "call.door",
+    "Limits": "call.setting",
     "NotARequest": "wire.protocol",
     "Outcome": "consent.outcome",
     "Preset": "consent.approval",
@@ -56,6 +58,7 @@ _ROOMS = {
 }
 
 __all__ = [
+    "Answerer",
     "ApprovalRequest",
     "Approver",
     "AssistantTool",

@@ -39,6 +39,7 @@ COMMANDS = {
     "approvals": "lastword.commands.memory:approvals",
     "answer": "lastword.commands.memory:answer",
     "resolve": "lastword.commands.memory:resolve",
+    "stop": "lastword.commands.stopping:stop_command",
     "undo": "lastword.commands.editing:undo",
     "journal": "lastword.commands.journal:journal",
     "chat": "lastword.commands.chat:chat",

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.errors import ConfigError, did_you_mean
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 
 FILE = "lastword.toml"
 PREFIX = "LASTWORD_"
@@ -50,7 +50,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     key_file: Path | None = None
     hosts: list[str] = []
     origins: list[str] = []
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
 
 
 class PresetLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -229,7 +229,7 @@ def _from_text(name: str, value: str, variable: str) -> Any:
 
 def _convert(table: dict[str, Any], kind: Any, path: tuple[str, ...], place: _Place) -> Any:
     if isinstance(table.get("limits"), dict):
-        known = Limits if kind is ServerConfig else PresetLimits
+        known = ServerLimits if kind is ServerConfig else PresetLimits
         _check_names(table["limits"], set(known.__struct_fields__), (*path, "limits"), place)
     try:
         return msgspec.convert(table, kind, dec_hook=_path)
@@ -269,7 +269,7 @@ def _from_folder(table: dict[str, Any], file: Path | None) -> None:
 def _check_values(config: ServerConfig, place: _Place) -> None:
     if not 0 <= config.port <= 65535:
         raise ConfigError(f"{config.port} is not a port", place=place.of(("server", "port")))
-    for name in Limits.__struct_fields__:
+    for name in ServerLimits.__struct_fields__:
         value = getattr(config.limits, name)
         if value <= 0 and name != "retries":
             raise ConfigError(f"{name} has to be more than zero", place=place.of(("server", "limits", name)))

@@ -60,7 +60,7 @@ def marks(text: str) -> list[tuple[int, str]]:
 
 
 def displayable(text: str) -> str:
-    """The text with the replacement character for half characters, which no surface and no journal can hold."""
+    """The text with the replacement character for lone surrogates, which no surface and no journal can hold."""
     return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import ModuleType
+from typing import NoReturn
+
+from lastword.errors import LastWordError
 
 
-def load_later(name: str) -> ModuleType:
-    """The module of that name. Its code runs when something of it is asked for."""
+def load_later(name: str, *, extra: str | None = None) -> ModuleType:
+    """The module of that name. Its code runs when something of it is asked for.
+
+    A package that only an `extra` brings may be missing: then whatever is asked of it says what to install.
+    """
     if name in sys.modules:
         return sys.modules[name]
     spec = find_spec(name)
+    if spec is None and extra is not None:
+        return _Missing(name, extra)
     assert spec is not None, name
     assert spec.loader is not None, name
     loader = LazyLoader(spec.loader)
@@ -20,3 +28,19 @@ def load_later(name: str) -> ModuleType:
     sys.modules[name] = module
     loader.exec_module(module)
     return module
+
+
+class _Missing(ModuleType):
+    """Stands for a package that is not installed. It is in nobody's `sys.modules`, so installing it is enough."""
+
+    def __init__(self, name: str, extra: str) -> None:
+        super().__init__(name)
+        self.__dict__["_extra"] = extra
+
+    def __getattr__(self, attribute: str) -> NoReturn:
+        if attribute.startswith("__"):  # Asked by Python itself, and by whoever looks through all modules.
+            raise AttributeError(attribute)
+        raise LastWordError(
+            f"this needs the package {self.__name__}, which is not installed",
+            hint=f"pip install 'lastword[{self.__dict__['_extra']}]'",
+        )

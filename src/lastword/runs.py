@@ -8,7 +8,6 @@ knows what belongs to the run.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
@@ -22,12 +21,14 @@ from lastword import ids, script, values
 from lastword.call import recovery
 from lastword.call.door import Door
 from lastword.call.events import Printed, RunFinished, RunStarted
-from lastword.consent.approval import Person, Preset, hide, who_decides
-from lastword.consent.outcome import Outcome
+from lastword.card.origin import script_origin
+from lastword.consent.approval import Person, Preset, who_decides
+from lastword.consent.call import LiveRun
+from lastword.consent.outcome import STOPPED, Outcome
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
-from lastword.journal import LIFE_KINDS, Life, data_of, value_of
-from lastword.script import CallFailed, Limits, Machine, PlacedError, Site, Step, parse
-from lastword.script.signatures import Parameter, Signature
+from lastword.journal.records import LIFE_KINDS, Life, data_of, value_of
+from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, aside, parse
+from lastword.script.signatures import Signature, SignatureParameter
 from lastword.store import Record
 from lastword.store.proof import prove
 from lastword.tools.manifest import Manifest
@@ -56,7 +57,7 @@ class Run(msgspec.Struct, frozen=True):
     """The call that a waiting run needs a decision about."""
 
 
-class Past:
+class RunPast:
     """What the journal holds of an interrupted run."""
 
     def __init__(self) -> None:
@@ -71,11 +72,12 @@ class Past:
 class DoorHost:
     """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
 
-    def __init__(self, door: Door, run_id: str, name: str | None, past: Past) -> None:
+    def __init__(self, door: Door, run_id: str, name: str | None, past: RunPast, live: LiveRun) -> None:
         self._door = door
         self._run_id = run_id
         self._name = name
         self._past = past
+        self._live = live
         self._calls = 0
         self._nows = 0
         self._origins: dict[Site, str] = {}
@@ -101,13 +103,15 @@ class DoorHost:
             self._door.audience.tell(Printed(self._run_id, line))
 
     def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
+        if self._live.is_stopped:
+            raise CallFailed("Cancelled", f"{tool.name} was not called: {STOPPED}")
         call_id = f"{self._run_id}.{self._calls}"
         self._calls += 1
         records = self._past.calls.get(call_id)
         if records is None:
             if not self._past.is_whole:
                 return self._go_on(tool, call_id, arguments, site)
-            return self._carry_out(tool, call_id, arguments, site)
+            return self._begin(tool, call_id, arguments, site)
         try:
             value = value_of(records, tool.name, tool.validate(arguments))
         except ArgumentsError:
@@ -119,21 +123,22 @@ class DoorHost:
             life.add(record)
         if life.finished is None:
             _same(life, tool, arguments)
-            recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site))
-            return self._wait(tool, call_id, recovered)
-        if life.started is not None and _difference(life.started, tool, arguments) is None:
+            recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site), resumable=True)
+            return self._wait(tool, recovered)
+        if life.started is not None and recovery.difference(life, tool, arguments) is None:
             return _value(tool, life.outcome())
         return self._replay(tool, life, arguments)
 
-    def _carry_out(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
-        result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site))
-        return self._judge(tool, result) if isinstance(result, Outcome) else self._wait(tool, call_id, result)
+    def _begin(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
+        # Somebody who stops waiting for the run leaves its card waiting: the run can be resumed.
+        result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site), resumable=True)
+        return self._judge(tool, result) if isinstance(result, Outcome) else self._wait(tool, result)
 
     async def _go_on(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
         """The first call of which the journal knows nothing. It may have been made to forget it."""
         await self._door.journal.prove_since(self._run_id)
         self._past.is_whole = True
-        value = self._carry_out(tool, call_id, arguments, site)
+        value = self._begin(tool, call_id, arguments, site)
         return await value if isawaitable(value) else value
 
     async def _replay(self, tool: Tool, life: Life, arguments: dict[str, Any]) -> Any:
@@ -141,55 +146,30 @@ class DoorHost:
         _same(await self._door.journal.life(life.call_id), tool, arguments)
         return _value(tool, life.outcome())
 
-    async def _wait(self, tool: Tool, call_id: str, result: Awaitable[Outcome]) -> Any:
-        try:
-            outcome = await result
-        except asyncio.CancelledError:
-            self._interrupted(call_id, tool)
-            raise
-        return self._judge(tool, outcome)
+    async def _wait(self, tool: Tool, result: Awaitable[Outcome]) -> Any:
+        return self._judge(tool, await result)
 
     def _judge(self, tool: Tool, outcome: Outcome) -> Any:
         if outcome.kind == "succeeded" and outcome.gave_value:
             return outcome.value
-        if outcome.kind == "outcome_unknown":
+        if self._live.is_stopped:
+            raise CallFailed("Cancelled", f"{tool.name} did not come to its end: {STOPPED}")
+        if outcome.kind == "outcome_unknown" and not outcome.still_acts:
             self.in_doubt = outcome.call_id
         return _value(tool, outcome)
-
-    def _interrupted(self, call_id: str, tool: Tool) -> None:
-        """Somebody stopped waiting for the run. A card that waits goes on waiting, for the run can be resumed; a call
-        that had begun was told to stop, and has come to its end."""
-        if call_id in self._door.begun:
-            self._door.abandon(call_id, tool.name)
 
     def _origin(self, site: Site) -> str:
         """Where in the script a call stands, in words. A line in a loop is looked up once."""
         origin = self._origins.get(site)
         if origin is None:
-            origin = self._origins[site] = f"line {site.line} of {self._name or 'the script'}"
+            origin = self._origins[site] = script_origin(site.line, self._name)
         return origin
 
 
 def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
     """Stop a replay that asks for something else than the journal holds."""
-    found = _difference(life.proposed or life.started or life.finished or {}, tool, arguments)
-    if found is not None:
-        raise CallFailed("ReplayDivergence", found, hint=_CHANGED)
-
-
-def _difference(known: dict[str, Any], tool: Tool, arguments: dict[str, Any]) -> str | None:
-    """What the script asks for now, if it is not what the journal knows."""
-    if known.get("tool") != tool.name:
-        return f"the journal has a call of {known.get('tool')} here, and the script now asks for {tool.name}"
-    if "arguments" not in known:
-        return None  # It was turned away before its arguments were worth writing down.
-    try:
-        now = hide(values.decode(tool.validate(arguments)), tool.secrets)
-    except ArgumentsError:
-        now = None
-    if now is None or not values.equal(now, known["arguments"]):
-        return f"the script now calls {tool.name} with other arguments than the journal holds"
-    return None
+    if (found := recovery.difference(life, tool, arguments)) is not None:
+        raise CallFailed("ReplayDivergence", f"the journal has {found} here", hint=_CHANGED)
 
 
 _CHANGED = "the script or a tool changed since the run began; start a new run"
@@ -208,6 +188,8 @@ def _value(tool: Tool, outcome: Outcome) -> Any:
         return outcome.value
     if tool.style == "assistant" or (kind in ("succeeded", "failed") and tool.style == "function"):
         return outcome.result()
+    if kind == "succeeded":
+        return None  # A person took it as done, and did not say what it gave.
     raise CallFailed("Cancelled" if kind == "cancelled" else "ToolExecution", outcome.message)
 
 
@@ -249,7 +231,8 @@ def signature_of(manifest: Manifest, preset: Preset, returns: str) -> Signature:
         name=manifest.id,
         description=manifest.description,
         parameters=tuple(
-            Parameter(p.name, p.type, p.description, p.required, p.secret, p.schema) for p in manifest.parameters
+            SignatureParameter(p.name, p.type, p.description, p.required, p.secret, p.schema)
+            for p in manifest.parameters
         ),
         returns=returns,
         needs_person=isinstance(who_decides(manifest, preset), Person),
@@ -266,7 +249,7 @@ async def start(
     *,
     checked: bool,
     name: str | None,
-    limits: Limits | None,
+    limits: ScriptLimits | None,
     run_id: str | None = None,
 ) -> Run:
     """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
@@ -280,16 +263,16 @@ async def start(
             "version": LANGUAGE_VERSION,
         }
     )
-    known_as, run_id = run_id, run_id or ids.ordered()
+    known_as, run_id = run_id, run_id or ids.new()
     with door.journal.holding("run", run_id):
         # Asked while nobody else can begin it: of two who came at once, the second finds what the first has done.
         if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
             return await _resume(door, run_id, limits)
         door.journal.note(door.session_id, "run_started", run_id, facts)
-        return await _run(door, run_id, facts, Past(), given, limits)
+        return await _run(door, run_id, facts, RunPast(), given, limits)
 
 
-async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
+async def resume(door: Door, run_id: str, limits: ScriptLimits | None = None) -> Run:
     """Run a script again from the top, with what the journal holds instead of what was done."""
     with door.journal.holding("run", run_id):
         return await _resume(door, run_id, limits)
@@ -299,9 +282,9 @@ async def resume(door: Door, run_id: str, limits: Limits | None = None) -> Run:
 _REPLAYED = ("run_started", "run_now", "run_finished", "started", "finished")
 
 
-async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
+async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
     facts: dict[str, Any] | None = None
-    past = Past()
+    past = RunPast()
     store = door.journal.store
     records = await store.read(stream=door.session_id, below=run_id, kind=_REPLAYED)
     ended = next((place for place in range(len(records), 0, -1) if records[place - 1].kind == "finished"), 0)
@@ -341,31 +324,42 @@ async def _resume(door: Door, run_id: str, limits: Limits | None) -> Run:
 
 
 async def _run(
-    door: Door, run_id: str, facts: dict[str, Any], past: Past, variables: dict[str, Any], limits: Limits | None
+    door: Door,
+    run_id: str,
+    facts: dict[str, Any],
+    past: RunPast,
+    variables: dict[str, Any],
+    limits: ScriptLimits | None,
 ) -> Run:
     name = facts["name"]
     if door.audience.listeners:
         door.audience.tell(RunStarted(run_id, name, facts["text"]))
     warnings: tuple[PlacedError, ...] = ()
+    text = facts["text"]
     try:
-        parsed = parse(facts["text"], name=name)
+        parsed = await aside(text, parse, text, name=name)
     except PlacedError as problem:
         return _ended(door, past, Run(run_id, "failed", [], {}, problem))
     if facts["checked"]:
         known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
-        found = script.check(parsed, known, variables)
+        found = await aside(text, script.check, parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
             return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
-    host = DoorHost(door, run_id, name, past)
-    result = await Machine(parsed, host, variables, limits).run()
+    live = door.runs[run_id] = LiveRun(await door.journal.stops())
+    host = DoorHost(door, run_id, name, past, live)
+    try:
+        machine = await aside(text, Machine, parsed, host, variables, limits)
+        result = await machine.run()
+    finally:
+        del door.runs[run_id]
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
     return _ended(door, past, run)
 
 
-def _ended(door: Door, past: Past, run: Run) -> Run:
+def _ended(door: Door, past: RunPast, run: Run) -> Run:
     if run.status != "waiting" and not past.ended:
         facts = {
             "status": run.status,

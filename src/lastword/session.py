@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from msgspec import UNSET
+
 from lastword import ids, values
 from lastword.call import changes, recovery
 from lastword.call.changes import Undone
-from lastword.call.door import Door, Limits
+from lastword.call.door import Door
 from lastword.call.events import Event
+from lastword.call.hearing import Hearing
 from lastword.call.recovery import Decision
+from lastword.call.setting import Limits, Setting
+from lastword.call.stopping import Stopped, stop
+from lastword.consent.answerer import Answerer, named
 from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider, folder_of
-from lastword.errors import SessionError, StoreError
-from lastword.journal import Journal, Life, answer_key, data_of
+from lastword.errors import SessionError
+from lastword.journal import Journal
+from lastword.journal.records import Life, data_of
 from lastword.lazily import load_later
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.registry import ToolRegistry
-from lastword.tools.state import Change, State, StateOwner
+from lastword.tools.state import State, StateChange, StateOwner
 
 if TYPE_CHECKING:
     from lastword import runs
     from lastword.runs import Run
-    from lastword.script import Limits as ScriptLimits
+    from lastword.script import ScriptLimits
 else:
     # The language is a third of the start-up time, and a session without scripts never needs it.
     runs = load_later("lastword.runs")
 
 T = TypeVar("T")
 
-log = logging.getLogger("lastword")
-
-# How long to leave a failing disk alone before listening again for answers from other processes.
-DEAF_SECONDS = 1.0
-
-_STATE = (Change.SET, Change.DESCRIBED)
+_STATE = (StateChange.SET, StateChange.DESCRIBED)
 
 
 class Session(StateOwner):
@@ -58,7 +60,7 @@ class Session(StateOwner):
         *,
         limits: Limits | None = None,
     ) -> None:
-        self.id = id or ids.ordered()
+        self.id = id or ids.new()
         self._is_new = id is None
         self._opened = False
         # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
@@ -66,20 +68,11 @@ class Session(StateOwner):
         self._opening = asyncio.Lock()
         self._journal = journal or Journal()
         self._state = State(self._remember_state)
-        self._door = Door(
-            session_id=self.id,
-            registry=registry,
-            journal=self._journal,
-            state=self._state,
-            approver=approver,
-            preset=preset or Preset(),
-            editor=editor,
-            limits=limits or Limits(),
-            watch=self._watch,
-        )
+        setting = Setting(self.id, registry, self._journal, self._state, preset or Preset(), editor, limits or Limits())
+        self._door = Door(setting, approver, lambda: self._hearing.listen())
+        self._hearing = Hearing(self._door)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: _Background | None = None
-        self._watching: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
@@ -96,6 +89,7 @@ class Session(StateOwner):
 
     @preset.setter
     def preset(self, preset: Preset) -> None:
+        refuse_if_watched("change the preset")
         self._door.preset = preset
 
     @property
@@ -113,28 +107,18 @@ class Session(StateOwner):
             await self.open()
         if call_id is not None:
             return await self._call_again(call_id, tool, arguments, origin)
-        call_id = ids.ordered()
-        try:
-            result = self._door.carry_out(call_id, tool, arguments, origin)
-            return result if isinstance(result, Outcome) else await result
-        except asyncio.CancelledError:
-            self._door.abandon(call_id, tool)
-            raise
+        result = self._door.carry_out(ids.new(), tool, arguments, origin)
+        return result if isinstance(result, Outcome) else await self._stoppable(result)
 
     async def _call_again(self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str) -> Outcome:
         """A call whose id was given: perhaps for the first time."""
         with self._journal.holding("call", call_id):
             life = await self._journal.life(call_id)
-            try:
-                return await recovery.recover(self._door, life, tool, arguments, origin)
-            except asyncio.CancelledError:
-                # What was in doubt stays so until somebody looks, and what has an end keeps it.
-                if not life.in_doubt and life.finished is None:
-                    self._door.abandon(call_id, tool)
-                raise
+            return await self._stoppable(recovery.recover(self._door, life, tool, arguments, origin))
 
     def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
         """`call` for code without an event loop."""
+        refuse_if_watched("call ", tool)
         return self._run_in_background(self.call(tool, arguments, origin=origin))
 
     async def run_script(
@@ -151,34 +135,43 @@ class Session(StateOwner):
 
         Whoever gives the run an id of their own may ask again after a crash: it goes on where it was.
         """
+        refuse_if_watched("run a script")
         if not self._opened:
             await self.open()
-        return await runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
+        work = runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
+        return await self._stoppable(work)
 
     def run_script_sync(
         self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None
     ) -> Run:
         """`run_script` for code without an event loop."""
+        refuse_if_watched("run a script")
         return self._run_in_background(self.run_script(text, variables, check, name=name))
 
     async def resume(self, run_id: str) -> Run:
         """Go on with a run that was interrupted. What was done is not done again."""
+        refuse_if_watched("run a script")
         if not self._opened:
             await self.open()
-        return await runs.resume(self._door, run_id)
+        return await self._stoppable(runs.resume(self._door, run_id))
 
     async def in_doubt(self) -> list[Life]:
         """The calls of this session that were started and of which nobody knows how they ended."""
         return await self._journal.in_doubt(self.id)
 
-    async def resolve(self, call_id: str, decision: Decision, by: str = "resolve") -> Outcome:
-        """Decide about a call in doubt: run it again, take it as done, or give it up."""
+    async def resolve(self, call_id: str, decision: Decision, by: str = "resolve", value: Any = UNSET) -> Outcome:
+        """Decide about a call in doubt: run it again, take it as done, or give it up.
+
+        Whoever takes it as done may say what `value` it gave; a script that goes on gets that, else null.
+        """
+        refuse_if_watched("decide about the call ", call_id)
         if not self._opened:
             await self.open()
-        return await recovery.resolve(self._door, call_id, decision, by)
+        return await self._stoppable(recovery.resolve(self._door, call_id, decision, by, value))
 
     async def undo(self, call_id: str, by: str = "undo") -> Undone:
         """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""
+        refuse_if_watched("take back the call ", call_id)
         if not self._opened:
             await self.open()
         if call_id in self._door.running:
@@ -199,6 +192,7 @@ class Session(StateOwner):
 
     def cancel(self, call_id: str) -> None:
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
+        refuse_if_watched("cancel the call ", call_id)
         loop = self._home()
         if loop is None:
             return
@@ -207,14 +201,24 @@ class Session(StateOwner):
         else:
             loop.call_soon_threadsafe(self._door.cancel, call_id)
 
+    async def stop(self, by: Answerer | str = "stop") -> Stopped:
+        """Stop everything, of all sessions and programs on this journal: deny what waits, and cancel what runs.
+
+        Nothing that was asked for before can be allowed after it. What could not be stopped is in what it returns.
+        """
+        stopping = await stop(self._journal, named(by))
+        await self._hearing.hear_stop()
+        return await stopping.settled()
+
     def pending(self) -> list[ApprovalRequest]:
         """The cards that wait for an answer here, oldest first. From any thread."""
         return [waiting.request for waiting in list(self._door.desk.pending.values())]
 
-    def answer(self, call_ids: str | Iterable[str], action: UserAction, by: str = "answer") -> list[str]:
+    def answer(self, call_ids: str | Iterable[str], action: UserAction, by: Answerer | str = "answer") -> list[str]:
         """Answer one card or several at once, from any thread. Returns the calls whose card was still waiting."""
-        ids = [call_ids] if isinstance(call_ids, str) else list(call_ids)
-        return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, by)]) or []
+        refuse_if_watched("answer a card")
+        ids, who = [call_ids] if isinstance(call_ids, str) else list(call_ids), named(by)
+        return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, who)]) or []
 
     def events(self) -> AsyncIterator[Event]:
         """Reports, cards and outcomes as they happen."""
@@ -222,6 +226,7 @@ class Session(StateOwner):
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Call `listener` with every event, on the session's event loop; returns what stops it."""
+        refuse_if_watched("listen to the session")  # What it hears later it hears where nobody watches.
         return self._door.audience.listen(listener)
 
     async def open(self) -> Self:
@@ -243,13 +248,13 @@ class Session(StateOwner):
 
     async def close(self) -> None:
         """Stop listening. The journal stays open: it belongs to whoever made it."""
+        refuse_if_watched("close the session")
         self._closed, self._opened = True, False
-        if self._watching is not None:
-            self._watching.cancel()
-            self._watching = None
+        self._hearing.close()
 
     def close_sync(self) -> None:
         """`close` for code that used `call_sync`."""
+        refuse_if_watched("close the session")
         if self._background is not None:
             self._background.refuse_own_thread(self.id)
         self._closed, self._opened = True, False
@@ -275,36 +280,13 @@ class Session(StateOwner):
     def _remember_state(self, kind: str, data: dict[str, Any], call_id: str) -> None:
         self._journal.note(self.id, kind, call_id, data)
 
-    def _watch(self) -> None:
-        """Listen for answers that other processes write into the journal, while a card waits here."""
-        if self._watching is None or self._watching.done():
-            self._watching = asyncio.get_running_loop().create_task(self._hear_answers())
-
-    async def _hear_answers(self) -> None:
-        while self._door.desk.pending:
-            try:
-                await self._hear_until_nobody_waits()
-            except StoreError as problem:
-                log.warning("session %s: answers from elsewhere cannot be heard now: %s", self.id, problem)
-                await asyncio.sleep(DEAF_SECONDS)
-
-    async def _hear_until_nobody_waits(self) -> None:
-        store = self._journal.store
-        known: set[str] = set()
-        seen = 0
-        while self._door.desk.pending:
-            # The end is looked up before the answers are: one that comes in between is not slept through.
-            head = await store.head()
-            answers = list(await self._journal.history(self.id, kind="answered", after=seen) if seen else ())
-            for key in {answer_key(waiting.request.nonce) for waiting in self._door.desk.pending.values()} - known:
-                # A card from before a restart may have its answer already, however far back.
-                known.add(key)
-                if answer := await store.taken(key):
-                    answers.append(answer)
-            for answer in answers:
-                await self._door.desk.heard(answer)
-            seen = head.seq
-            await store.changed(head.seq)
+    async def _stoppable(self, work: Awaitable[T]) -> T:
+        """Wait for something, and hear of it when everything is stopped meanwhile, by whichever program."""
+        listening = self._hearing.listen_later()
+        try:
+            return await work
+        finally:
+            listening.cancel()
 
     def _on_loop(self, function: Callable[[], T]) -> T | None:
         """Call a function on the session's event loop, from whichever thread; None when there is none yet."""

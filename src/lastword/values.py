@@ -1,8 +1,9 @@
 """JSON values: canonical bytes, digests, printing and deep equality.
 
-Two equal values have the same canonical bytes, and the bytes decode to an equal value, so a digest over them says
-what was seen and what will run. Everything here walks with an explicit stack and a budget: no input, however deep,
-wide or self-containing, can exhaust the host's stack or its memory.
+Two equal values have the same canonical bytes, and the bytes decode to an equal value: that is how sameness is told.
+What travels, is shown and is sealed keeps the order of its keys, as whoever wrote it meant it. Everything here walks
+with an explicit stack and a budget: no input, however deep, wide or self-containing, can exhaust the host's stack or
+its memory.
 
 What does not live here: schemas (manifest.py) and anything that knows about tools.
 """
@@ -14,6 +15,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -37,13 +39,19 @@ MAX_SIZE = 16_000_000
 # Whole floats up to here are exact integers, and are written as such.
 MAX_SAFE_INTEGER = 2**53
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 decode = msgspec.json.Decoder().decode
-"""Canonical bytes back to a fresh value. Only for bytes that came from `canonical`: see `parse` for the rest."""
+"""Bytes back to a fresh value. Only for those that came from here: see `parse` for the rest."""
 
 
 def canonical(value: object) -> bytes:
-    """The one byte string that stands for this value: VAL-1."""
+    """The one byte string that stands for this value, whatever the order of its keys: VAL-1."""
+    return _encoded(reduce(value)[0], _encode_sorted)
+
+
+def written(value: object) -> bytes:
+    """The bytes of a value with its keys in the order in which they were written: what travels, is shown and sealed."""
     return reduce(value)[1]
 
 
@@ -52,7 +60,7 @@ _SIMPLE = frozenset((int, bool, type(None)))
 
 
 def reduce(value: object) -> tuple[Any, bytes]:
-    """A value as `plain` gives it, and its canonical bytes. A record of simple fields, as most are, takes one look."""
+    """A value as `plain` gives it, and as `written` does. A record of simple fields, as most are, takes one look."""
     if type(value) is dict:
         copy: dict[Any, Any] = value.copy()  # First of all: another thread may change the original meanwhile.
         size = len(copy) + 1
@@ -79,9 +87,13 @@ def reduce(value: object) -> tuple[Any, bytes]:
 
 
 def encode(value: Any) -> bytes:
-    """The canonical bytes of what `plain` gave."""
+    """The bytes of what `plain` gave, in its order."""
+    return _encoded(value, _encode)
+
+
+def _encoded(value: Any, encode: Callable[[Any], bytes]) -> bytes:
     try:
-        return _encode(value)
+        return encode(value)
     except UnicodeEncodeError as problem:
         raise NotJSON(
             f"a string holds the lone surrogate U+{ord(problem.object[problem.start]):04X}",
@@ -160,7 +172,14 @@ def plain(value: object, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE
 
 def measure(value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> int:
     """The size of a value in characters and elements, as `plain` counts them; refuses what is too large or too deep."""
-    size = depth = 0
+    return weigh(value, max_depth=max_depth, max_size=max_size)[0]
+
+
+def weigh(
+    value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE, max_elements: int = MAX_SIZE
+) -> tuple[int, int]:
+    """The size of a value, as `measure` gives it, and how many of that are elements, which are most of the work."""
+    size = elements = depth = 0
     level = [value]
     while level:
         depth += 1
@@ -172,17 +191,21 @@ def measure(value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE)
             elif kind is list or kind is dict:
                 if depth > max_depth:
                     raise NotJSON(f"nested deeper than {max_depth} levels")
+                # Counted before they are looked at, since looking is what a limit is against.
                 size += len(item) + 1
+                elements += len(item) + 1
+                if size > max_size or elements > max_elements:
+                    break
                 if kind is dict:
                     size += sum(map(len, item))
                     item = item.values()
-                if size > max_size:
-                    break
                 inner += item
         if size > max_size:
             raise NotJSON(f"larger than {max_size} characters and elements")
+        if elements > max_elements:
+            raise NotJSON(f"larger than {max_elements} elements")
         level = inner
-    return size
+    return size, elements
 
 
 def _scalar(value: object) -> Any:
@@ -267,66 +290,75 @@ def number_text(value: int | float) -> str:
         return shown[:-2] if shown.endswith(".0") else shown
     if value == 0:
         return "0"
-    mantissa, _, exponent = repr(abs(value)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    # The value is 0.d1d2d3… × 10^point, with d1 the first digit that is not zero.
-    point = int(exponent or 0) + len(whole) - (len(whole + fraction) - len(digits))
-    digits = digits.rstrip("0")
-    sign = "-" if value < 0 else ""
-    if len(digits) <= point <= 21:
-        return sign + digits.ljust(point, "0")
-    if 0 < point <= 21:
-        return f"{sign}{digits[:point]}.{digits[point:]}"
-    if -6 < point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    tail = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{tail}e{point - 1:+d}"
+    # Beyond that it writes an exponent, and one digit before the point.
+    mantissa, _, exponent = repr(value).partition("e")
+    power = int(exponent)
+    if -7 < power < 21:
+        sign = "-" if value < 0 else ""
+        digits = mantissa.lstrip("-").replace(".", "")
+        return f"{sign}0.{'0' * (-power - 1)}{digits}" if power < 0 else sign + digits.ljust(power + 1, "0")
+    return f"{mantissa}e{power:+d}"
 
 
 def text(value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) -> str:
     """A value as a script prints it: strings bare, the rest as `[1, a]` and `{k: v}`."""
-    if type(value) is str:
-        if len(value) > max_size:
-            raise NotJSON(f"larger than {max_size} characters and elements")
-        return value
+    return write(value, max_depth=max_depth, max_size=max_size)[0]
+
+
+# Finding the shortest digits of a float is the work of so many other elements more.
+_DIGITS_OF_A_FLOAT = 2
+
+
+def write(
+    value: Any, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE, max_elements: int = MAX_SIZE
+) -> tuple[str, int]:
+    """A value as `text` gives it, and how much work it was, in elements."""
     parts: list[str] = []
-    size = 0
-    # Strings on the stack are punctuation still to be written; a pair is a value and its depth.
-    waiting: list[tuple[Any, int] | str] = [(value, 1)]
-    while waiting:
-        entry = waiting.pop()
-        if isinstance(entry, str):
-            piece = entry
-        else:
-            item, depth = entry
+    size = elements = 0
+    # What is left of each container that is open, and how it closes. A tuple, which no value is, is an object's entry.
+    around: list[tuple[Iterator[Any], str]] = [(iter((value,)), "")]
+    while around:
+        left, closing = around[-1]
+        for item in left:
+            if type(item) is tuple:
+                key, item = item
+                parts += (key, ": ")
+                size += len(key) + 2
             kind = type(item)
             if kind is list or kind is dict:
-                if depth > max_depth:
+                if len(around) > max_depth:
                     raise NotJSON(f"nested deeper than {max_depth} levels")
+                elements += len(item) + 1
                 if size + len(item) > max_size:
                     raise NotJSON(f"larger than {max_size} characters and elements")
-                waiting.append("]" if kind is list else "}")
-                inner: list[tuple[Any, int] | str] = []
-                if kind is list:
-                    for element in item:
-                        inner += [", ", (element, depth + 1)]
-                else:
-                    for key, element in item.items():
-                        inner += [f", {key}: ", (element, depth + 1)]
-                if inner:
-                    first = inner[0]
-                    assert isinstance(first, str)
-                    inner[0] = first[2:]
-                waiting.extend(reversed(inner))
-                piece = "[" if kind is list else "{"
+                if elements > max_elements:
+                    raise NotJSON(f"larger than {max_elements} elements")
+                if item:
+                    parts.append("[" if kind is list else "{")
+                    size += 1
+                    around.append((iter(item), "]") if kind is list else (iter(item.items()), "}"))
+                    break
+                piece = "[]" if kind is list else "{}"
             else:
-                piece = scalar_text(item)
-        size += len(piece)
-        if size > max_size:
-            raise NotJSON(f"larger than {max_size} characters and elements")
-        parts.append(piece)
-    return "".join(parts)
+                piece = item if kind is str else scalar_text(item)
+                if kind is float:
+                    elements += _DIGITS_OF_A_FLOAT
+                    if elements > max_elements:
+                        raise NotJSON(f"larger than {max_elements} elements")
+            parts += (piece, ", ")
+            size += len(piece) + 2
+            if size > max_size + 2:
+                raise NotJSON(f"larger than {max_size} characters and elements")
+        else:
+            around.pop()
+            # The comma behind the last element becomes the bracket; what is around it goes on behind that.
+            parts[-1] = closing
+            if around:
+                parts.append(", ")
+                size += 1
+    if size - 2 > max_size:
+        raise NotJSON(f"larger than {max_size} characters and elements")
+    return "".join(parts), elements
 
 
 def scalar_text(value: Any) -> str:
@@ -345,30 +377,60 @@ def equal(left: Any, right: Any, *, max_size: int = MAX_SIZE) -> bool:
     return compare(left, right, max_size=max_size)[0]
 
 
-def compare(left: Any, right: Any, *, max_size: int = MAX_SIZE) -> tuple[bool, int]:
-    """Deep equality, and how many elements had to be looked at to know."""
-    budget = max_size
+# What native equality compares as JSON does; booleans it takes for numbers.
+_LIKE_PYTHON = frozenset((int, float, type(None)))
+# Comparing so many characters, or so many elements that Python compares for us, is as much work as one other element.
+_CHARACTERS_AT_ONCE = 2_048
+_ELEMENTS_AT_ONCE = 8
+
+
+def compare(left: Any, right: Any, *, max_size: int = MAX_SIZE, max_elements: int = MAX_SIZE) -> tuple[bool, int]:
+    """Deep equality, and how much work it was to know, in elements; refuses what is too large or too much work."""
+    size, work = 0, 1
     waiting = [(left, right)]
     while waiting:
         a, b = waiting.pop()
-        budget -= 1
         kind, other = type(a), type(b)
         if kind is list or kind is dict:
             if kind is not other or len(a) != len(b):
-                return False, max_size - budget
-            budget -= len(a)
-            if budget < 0:
+                return False, work
+            size += len(a) + 1
+            if size > max_size:
                 raise NotJSON(f"larger than {max_size} characters and elements")
-            if kind is list:
+            # Counted before they are looked at, since looking is what a limit is against.
+            work += 1 + len(a) // _ELEMENTS_AT_ONCE
+            easy = kind is list and len(a) >= _ELEMENTS_AT_ONCE and work <= max_elements and _like_python(a, b)
+            if not easy:
+                work += len(a)
+            if work > max_elements:
+                raise NotJSON(f"larger than {max_elements} elements")
+            if easy:
+                if a != b:
+                    return False, work
+            elif kind is list:
                 waiting.extend(zip(a, b, strict=True))
             else:
+                work += sum(map(len, a)) // _CHARACTERS_AT_ONCE
                 for key, item in a.items():
                     if key not in b:
-                        return False, max_size - budget
+                        return False, work
                     waiting.append((item, b[key]))
+        elif kind is str and other is str:
+            if a is not b:
+                if len(a) != len(b):
+                    return False, work
+                work += len(a) // _CHARACTERS_AT_ONCE
+                if work > max_elements:
+                    raise NotJSON(f"larger than {max_elements} elements")
+                if a != b:
+                    return False, work
         elif kind is bool or other is bool:
             if a is not b:
-                return False, max_size - budget
+                return False, work
         elif a != b:
-            return False, max_size - budget
-    return True, max_size - budget
+            return False, work
+    return True, work
+
+
+def _like_python(a: list[Any], b: list[Any]) -> bool:
+    return _LIKE_PYTHON.issuperset(map(type, a)) and _LIKE_PYTHON.issuperset(map(type, b))

@@ -15,10 +15,13 @@ import apsw
 import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
+from lastword.consent.answerer import person
 from lastword.consent.approval import ALLOWED, DENIED, Seal
+from lastword.consent.call import Call, LiveCall
 from lastword.editor.project import ProjectEditor
 from lastword.errors import SessionError, Tampered
-from lastword.journal import Call, Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import Entry, link, verify_store
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover
@@ -229,8 +232,8 @@ async def test_a_spent_approval_stays_spent_after_a_restart(leave: Leave, send, 
     if pruned:
         assert await left.journal.prune(left.journal.clock() + 1) == 5
         await verify_store(left.journal.store)
-    sealed = Seal(facts["digest"], facts["nonce"], "a thief", left.journal.clock())
-    assert not await left.journal.burn_and_start("s", Call("c", "send", b"{}"), send, sealed, "person")
+    sealed = Seal(facts["digest"], facts["nonce"], person("a thief"), left.journal.clock())
+    assert not await left.journal.burn_and_start("s", Call("c", "send", b"{}"), send, sealed, "person", LiveCall())
     assert not await left.journal.answer(facts, ALLOWED, "a thief")
     if pruned:
         with pytest.raises(SessionError, match="pruned from the journal; it is not run again"):
@@ -336,6 +339,34 @@ async def test_a_file_that_changed_between_the_processes_makes_a_new_question(
     assert outcome.kind == "denied"
     assert [r.preview[0].base for r in approver.requests] == ["somebody worked on it\n"]
     assert effects == []
+
+
+@requirement("TOOL-54", "TOOL-45")
+@pytest.mark.parametrize("change", ["the file", "the state", "nothing"])
+async def test_what_a_card_was_drawn_from_and_changed_between_the_processes_makes_a_new_question(
+    leave: Leave, assistant, effects, tmp_path: Path, change: str
+):
+    """Plain files and state are as much part of the question as what is read through the editor."""
+    prices = tmp_path / "prices.txt"
+    prices.write_text("5")
+
+    def request(context):
+        prices.read_text()
+        return {"message": f"{context.has_state('a')}?"}
+
+    assistant(request)
+    left = await leave(state={"a": 1})
+    assert await left.journal.answer(await left.facts(), ALLOWED, "phone")
+    approver = FixedApprover(DENIED)
+    async with left.session(approver) as session:
+        if change == "the file":
+            prices.write_text("500")
+        elif change == "the state":
+            session.set_state("a", 2)
+        outcome = await session.call("send", CALL, call_id="c")
+    assert outcome.kind == ("succeeded" if change == "nothing" else "denied")
+    assert len(approver.requests) == (0 if change == "nothing" else 1)
+    assert len(effects) == (1 if change == "nothing" else 0)
 
 
 @requirement("TOOL-45")

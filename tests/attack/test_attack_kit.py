@@ -29,10 +29,12 @@ def kinds(registry: ToolRegistry, assistant, effects) -> dict[str, tuple[str, di
     def forget(names: list[str], really: bool = False) -> None:
         effects.append(names)
 
+    assistant(lambda context: {"message": f"{context.get_state_value('a')}"}, id="stateful")
     registry.register("free", schema, lambda args, context: effects.append(args))
     return {
         "assistant": ("send", CALL),
         "assistant without params": ("quiet", {}),
+        "assistant with state": ("stateful", CALL),
         "registry": ("wipe", {"n": 1}),
         "function": ("forget", {"names": ["a"]}),
         "no approval": ("free", {"n": 1}),
@@ -40,7 +42,9 @@ def kinds(registry: ToolRegistry, assistant, effects) -> dict[str, tuple[str, di
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
-@pytest.mark.parametrize("kind", ["assistant", "assistant without params", "registry", "function", "no approval"])
+@pytest.mark.parametrize(
+    "kind", ["assistant", "assistant without params", "assistant with state", "registry", "function", "no approval"]
+)
 async def test_a_tool_in_order_withstands_every_attack_and_never_runs(registry, kinds, effects, attack: Attack, kind):
     """The attacks use the real door and the real request function, and leave the tool where it was."""
     name, arguments = kinds[kind]

@@ -75,7 +75,7 @@ async def test_whoever_is_shown_a_request_changes_it(
         for thing, name, value in (
             (request.preview[0], "proposed", "something else"),
             (request, "preview", ()),
-            (request, "canonical_arguments", b'{"to":"Mallory"}'),
+            (request, "argument_bytes", b'{"to":"Mallory"}'),
         ):
             msgspec.structs.force_setattr(thing, name, value)
         return yes

@@ -1,133 +1,25 @@
-"""Drawing a card may look and must not touch. Each effect is refused, written down, and nobody is asked."""
+"""Drawing a card may look and must not touch: editors, kept objects, and cards that cannot be drawn.
+
+The routes to an effect are tried one by one in test_guard_routes.py, the time limits in test_slow_cards.py.
+"""
 
 import asyncio
 import contextlib
-import ctypes
 import logging
-import os
-import shutil
 import socket
-import sqlite3
-import subprocess
 import sys
-import tempfile
-import threading
-import time
-import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lastword import Limits, Preset, Session, ToolRegistry
+from lastword import Session, ToolRegistry
+from lastword.consent.approval import DENIED
 from lastword.editor.project import ProjectEditor
 from lastword.errors import NotAllowedNow
-from lastword.testing import FixedApprover, memory_journal
-from lastword.tools.context import current
+from lastword.testing import FixedApprover
 from requirements import requirement
-from sending import CALL
-
-
-def _exists() -> Path:
-    """A file that is there already, for effects on files that are."""
-    return Path(current.get().manifest.description)  # type: ignore[union-attr]
-
-
-EFFECTS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "open for writing": (lambda path: path.open("w"), "write"),
-    "open for appending": (lambda path: path.open("a"), "write"),
-    "open for both": (lambda path: _exists().open("r+"), "write"),
-    "os.open": (lambda path: os.open(path, os.O_CREAT | os.O_WRONLY), "write"),
-    "touch": (lambda path: path.touch(), "change a file's times"),
-    "remove": (lambda path: _exists().unlink(), "delete a file"),
-    "rename": (lambda path: _exists().rename(path), "rename a file"),
-    "mkdir": (lambda path: path.mkdir(), "make a folder"),
-    "rmdir": (lambda path: _exists().parent.rmdir(), "remove a folder"),
-    "symlink": (lambda path: path.symlink_to(_exists()), "link a file"),
-    "hard link": (lambda path: path.hardlink_to(_exists()), "link a file"),
-    "chmod": (lambda path: _exists().chmod(0o777), "change a file's mode"),
-    "utime": (lambda path: os.utime(_exists()), "change a file's times"),
-    "truncate": (lambda path: os.truncate(_exists(), 0), "cut a file"),
-    "copy": (lambda path: shutil.copy(_exists(), path), "move or copy files"),
-    "rmtree": (lambda path: shutil.rmtree(_exists().parent), "move or copy files"),
-    "temporary file": (lambda path: tempfile.mkstemp(), "make a temporary file"),
-    "socket": (lambda path: socket.socket().connect(("127.0.0.1", 9)), "use the network"),
-    "name lookup": (lambda path: socket.getaddrinfo("localhost", 80), "use the network"),
-    "subprocess": (lambda path: subprocess.run(["touch", str(path)]), "run a program"),
-    "os.system": (lambda path: os.system(f"touch {path}"), "run a command"),
-    "fork": (lambda path: os.fork() or os._exit(0), "start a process"),
-    "signal": (lambda path: os.kill(os.getpid(), 0), "signal a process"),
-    "thread": (lambda path: threading.Thread(target=path.touch).start(), "start a thread"),
-    "ctypes": (lambda path: ctypes.CDLL(None), "reach outside Python"),
-    "database": (lambda path: sqlite3.connect(path), "open a database"),
-    "environment": (lambda path: os.environ.__setitem__("LASTWORD_TEST", "1"), "change the environment"),
-    "current folder": (lambda path: os.chdir("/"), "change the current folder"),
-    "browser": (lambda path: webbrowser.GenericBrowser("true").open("http://127.0.0.1:9"), "open a browser"),
-    "terminal": (lambda path: input("password? "), "ask on the terminal"),
-    "state": (lambda path: current.get().set_state("a", 1), "set the state 'a'"),  # type: ignore[union-attr]
-    "clear state": (lambda path: current.get().clear_state(), "clear the state"),  # type: ignore[union-attr]
-    "describe state": (
-        lambda path: current.get().register_state_metadata("a", {"description": "x"}),  # type: ignore[union-attr]
-        "describe the state 'a'",
-    ),
-    "a disguised cache": (lambda path: path.with_name("__pycache__.txt").open("w"), "write"),
-    "out of a cache": (lambda path: os.rename(_exists().parent / "__pycache__" / "x", path), "rename a file"),
-}
-
-
-@requirement("TOOL-42")
-@pytest.mark.parametrize("swallows", [False, True], ids=["lets it out", "swallows it"])
-@pytest.mark.parametrize("kind", ["sync", "async", "preview"])
-@pytest.mark.parametrize("effect", EFFECTS)
-async def test_an_effect_while_the_card_is_drawn_is_refused(
-    registry: ToolRegistry, assistant, effects, tmp_path: Path, effect: str, kind: str, swallows: bool
-):
-    """Swallowing the exception does not help: the attempt is written down, and there is no card."""
-    if kind == "preview" and swallows:
-        kind = "async preview"
-    there = tmp_path / "there" / "file.txt"
-    there.parent.mkdir()
-    there.write_text("as it was")
-    before = sorted(tmp_path.rglob("*"))
-    target = tmp_path / "effect.txt"
-    act, words = EFFECTS[effect]
-
-    def attempt() -> None:
-        try:
-            act(target)
-        except BaseException:
-            if not swallows:
-                raise
-
-    def drawn(params):
-        attempt()
-        return {"message": "Send it?"}
-
-    async def drawn_async(params):
-        await asyncio.sleep(0)
-        attempt()
-        return {"message": "Send it?"}
-
-    async def previewed(params):
-        async def show() -> None:
-            attempt()
-
-        return {"message": "?", "preview_button": {"label": "Show", "action": attempt if kind == "preview" else show}}
-
-    assistant({"sync": drawn, "async": drawn_async}.get(kind, previewed), description=str(there))
-    approver = FixedApprover()
-    journal = memory_journal()
-    session = Session(registry, approver=approver, journal=journal)
-    outcome = await session.call("send", CALL)
-    assert outcome.kind == "refused"
-    assert f"it tried to {words}" in outcome.message
-    assert approver.requests == []
-    assert effects == []
-    assert sorted(tmp_path.rglob("*")) == before
-    assert there.read_text() == "as it was"
-    assert session.get_all_state() == {}
-    assert [record.kind for record in await journal.history(session.id)] == ["finished"]
+from sending import CALL, until
 
 
 @requirement("TOOL-42")
@@ -235,6 +127,38 @@ async def test_the_editor_of_a_running_call_writes_nothing_while_another_card_is
     assert shelf.files == {"mine.txt": "x"}
 
 
+@requirement("TOOL-56", "TOOL-51")
+async def test_the_context_of_a_running_call_reports_nothing_while_another_card_is_drawn(
+    registry: ToolRegistry, assistant
+):
+    """A line of progress is what a person reads of another call. Its own context says nothing yet, and may be asked."""
+    running, drawn = asyncio.Event(), asyncio.Event()
+    kept: list[Any] = []
+
+    async def execute(context, user_action):
+        context.report("begun")
+        kept.append(context)
+        running.set()
+        await drawn.wait()
+        return {"success": True, "message": ""}
+
+    def request(context):
+        context.report("drawing")
+        kept[0].report("forged")
+        return {"message": "?"}
+
+    assistant(None, execute)
+    assistant(request, id="thief")
+    session = Session(registry, approver=FixedApprover())
+    first = asyncio.create_task(session.call("send", CALL))
+    await running.wait()
+    outcome = await session.call("thief", CALL)
+    drawn.set()
+    assert (await first).kind == "succeeded"
+    assert outcome.kind == "refused"
+    assert "it tried to report the progress of another call" in outcome.message
+
+
 @requirement("TOOL-42", "TOOL-22")
 @pytest.mark.parametrize("owner", ["session", "registry", "a kept context"])
 async def test_state_is_read_only_while_a_card_is_drawn_through_any_owner(registry: ToolRegistry, assistant, owner):
@@ -282,25 +206,62 @@ async def test_a_request_function_cannot_call_a_tool(registry: ToolRegistry, ass
     assert effects == []
 
 
-@requirement("TOOL-42")
-async def test_a_task_left_behind_by_a_request_function_stays_watched(registry: ToolRegistry, assistant, effect_file):
-    """The guard goes with the context, so waiting until the card is answered does not help."""
-    answered = asyncio.Event()
-    tasks: list[asyncio.Task[None]] = []
+@requirement("TOOL-42", "TOOL-56")
+async def test_a_task_left_behind_by_a_request_function_ends_with_its_phase(
+    registry: ToolRegistry, assistant, effect_file
+):
+    """It had a loop of its own, so there is none on which the rest could happen after the card was answered."""
+    left: list[asyncio.Task[None]] = []
 
     async def later() -> None:
-        await answered.wait()
+        await asyncio.sleep(0.01)
         effect_file.write_text("forged")
 
     async def request(params):
-        tasks.append(asyncio.create_task(later()))
+        left.append(asyncio.create_task(later()))
+        asyncio.get_running_loop().call_later(0.01, effect_file.write_text, "forged")
+        await asyncio.sleep(0)
         return {"message": "?"}
 
     assistant(request)
-    await Session(registry, approver=FixedApprover()).call("send", CALL)
+    approver = FixedApprover()
+    assert (await Session(registry, approver=approver).call("send", CALL)).kind == "succeeded"
+    assert left[0].cancelled()
+    assert left[0].get_loop().is_closed()
+    assert not effect_file.exists()
+
+
+@requirement("TOOL-42", "TOOL-56")
+@pytest.mark.parametrize("how", ["a task", "a callback"])
+async def test_what_a_request_function_leaves_on_the_sessions_loop_stays_watched(
+    registry: ToolRegistry, assistant, effect_file, how: str
+):
+    """The guard goes with the context, so waiting until the card is answered does not help."""
+    loop, answered = asyncio.get_running_loop(), asyncio.Event()
+    problems: list[BaseException] = []
+
+    def act() -> None:
+        try:
+            effect_file.write_text("forged")
+        except NotAllowedNow as problem:
+            problems.append(problem)
+
+    async def later() -> None:
+        await answered.wait()
+        act()
+
+    def request(params):
+        if how == "a task":
+            asyncio.run_coroutine_threadsafe(later(), loop)
+        else:
+            loop.call_soon_threadsafe(loop.call_later, 0.05, act)
+        return {"message": "?"}
+
+    assistant(request)
+    assert (await Session(registry, approver=FixedApprover()).call("send", CALL)).kind == "succeeded"
     answered.set()
-    with pytest.raises(NotAllowedNow, match="tried to write"):
-        await tasks[0]
+    await until(lambda: problems)
+    assert "tried to write" in str(problems[0])
     assert not effect_file.exists()
 
 
@@ -360,6 +321,15 @@ NONSENSE: dict[str, tuple[Any, str]] = {
         lambda params: {"message": "?", "preview_button": {"label": "Show", "action": "now"}},
         "its preview_button is not {label, action}",
     ),
+    "a preview with an unknown field": (
+        lambda params: {"message": "?", "preview_button": {"label": "Show", "action": str, "lable": "x"}},
+        "its preview_button has the unknown field lable (did you mean label?)",
+    ),
+    "an empty preview button": (lambda params: {"message": "?", "preview_button": {}}, "is not {label, action}"),
+    "a preview that returns data": (
+        lambda params: {"message": "?", "preview_button": {"label": "Show", "action": lambda: {"path": "a.txt"}}},
+        "its preview returned a dict, which cannot be shown",
+    ),
     "a preview that raises": (
         lambda params: {"message": "?", "preview_button": {"label": "Show", "action": lambda: 1 / 0}},
         "it raised ZeroDivisionError",
@@ -387,6 +357,56 @@ async def test_a_card_that_cannot_be_drawn_is_put_before_nobody(
     assert effects == []
 
 
+@requirement("TOOL-46")
+@pytest.mark.parametrize("action", [lambda: None, lambda: ""], ids=["nothing", "an empty text"])
+async def test_a_preview_that_shows_nothing_says_so(registry: ToolRegistry, assistant, action):
+    """The tool promised a preview. A button that silently is not there would look like a card without one."""
+    assistant(lambda params: {"message": "?", "preview_button": {"label": "Show", "action": action}})
+    approver = FixedApprover()
+    await Session(registry, approver=approver).call("send", CALL)
+    [request] = approver.requests
+    assert request.preview_label == "Show"
+    assert [preview.proposed for preview in request.preview] == ["The preview of this tool shows nothing."]
+
+
+@requirement("TOOL-46")
+@pytest.mark.parametrize("button", [{}, {"preview_button": None}, {"preview_button": {"label": "", "action": str}}])
+async def test_what_was_shown_through_the_editor_is_on_the_card_with_or_without_a_button(
+    registry: ToolRegistry, assistant, tmp_path: Path, button
+):
+    """It seals what may be written, so it must be seen, whatever the tool calls it."""
+    (tmp_path / "a.txt").write_text("old")
+
+    def request(params, editor):
+        editor.open_diff_editor("a.txt", "new")
+        return {"message": "?"} | button
+
+    assistant(request)
+    approver = FixedApprover(DENIED)
+    await Session(registry, approver=approver, editor=ProjectEditor(tmp_path)).call("send", CALL)
+    [request_shown] = approver.requests
+    assert request_shown.preview_label == "Preview"
+    assert [preview.path for preview in request_shown.preview] == ["a.txt"]
+
+
+class Lying(str):
+    """Passes for one line of text, and is not."""
+
+    def isprintable(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return 1
+
+
+@requirement("TOOL-42", "TOOL-44")
+async def test_a_text_of_the_tools_own_class_is_checked_as_the_text_it_is(registry: ToolRegistry, assistant):
+    """What is checked is what is shown."""
+    assistant(lambda params: {"message": "?", "primary_button_label": Lying("a\nb")})
+    outcome = await Session(registry, approver=FixedApprover()).call("send", CALL)
+    assert "its primary_button_label is not one line of at most" in outcome.message
+
+
 @requirement("TOOL-42")
 async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
     """What was checked is what is drawn."""
@@ -396,36 +416,39 @@ async def test_a_lying_mapping_is_read_once(registry: ToolRegistry, assistant):
     assert approver.requests[0].message == "Send it?"
 
 
-def _hangs(params: Any) -> Any:
-    threading.Event().wait(30)
+class Distant(Shelf):
+    """An editor that lives on the session's loop: whoever reads waits for something that only this loop brings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = asyncio.get_running_loop()
+        self.sockets = socket.socketpair()
+
+    async def get_file_content(self, path: str) -> str | None:
+        assert asyncio.get_running_loop() is self.home
+        # Asking over a connection is its own affair, and no effect of the tool's.
+        await self.home.sock_sendall(self.sockets[0], b"?")
+        await asyncio.sleep(0)
+        return self.files.get(path)
 
 
-async def _hangs_async(params: Any) -> Any:
-    await asyncio.Event().wait()
+@requirement("TOOL-56", "EDIT-1")
+async def test_an_editor_on_the_sessions_loop_is_read_there(registry: ToolRegistry, assistant):
+    """The request function has a loop of its own, of which an editor of the host's knows nothing."""
 
+    async def request(params, editor):
+        return {"message": f"{await editor.get_file_content('a.txt')}"}
 
-async def _hangs_stubbornly(params: Any) -> Any:
-    try:
-        await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        return {"message": "Send it?"}
-
-
-@requirement("TOOL-42")
-@pytest.mark.parametrize("request_function", [_hangs, _hangs_async, _hangs_stubbornly])
-@pytest.mark.parametrize("preset", [Preset(), Preset(auto_approve=True)], ids=["person", "auto"])
-async def test_a_request_function_that_hangs_is_refused(
-    registry: ToolRegistry, assistant, effects, request_function, preset
-):
-    """It has a time limit, also where nobody would have looked at the card."""
-    assistant(request_function, autoApprove=True)
-    limits = Limits(draw_timeout_seconds=0.05)
-    began = time.monotonic()
-    outcome = await Session(registry, approver=FixedApprover(), preset=preset, limits=limits).call("send", CALL)
-    assert outcome.kind == "refused"
-    assert "it did not finish within 0.05 seconds" in outcome.message
-    assert time.monotonic() - began < 15
-    assert effects == []
+    assistant(request)
+    editor = Distant()
+    with editor.sockets[0], editor.sockets[1]:
+        editor.sockets[0].setblocking(False)
+        editor.files["a.txt"] = "old"
+        approver = FixedApprover()
+        session = Session(registry, approver=approver, editor=editor)  # type: ignore[arg-type]
+        outcome = await session.call("send", CALL)
+    assert outcome.kind == "succeeded", outcome.message
+    assert approver.requests[0].message == "old"
 
 
 @requirement("TOOL-42")

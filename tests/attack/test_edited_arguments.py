@@ -9,7 +9,8 @@ from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
 from lastword.consent.approval import ALLOWED, DENIED, MASK
 from lastword.editor.project import ProjectEditor
 from lastword.errors import SessionError
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL
@@ -25,7 +26,7 @@ async def test_edited_arguments_run_and_the_model_is_told(registry: ToolRegistry
     assert outcome.kind == "succeeded"
     assert effects == [{"to": "Ann", "amount": 1}]
     assert outcome.message.startswith(
-        'The person changed the arguments of send before approving. What ran: {"amount":1,"to":"Ann"}'
+        'The person changed the arguments of send before approving. What ran: {"to":"Ann","amount":1}'
     )
     assert outcome.arguments == {"to": "Ann", "amount": 1}
     asked = [data for kind, data in await history(journal, session.id) if kind == "asked"]
@@ -137,8 +138,8 @@ async def test_a_no_from_elsewhere_while_the_edit_is_sealed_is_heard(registry: T
     """Between the new question and its answer another process can answer it. Then the person is asked again."""
 
     class Racing(Journal):
-        async def asked(self, request: ApprovalRequest) -> None:
-            await super().asked(request)
+        async def asked(self, request: ApprovalRequest, stops: int = 0) -> None:
+            await super().asked(request, stops)
             if request.author == "person" and request.problem is None:
                 assert await self.answer(request.facts(), DENIED, "somebody else")
 

@@ -21,7 +21,7 @@ from lastword.journal import Journal
 from lastword.store import Entry, Record, link
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover
-from lastword.web.gate import STREAM, WINDOW, Gate
+from lastword.web.gate import STREAM, WINDOW, PageGate
 from requirements import requirement
 from sending import until
 
@@ -177,14 +177,14 @@ async def test_a_state_that_was_edited_is_not_brought_back(world: World, kind: s
 @pytest.mark.parametrize("change", ["subject = 'the digest of my cookie'", "at = at + 1000000000000"])
 async def test_a_window_that_was_edited_does_not_open_the_page(world: World, change: str):
     """Whoever can write the file must not come in with a cookie of their own, or with an old one."""
-    gate = Gate(world.journal.store)
+    gate = PageGate(world.journal.store)
     await gate.enter(gate.make_key())
     await world.restart()
-    await Gate(world.journal.store).open()
+    await PageGate(world.journal.store).open()
     await world.restart()
     world.write(f"UPDATE records SET {change} WHERE kind = '{WINDOW}'")
     with refused(WINDOW):
-        await Gate(world.journal.store).open()
+        await PageGate(world.journal.store).open()
 
 
 @requirement("API-52", "TOOL-45")
@@ -198,7 +198,7 @@ async def test_a_window_that_was_put_in_does_not_open_the_page(world: World):
     world.write("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
     world.write("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", WINDOW, STREAM, forged.subject, forged.seq, forged.seq)
     with refused(WINDOW):
-        await Gate(world.journal.store).open()
+        await PageGate(world.journal.store).open()
 
 
 @requirement("TOOL-45")

@@ -1,7 +1,9 @@
 """The answer was no, and the tool acts all the same. It cannot, and that is reported as its bug."""
 
 import asyncio
+import contextlib
 import logging
+import queue
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from lastword import Limits, Session, ToolRegistry, UserAction
 from lastword.consent.approval import CLOSED, DENIED
 from lastword.editor.project import ProjectEditor
+from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
@@ -75,22 +78,34 @@ async def test_a_tool_that_forgot_to_look_cannot_act(
 @requirement("TOOL-42", "TOOL-43")
 @pytest.mark.parametrize("phase", ["drawing", "denied"])
 async def test_state_is_read_only_from_a_thread_that_the_guard_does_not_see(registry: ToolRegistry, assistant, phase):
-    """An executor's thread that is there already has a context of its own; the tool's context still knows its phase."""
-    loop = asyncio.get_running_loop()
-    await loop.run_in_executor(None, int)
+    """A thread of the tool's own has a context of its own; the tool's context still knows its phase."""
+    jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    done = threading.Event()
 
-    async def request(context):
+    def work() -> None:
+        context = jobs.get()
+        if context is not None:
+            with contextlib.suppress(NotAllowedNow):
+                context.set_state("a", 1)
+            done.set()
+
+    def request(context):
         if phase == "drawing":
-            await loop.run_in_executor(None, lambda: context.set_state("a", 1))
+            jobs.put(context)
+            assert done.wait(30)
         return {"message": "?"}
 
-    async def execute(context, user_action):
-        await loop.run_in_executor(None, lambda: context.set_state("a", 1))
+    def execute(context, user_action):
+        jobs.put(context)
+        assert done.wait(30)
         return {"success": True, "message": "Sent, of course."}
 
     assistant(request, execute)
     session = Session(registry, approver=FixedApprover(DENIED))
+    worker = threading.Thread(target=work)
+    worker.start()
     outcome = await session.call("send", CALL)
+    worker.join()
     assert outcome.kind == ("refused" if phase == "drawing" else "denied")
     assert "tried to set the state 'a'" in outcome.message
     assert session.get_all_state() == {}

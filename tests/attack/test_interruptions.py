@@ -404,14 +404,21 @@ async def test_a_call_cancelled_while_its_card_is_drawn_is_not_asked_about(
 ):
     """Whoever gave the call its id can cancel it before there is a card, and nobody should see one afterwards."""
 
-    async def draw(params: Any) -> Any:
-        session.cancel("x")
+    drawing, cancelled = threading.Event(), threading.Event()
+
+    def draw(params: Any) -> Any:
+        drawing.set()
+        assert cancelled.wait(30)
         return {"message": "Send it?"}
 
     assistant(draw, autoApprove=auto)
     approver = FixedApprover()
     session = Session(registry, approver=approver, preset=Preset(auto_approve=auto))
-    outcome = await session.call("send", CALL, call_id="x")
+    call = asyncio.create_task(session.call("send", CALL, call_id="x"))
+    await until(drawing.is_set)
+    session.cancel("x")
+    cancelled.set()
+    outcome = await call
     assert outcome.kind == "denied"
     assert approver.requests == []
     assert effects == []
@@ -465,8 +472,9 @@ async def test_a_tool_that_lends_its_id_to_another_call_does_not_lose_its_own_en
     assert [kind for kind, _ in await history(session.journal, session.id)] == ["started", "finished"]
 
 
-async def test_a_listener_that_does_not_read_breaks_no_call(registry: ToolRegistry, monkeypatch, caplog):
-    """Its queue is full, so it is not listening any more."""
+@requirement("TEAM-9")
+async def test_a_listener_that_does_not_read_is_told_so_and_breaks_no_call(registry: ToolRegistry, monkeypatch, caplog):
+    """Its queue is full, so it hears nothing more. It gets what there is and an error, and never waits for ever."""
     caplog.set_level(logging.CRITICAL, "lastword")
     monkeypatch.setattr("lastword.call.events.MAX_WAITING", 2)
     registry.register("work", SCHEMA, lambda args, context: 1)
@@ -476,8 +484,30 @@ async def test_a_listener_that_does_not_read_breaks_no_call(registry: ToolRegist
     await asyncio.sleep(0)
     for _ in range(5):
         assert (await session.call("work")).kind == "succeeded"
-    await first
-    await events.aclose()
+    assert await asyncio.wait_for(first, 30)
+    assert await asyncio.wait_for(anext(events), 30)
+    assert await asyncio.wait_for(anext(events), 30)
+    with pytest.raises(SessionError, match="more than 2 events waited to be read"):
+        await asyncio.wait_for(anext(events), 30)
+    assert session._door.audience.listeners == []
+
+
+async def test_a_listener_that_failed_hears_nothing_more(registry: ToolRegistry, caplog):
+    """One that raises would raise at every event; it is named in the log once, and forgotten."""
+    registry.register("work", SCHEMA, lambda args, context: 1)
+    session = Session(registry)
+    heard = []
+
+    def fail(event: Any) -> None:
+        heard.append(event)
+        raise RuntimeError("broken")
+
+    session.listen(fail)
+    for _ in range(3):
+        assert (await session.call("work")).success
+    assert len(heard) == 1
+    assert [record.message for record in caplog.records] == ["a listener failed and hears nothing more"]
+    assert caplog.records[0].exc_info is not None
 
 
 @requirement("TOOL-15")

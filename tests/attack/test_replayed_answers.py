@@ -9,9 +9,13 @@ import pytest
 
 from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.call.events import Asked
-from lastword.consent.approval import ALLOWED, DENIED, flaw, seal
+from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
+from lastword.consent.call import Call, LiveCall
 from lastword.editor import Preview
-from lastword.journal import Call, Journal, data_of, start_key
+from lastword.errors import SessionError
+from lastword.journal import Journal
+from lastword.journal.keys import start_key
+from lastword.journal.records import data_of
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import canonical
@@ -133,7 +137,8 @@ async def test_a_window_and_another_process_answer_at_once_and_one_wins(
     assert (await call).kind == "denied"
     assert effects == []
     answers = await journal.history(session.id, kind="answered")
-    assert [data_of(answer)["approver"] for answer in answers] == ["another process" if journal_first else "window"]
+    names = [data_of(answer)["approver"]["name"] for answer in answers]
+    assert names == ["another process" if journal_first else "window"]
 
 
 @requirement("TOOL-45")
@@ -175,13 +180,13 @@ async def test_an_approval_that_was_spent_is_asked_for_again(registry: ToolRegis
 
     class Racing(Journal):
         async def answer_and_start(
-            self, request: Any, action: Any, call: Any, tool: Any, sealed: Any, how: str
+            self, request: Any, action: Any, call: Any, tool: Any, sealed: Any, how: str, live: LiveCall
         ) -> bool:
             if not self.raced:
                 self.raced = True
                 answered = self._answered(request, action, sealed)
                 assert await self.store.commit(answered, self._burned(request.session_id, call, sealed))
-            return await super().answer_and_start(request, action, call, tool, sealed, how)
+            return await super().answer_and_start(request, action, call, tool, sealed, how, live)
 
         raced = False
 
@@ -231,7 +236,7 @@ async def test_another_yes_to_a_call_that_was_started_starts_nothing(registry: T
     again = msgspec.structs.replace(request, nonce="another")
     sealed = seal(again, again.allow(), "a second person", journal.clock())
     call = Call(request.call_id, "send", canonical(CALL))
-    assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person")
+    assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person", LiveCall())
     assert len(await journal.store.read(kind="started")) == 1
 
 
@@ -245,7 +250,7 @@ async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolReg
     request = approver.requests[0]
     sealed = seal(request, request.allow(), "a thief", journal.clock())
     call_of = type("Call", (), {"id": request.call_id, "tool": "send", "arguments": b"{}", "origin": ""})
-    assert not await journal.burn_and_start("one", call_of, send, sealed, "person")  # type: ignore[arg-type]
+    assert not await journal.burn_and_start("one", call_of, send, sealed, "person", LiveCall())  # type: ignore[arg-type]
 
 
 @requirement("TOOL-45")
@@ -326,7 +331,7 @@ async def test_three_void_answers_are_stale_and_nothing_ran(registry: ToolRegist
 @pytest.mark.parametrize(
     "field",
     [
-        "call_id", "tool_digest", "session_id", "canonical_arguments", "title", "message", "primary_button_label",
+        "call_id", "tool_digest", "session_id", "argument_bytes", "title", "message", "primary_button_label",
         "secondary_button_label", "preview_label", "preview", "reads", "origin", "author", "nonce",
     ],
 )  # fmt: skip
@@ -336,12 +341,52 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
     await Session(registry, approver=approver).call("send", CALL)
     request = approver.requests[0]
     other: dict[str, Any] = {
-        "canonical_arguments": b'{"to":"Mallory"}',
+        "argument_bytes": b'{"to":"Mallory"}',
         "preview": (Preview("a.txt", None, None, "x"),),
         "reads": (("a.txt", None),),
         "author": "person",
     }
     changed = msgspec.structs.replace(request, **{field: other.get(field, "other")})
     sealed = seal(request, request.allow(), "somebody", 0.0)
-    assert flaw(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
-    assert flaw(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
+    assert why_void(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
+    assert why_void(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
+
+
+@requirement("TOOL-71")
+@pytest.mark.parametrize("other", [{"to": "Eve", "amount": 5}, {"to": "Ann", "amount": 6}, {"to": "Ann"}, {}])
+async def test_an_id_that_was_used_does_not_answer_for_other_arguments(
+    registry: ToolRegistry, send, effects, other: dict[str, Any]
+):
+    """It would say that Eve was paid because Ann was."""
+    session = Session(registry, approver=FixedApprover())
+    assert (await session.call("send", CALL, call_id="mine")).success
+    with pytest.raises(SessionError, match="this id was given to another call: send with other arguments"):
+        await session.call("send", other, call_id="mine")
+    assert (await session.call("send", dict(reversed(CALL.items())), call_id="mine")).success
+    assert len(effects) == 1
+
+
+@requirement("TOOL-71")
+async def test_an_id_that_was_used_does_not_answer_for_another_tool(registry: ToolRegistry, send, effects):
+    """Also when that tool is not there any more."""
+    schema = {"description": "Waits.", "parameters": []}
+    registry.register("wait", schema, lambda args, context: 1, inline=True)
+    session = Session(registry, approver=FixedApprover())
+    assert (await session.call("wait", call_id="mine")).success
+    with pytest.raises(SessionError, match="this id was given to another call: a call of wait, and not of send"):
+        await session.call("send", CALL, call_id="mine")
+    registry.unregister("send")
+    with pytest.raises(SessionError, match="this id was given to another call: a call of wait"):
+        await session.call("send", CALL, call_id="mine")
+    assert effects == []
+
+
+@requirement("TOOL-71")
+async def test_a_card_that_waits_is_not_asked_again_with_other_arguments(registry: ToolRegistry, send, effects):
+    """The person who answers the first must not have answered the second."""
+    journal = Journal()
+    session = Session(registry, "s", approver=FixedApprover(lambda request: request.close()), journal=journal)
+    assert (await session.call("send", CALL, call_id="mine")).kind == "denied"
+    with pytest.raises(SessionError, match="this id was given to another call"):
+        await session.call("send", {"to": "Eve"}, call_id="mine")
+    assert effects == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastword.author.tooltests import RESPECTS_A_DENIAL, Result, run_tool_tests, sample_arguments
+from lastword.author.tooltests import RESPECTS_A_DENIAL, Checked, run_tool_tests, sample_arguments
 from lastword.tools.manifest import Manifest, Parameter
 from lastword.tools.tool import Tool
 from requirements import requirement
@@ -18,7 +18,7 @@ GOOD = 'def execute(params):\n    return {"success": True, "message": "ok"}\n'
 
 @pytest.fixture
 def make(tmp_path: Path) -> Any:
-    def make(code: str, tests: str = "", **manifest: Any) -> dict[str, Result]:
+    def make(code: str, tests: str = "", **manifest: Any) -> dict[str, Checked]:
         folder = tmp_path / "tool"
         folder.mkdir()
         facts = {"displayName": "T", "id": "t", "description": "d", "parameters": []} | manifest

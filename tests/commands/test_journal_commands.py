@@ -13,7 +13,8 @@ import pytest
 import lastword
 from lastword.cli import run
 from lastword.errors import StoreError
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import Entry, verify_store
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover

@@ -4,139 +4,21 @@ import asyncio
 import json
 import re
 import shlex
-import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import lastword
+from commands.paying import JOURNAL, MANIFEST, Transcript, killed
 from lastword.cli import run
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
-from sending import until
 from surfaces.screens import Program, lastword_command
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "memory"
-JOURNAL = Path("data/lastword/lastword.db")
-
-PAY = """
-import asyncio
-from pathlib import Path
-from lastword import AssistantTool
-
-def request(params):
-    return {"title": f"Pay {params['to']}", "message": f"Send {params['amount']} to {params['to']}?"}
-
-async def execute(params, user_action):
-    if not user_action.primary_confirmed:
-        return {"success": False, "message": "Then not."}
-    with Path("paid").open("a") as file:
-        file.write(f"{params['to']}\\n")
-    if Path("hang").exists():
-        await asyncio.Event().wait()
-    return {"success": True, "message": f"Paid {params['amount']} to {params['to']}."}
-
-AssistantTool.register_approval_request(request)
-AssistantTool.register_execute_tool_with_approval(execute)
-"""
-MANIFEST = {
-    "displayName": "Pay somebody", "id": "pay", "description": "Sends money to somebody.", "requireApproval": True,
-    "parameters": [
-        {"name": "to", "type": "string", "description": "Who gets it."},
-        {"name": "amount", "type": "number", "description": "How much."},
-    ],
-}  # fmt: skip
-BILLS = """LET a = CALL pay { to: "Ann", amount: 5 }
-PRINT(a.message)
-LET b = CALL pay { to: "Ben", amount: 7 }
-PRINT(b.message)
-"""
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to stand in, with a memory of its own and one tool."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("LASTWORD_DEBUG", raising=False)
-    monkeypatch.setattr("sys.pycache_prefix", None)
-    folder = Path("mine/pay")
-    folder.mkdir(parents=True)
-    (folder / "assistant_tool.json").write_text(json.dumps(MANIFEST))
-    (folder / "assistant_tool.py").write_text(PAY)
-    return tmp_path
-
-
-async def allow(request):
-    return request.allow()
-
-
-def killed(run_id: str, *, while_it_runs: bool, alone: bool = False) -> None:
-    """Leave what a process leaves that was killed in a run, or in a call alone: while its card waited, or it ran."""
-
-    async def live() -> None:
-        registry = lastword.ToolRegistry()
-        registry.load("mine")
-        living = Path("living.db")
-        for end in ("", "-head"):
-            if Path(f"{JOURNAL}{end}").exists():
-                shutil.copy(f"{JOURNAL}{end}", f"living.db{end}")
-        journal = lastword.Journal(SqliteStore(living))
-        approver = allow if while_it_runs else lastword.wait_for_answer
-        session = lastword.Session(registry, id=f"of-{run_id}", approver=approver, journal=journal)
-        work: asyncio.Task[object]
-        if alone:
-            work = asyncio.create_task(session.call("pay", {"to": "Ann", "amount": 5}, call_id=run_id))
-        else:
-            work = asyncio.create_task(session.run_script(BILLS, run_id=run_id, name=f"{run_id}.nuwa"))
-        if while_it_runs:
-            Path("hang").touch()
-            await until(Path("paid").exists)
-        else:
-            await until(session.pending)
-        await journal.store.commit()
-        JOURNAL.parent.mkdir(parents=True, exist_ok=True)
-        for end in ("", "-wal", "-head"):
-            if Path(f"living.db{end}").exists():
-                shutil.copy(f"living.db{end}", f"{JOURNAL}{end}")
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        await journal.close()
-        for left in Path().glob("living.db*"):
-            if left.is_file():
-                left.unlink()
-        Path("hang").unlink(missing_ok=True)
-
-    asyncio.run(live())
-
-
-Transcript = Callable[..., str]
-
-
-@pytest.fixture
-def transcript(capsys: pytest.CaptureFixture[str]) -> Transcript:
-    """Runs commands, and gives what a person would have read, without times and digests."""
-
-    def play(*commands: str) -> str:
-        played = []
-        for command in commands:
-            code = run(command.split())
-            said = capsys.readouterr()
-            played.append(f"$ lastword {command}\n{said.out}{said.err}[exit {code}]\n")
-        return mask("\n".join(played))
-
-    return play
-
-
-def mask(text: str) -> str:
-    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "DATE     TIME", text)
-    text = re.sub(r" +\+[\d.]+ (ms|s)\b", "  +TIME", text)
-    return re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", text)
 
 
 @requirement("NUWA-62")

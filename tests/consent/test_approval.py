@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
-from lastword.consent.approval import MASK, Seal, approver_name, flaw, hide, keep_secrets, mask
+from lastword.consent.answerer import Answerer, person
+from lastword.consent.approval import MASK, Seal, hide, keep_secrets, mask, why_void
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
@@ -40,10 +41,10 @@ async def test_two_requests_are_never_the_same(request_seen: ApprovalRequest, re
 @requirement("TOOL-45")
 async def test_a_seal_has_one_flaw_at_a_time(request_seen: ApprovalRequest):
     """Another request, another nonce, another tool, no tool, too late, too early; and none."""
-    good = Seal(request_seen.digest, request_seen.nonce, "Ann", 100.0)
+    good = Seal(request_seen.digest, request_seen.nonce, person("Ann"), 100.0)
 
     def found(seal: Seal = good, tool: str | None = request_seen.tool_digest, now: float = 100.0) -> str | None:
-        return flaw(seal, request_seen, tool_digest=tool, now=now, valid_seconds=60)
+        return why_void(seal, request_seen, tool_digest=tool, now=now, valid_seconds=60)
 
     assert found() is None
     assert found(now=160.0) is None
@@ -58,25 +59,14 @@ async def test_a_seal_has_one_flaw_at_a_time(request_seen: ApprovalRequest):
 def test_the_seal_binds_who_answered_and_when():
     """Its digest is what the journal burns."""
     seals = [
-        Seal("r", "n", "Ann", 1.0),
-        Seal("r", "n", "Bob", 1.0),
-        Seal("r", "n", "Ann", 2.0),
-        Seal("x", "n", "Ann", 1.0),
+        Seal("r", "n", person("Ann"), 1.0),
+        Seal("r", "n", person("Bob"), 1.0),
+        Seal("r", "n", person("Ann"), 2.0),
+        Seal("x", "n", person("Ann"), 1.0),
     ]
-    assert len({seal.digest for seal in seals}) == 4
-
-
-def test_whoever_answers_has_a_name_in_the_journal():
-    """A name they chose, their function's, or their type's."""
-
-    async def ann(request: ApprovalRequest) -> UserAction:
-        return request.allow()
-
-    class Window:
-        async def __call__(self, request: ApprovalRequest) -> UserAction:
-            return request.allow()
-
-    assert [approver_name(who) for who in (ann, Window(), FixedApprover())] == ["ann", "Window", "fixed approver"]
+    seals.append(Seal("r", "n", person("Ann", "page"), 1.0))
+    seals.append(Seal("r", "n", Answerer("preset", "Ann"), 1.0))
+    assert len({seal.digest for seal in seals}) == 6
 
 
 @requirement("TOOL-2")

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import lastword
 from lastword.call.events import Finished
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.store import verify_store
 from lastword.store.sqlite import SqliteStore
 
@@ -214,7 +214,7 @@ async def look_back(folder: Path, told: list) -> dict:
     for record in await journal.store.read(kind="finished"):
         if data_of(record)["kind"] not in ("succeeded",):
             wrong.append(f"{record.subject} ended as {data_of(record)['kind']}: {data_of(record)['message']}")
-    elsewhere = sum(data_of(r)["approver"] == "elsewhere" for r in await journal.store.read(kind="answered"))
+    elsewhere = sum(data_of(r)["approver"]["name"] == "elsewhere" for r in await journal.store.read(kind="answered"))
     await journal.close()
     return {
         "wrong": wrong,

@@ -15,8 +15,8 @@ from pathlib import Path
 import lastword
 from lastword.call.events import Asked
 from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent.call import Call, LiveCall
 from lastword.errors import SessionError
-from lastword.journal import Call
 from lastword.runs import LANGUAGE_VERSION
 from lastword.store.sqlite import SqliteStore
 
@@ -74,7 +74,7 @@ class Racer:
                 return await self.count(self.session(None).resolve(call_id, "again", by=self.name))
             case {"do": "answered", "nonce": nonce}:
                 records = [r for r in await self.journal.store.read(kind="answered") if r.once == f"answer:{nonce}"]
-                return [json.loads(record.data or b"")["approver"] for record in records]
+                return [json.loads(record.data or b"")["approver"]["name"] for record in records]
         raise AssertionError(command)
 
     async def count(self, work) -> list[object]:
@@ -100,7 +100,7 @@ class Racer:
         await other.call("pay", call_id=call_id)
         sealed = lastword.consent.approval.seal(request, ALLOWED, "somebody", time.time())
         tool = self.registry.lookup("pay")
-        assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person")
+        assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person", LiveCall())
         await dead.close()
 
 

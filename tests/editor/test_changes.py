@@ -15,11 +15,13 @@ from workbench import Workbench
 from lastword import Session, ToolRegistry
 from lastword.call import changes
 from lastword.call.changes import ChangeLog, take_back
+from lastword.consent.call import Call
 from lastword.editor import Change, ProjectProvider, ScriptEditorProvider
 from lastword.editor.project import ProjectEditor
 from lastword.editor.recording import SealedEditor
 from lastword.errors import Conflict, LastWordError, SessionError, StoreError
-from lastword.journal import Call, Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
 from lastword.tools.tool import Tool

@@ -10,9 +10,10 @@ import pytest
 
 from lastword import Preset, Session, ToolRegistry
 from lastword.commands.chat import Beside
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.server.app import build_app
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.server.serving import bind
 from lastword.server.upstream import HttpUpstream
@@ -25,7 +26,7 @@ from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
 from lastword.tools.context import ToolContext
 
-QUICK = Limits(retry_seconds=0.01, connect_seconds=2.0, retries=0)
+QUICK = ServerLimits(retry_seconds=0.01, connect_seconds=2.0, retries=0)
 
 
 def request(name: str, **arguments: Any) -> str:
@@ -162,7 +163,7 @@ class Cut:
 @asynccontextmanager
 async def served(app: Any, port: int = 0) -> AsyncIterator[int]:
     """An app on a loopback port; gives the port. It is gone, connections and all, when the context ends."""
-    limits = Limits(stop_seconds=0.05)
+    limits = ServerLimits(stop_seconds=0.05)
     sock = bind("127.0.0.1", port)
     # The socket listens before the app is ready: whoever connects in between waits a moment.
     sock.listen()

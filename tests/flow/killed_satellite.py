@@ -18,7 +18,8 @@ from typing import Any
 
 from lastword import Session, ToolRegistry
 from lastword.consent.approval import ALLOWED
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.server.app import build_app
 from lastword.store import Entry
 from lastword.store.sqlite import SqliteStore

@@ -19,7 +19,7 @@ from lastword.script import format_script
 from lastword.server.app import build_app
 from lastword.server.upstream import HttpUpstream
 from lastword.store.memory import MemoryStore
-from lastword.talk.presets import ways_of
+from lastword.talk.presets import resolve_presets
 from lastword.testing import FixedApprover
 from requirements import requirement
 
@@ -42,8 +42,8 @@ def test_its_tools_pass_their_own_tests(example: str):
 
 
 def test_its_presets_load_and_its_script_is_tidy_and_right(example: str):
-    ways = ways_of(load(environ={}).preset, "json")
-    assert len(ways) >= 2
+    presets = resolve_presets(load(environ={}).preset, "json")
+    assert len(presets) >= 2
     registry = ToolRegistry()
     registry.load("tools")
     text = Path(SCRIPTS[example]).read_text(encoding="utf-8")
@@ -122,9 +122,9 @@ def test_the_presets_of_the_docs_load(tmp_path: Path):
     (found,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     (tmp_path / "lastword.toml").write_text(found, encoding="utf-8")
     (tmp_path / "persona.md").write_text("Be brief.")
-    ways = ways_of(load(environ={}, folder=tmp_path).preset, "json")
-    assert (ways["careful"].bounds.steps, ways["careful"].persona) == (6, "Be brief.")
-    assert ways["quick"].preset.auto_approve
+    presets = resolve_presets(load(environ={}, folder=tmp_path).preset, "json")
+    assert (presets["careful"].bounds.steps, presets["careful"].persona) == (6, "Be brief.")
+    assert presets["quick"].preset.auto_approve
 
 
 @requirement("API-2", "API-25")

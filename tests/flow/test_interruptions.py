@@ -22,7 +22,7 @@ from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire
 from lastword.talk.bounds import Bounds
 from lastword.talk.inprocess import InProcessWire, alive
 from lastword.talk.satellite import Forgotten, Retrying
-from lastword.testing.scripted import Fault, Gate
+from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
 ASKING = {
@@ -335,7 +335,7 @@ async def test_a_satellite_that_lost_an_answer_looks_before_it_speaks_again(stag
 
 async def test_a_turn_that_nobody_waits_for_is_taken_from_the_model(stage: MakeStage):
     """Stopping has to reach the model's server: it would go on thinking, and cost, for nobody."""
-    gate = Gate()
+    gate = Pause()
     s = await stage([["Let me ", gate, "think"]])
     satellite = s.satellite()
     saying = asyncio.create_task(satellite.say("Go."))

@@ -165,9 +165,9 @@ async def test_the_bound_on_tokens_stops_the_loop(stage: MakeStage):
 @requirement("API-40")
 async def test_the_bound_on_seconds_stops_a_model_that_thinks_too_long(stage: MakeStage):
     """The time the model takes is counted; the conversation can go on afterwards."""
-    from lastword.testing.scripted import Gate
+    from lastword.testing.scripted import Pause
 
-    gate = Gate()
+    gate = Pause()
     s = await stage([["Let me ", gate, "think"], "Hello."])
     satellite = s.satellite(bounds=Bounds(seconds=0.1))
     ended = await satellite.say("Go.")

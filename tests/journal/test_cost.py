@@ -10,11 +10,12 @@ import apsw
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import Entry, Record, Store
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover
-from lastword.web.gate import STREAM, WINDOW, Gate
+from lastword.web.gate import STREAM, WINDOW, PageGate
 from lastword.web.opening import SESSION, left_unfinished
 from requirements import requirement
 
@@ -124,7 +125,7 @@ QUESTIONS: dict[str, tuple[Callable[[Journal], Awaitable[Any]], Any]] = {
     "the last calls of a session": (recent, (503, {"waits", "doubt"})),
     "the state of a session": (reopen, {"count": 1}),
     "whether the page was left": (lambda journal: left_unfinished(journal.store), None),
-    "the windows of the page": (lambda journal: Gate(journal.store).open(), None),
+    "the windows of the page": (lambda journal: PageGate(journal.store).open(), None),
     "one more call": (call, "succeeded"),
 }
 

@@ -10,7 +10,8 @@ import pytest
 from lastword import Limits, Session, ToolRegistry, wait_for_answer
 from lastword.consent.approval import ALLOWED, DENIED
 from lastword.errors import Tampered
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal
+from lastword.journal.records import data_of
 from lastword.store import verify
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
@@ -97,5 +98,6 @@ async def test_an_answer_says_who_gave_it_and_to_what(registry: ToolRegistry, se
     await session.call("send", CALL)
     records = {record.kind: data_of(record) for record in await journal.history(session.id)}
     assert records["answered"]["request"] == approver.requests[0].digest == records["asked"]["digest"]
-    assert (records["answered"]["approver"], records["answered"]["answered_at"]) == ("fixed approver", 1000.0)
+    assert records["answered"]["approver"] == {"kind": "person", "name": "fixed approver", "where": "program"}
+    assert records["answered"]["answered_at"] == 1000.0
     assert len(records["burned"]["seal"]) == 64

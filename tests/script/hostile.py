@@ -5,12 +5,12 @@ from random import Random
 from time import process_time
 from typing import Any
 
-from lastword.script import Limits, Machine, check, format_script, parse, plan, plan_text
+from lastword.script import Machine, ScriptLimits, check, format_script, parse, plan, plan_text
 from script.hosts import SIGNATURES, TestHost
 from script.programs import Writer
 
 # Small, so that a test meets every one of them in a moment.
-LIMITS = Limits(
+LIMITS = ScriptLimits(
     steps=200_000,
     seconds=2.0,
     calls=50,

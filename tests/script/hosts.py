@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from lastword.script import CallFailed, Limits, Machine, Parameter, Result, Signature, Site, parse
+from lastword.script import CallFailed, Machine, Result, ScriptLimits, Signature, SignatureParameter, Site, parse
 from lastword.values import plain
 
 
@@ -77,19 +77,19 @@ SIGNATURES: dict[str, Signature] = {
             "get_price",
             "The price of a token in US dollars.",
             (
-                Parameter("token", "string", "Its ticker, like BTC."),
-                Parameter("days", "number", "How many days back.", required=False),
+                SignatureParameter("token", "string", "Its ticker, like BTC."),
+                SignatureParameter("days", "number", "How many days back.", required=False),
             ),
             "number",
         ),
-        Signature("read_file", "Reads a text file.", (Parameter("path", "string", "Where it is."),), "string"),
+        Signature("read_file", "Reads a text file.", (SignatureParameter("path", "string", "Where it is."),), "string"),
         Signature(
             "write_file",
             "Writes a text file.",
             (
-                Parameter("path", "string", "Where to write."),
-                Parameter("text", "string", "What to write."),
-                Parameter("mode", "string", "w replaces, a adds.", required=False),
+                SignatureParameter("path", "string", "Where to write."),
+                SignatureParameter("text", "string", "What to write."),
+                SignatureParameter("mode", "string", "w replaces, a adds.", required=False),
             ),
             "object",
             needs_person=True,
@@ -99,7 +99,10 @@ SIGNATURES: dict[str, Signature] = {
         Signature(
             "send_message",
             "Sends a message to a channel.",
-            (Parameter("channel", "string", "Which channel."), Parameter("text", "string", "What to say.")),
+            (
+                SignatureParameter("channel", "string", "Which channel."),
+                SignatureParameter("text", "string", "What to say."),
+            ),
             "object",
             needs_person=True,
             display_name="Send message",
@@ -150,7 +153,7 @@ class TestHost:
 
 
 async def run(
-    text: str, host: TestHost | None = None, variables: dict[str, Any] | None = None, limits: Limits | None = None
+    text: str, host: TestHost | None = None, variables: dict[str, Any] | None = None, limits: ScriptLimits | None = None
 ) -> Result:
     """Parse and run a text; an error of the text is raised, one of the run is in the result."""
     return await Machine(parse(text), host or TestHost(), variables, limits).run()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.script import Limits, PlacedError, check, errors
+from lastword.script import PlacedError, ScriptLimits, check, errors
 from lastword.script.builtins import BUILTINS
 from requirements import requirement
 from script.hosts import SIGNATURES, run
@@ -42,6 +42,6 @@ def test_the_page_names_every_function_error_and_limit() -> None:
         if isinstance(kind, type) and issubclass(kind, PlacedError) and kind is not PlacedError
     ]
     missing += [name for name in classes if not re.search(rf"\b{name}\b", PAGE)]
-    missing += [name for name in Limits.__struct_fields__ if f"`{name}`" not in PAGE]
+    missing += [name for name in ScriptLimits.__struct_fields__ if f"`{name}`" not in PAGE]
     assert missing == []
     assert len(classes) == 21

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lastword.errors import ScriptError
-from lastword.script import CallFailed, Limits, Machine, Site, machine, parse, runtime
+from lastword.script import CallFailed, Machine, ScriptLimits, Site, machine, parse, runtime
 from requirements import requirement
 from script.hosts import TestHost, run
 
@@ -245,5 +245,5 @@ async def test_a_waiting_script_takes_little_memory() -> None:
 
 async def test_the_machine_uses_the_limits_it_is_given() -> None:
     """Defaults are for those who say nothing."""
-    result = await run("CALL nothing {} CALL nothing {}", limits=Limits(calls=1))
+    result = await run("CALL nothing {} CALL nothing {}", limits=ScriptLimits(calls=1))
     assert type(result.error).__name__ == "LimitExceeded"

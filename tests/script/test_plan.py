@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.script import Parameter, Signature, check, format_script, plan, plan_text
+from lastword.script import Signature, SignatureParameter, check, format_script, plan, plan_text
 from requirements import requirement
 from script.hosts import SIGNATURES, TestHost, run
 from script.snapshots import matches_snapshot
@@ -79,7 +79,7 @@ def test_a_variable_that_changes_is_not_shown_as_a_constant() -> None:
 
 def test_a_secret_argument_is_not_shown() -> None:
     """Plans are shown on screens and kept in logs."""
-    signatures = {"log_in": Signature("log_in", "", (Parameter("password", "string", secret=True),))}
+    signatures = {"log_in": Signature("log_in", "", (SignatureParameter("password", "string", secret=True),))}
     steps = plan('CALL log_in { password: "hunter2" }', signatures)
     assert "hunter2" not in plan_text(steps) + str(steps[0].as_dict())
 

@@ -1,6 +1,6 @@
 """The instructions for models: the same every time, complete, and short."""
 
-from lastword.script import Parameter, Signature, script_prompt
+from lastword.script import Signature, SignatureParameter, script_prompt
 from lastword.script.builtins import BUILTINS
 from lastword.script.prompt import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET
 from requirements import requirement
@@ -9,7 +9,9 @@ from script.snapshots import matches_snapshot
 
 
 def many(count: int, description: str = "Does one of many things, described at some length.") -> dict[str, Signature]:
-    parameters = tuple(Parameter(f"argument_{n}", "string", "What this argument is good for.") for n in range(4))
+    parameters = tuple(
+        SignatureParameter(f"argument_{n}", "string", "What this argument is good for.") for n in range(4)
+    )
     return {f"tool_{n}": Signature(f"tool_{n}", description, parameters) for n in range(count)}
 
 

@@ -15,7 +15,7 @@ from lastword.script.lexer import find_token
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Do,
     For,
@@ -127,7 +127,7 @@ class Twin:
                 return value
             case Function():
                 return self.function(n)
-            case Call():
+            case CallNode():
                 if n.tool not in self.tools:
                     fail("ToolNotFound", n.at)
                 arguments = {key: self.value(value) for key, value in zip(n.keys, n.values, strict=True)}

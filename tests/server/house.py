@@ -10,7 +10,7 @@ from typing import Any
 import openai
 
 from lastword.server.app import build_app
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.server.serving import Serving, bind
 from lastword.server.upstream import HttpUpstream
@@ -53,7 +53,7 @@ class Running:
     ) -> None:
         self.store = store
         self.log: list[str] = []
-        limits = Limits(**{**QUICK, **options.pop("limits", {})})
+        limits = ServerLimits(**{**QUICK, **options.pop("limits", {})})
         key = options.pop("key", None)
         url = upstream or (answers.url if answers else "http://127.0.0.1:9/v1")
         self.stopping = stopping = Stopping()

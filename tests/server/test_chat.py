@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from lastword.testing.scripted import Fault, Gate
+from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
 
@@ -83,7 +83,7 @@ def test_a_near_miss_is_exposed_with_a_code_and_words(house):
 @requirement("API-20")
 def test_text_streams_at_once_and_a_request_is_held_back(house):
     """Nobody should watch JSON being typed; nobody should wait for prose."""
-    gate = Gate()
+    gate = Pause()
     server = house.server([["Hel", gate, "lo."], ['{"tool', '_request": {"name": ', gate, '"t"}}']])
     client = server.client()
     messages = [{"role": "user", "content": "Hi"}]
@@ -262,7 +262,7 @@ def test_a_json_request_comes_before_a_script(house):
 @requirement("API-13")
 def test_prose_streams_at_once_also_where_scripts_are_allowed(house):
     """A comma between two words is enough to know that it is no script."""
-    gate = Gate()
+    gate = Pause()
     server = house.server([["It is warm, and clear, in Lisbon", gate, " today"]])
     stream = server.client().chat.completions.create(
         model="lastword",
@@ -451,7 +451,7 @@ def test_the_official_client_raises_its_own_errors(house):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_goes_away_cancels_the_models_work(house, stream):
     """Nobody pays for an answer that nobody reads; and the turn never was."""
-    gate = Gate()
+    gate = Pause()
     model = house.model([["One", " two", gate, " three"], "Fresh."])
     server = house.server(model)
     client = server.client()

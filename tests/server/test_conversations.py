@@ -10,10 +10,10 @@ from house import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.server.conversations import Conversation, Conversations, Line, Said, Turn
+from lastword.server.conversations import ChatMessage, Conversation, Conversations, HistoryLine, Turn
 from lastword.server.prompt import NO_RESULT, window
 from lastword.store.memory import MemoryStore
-from lastword.testing.scripted import Gate
+from lastword.testing.scripted import Pause
 from lastword.values import canonical
 from lastword.wire.protocol import result_message
 from requirements import requirement
@@ -234,7 +234,7 @@ def test_pending_is_a_record_and_a_new_user_message_abandons_it(house):
 async def test_a_record_that_was_seen_changes_nothing():
     """Two requests may read the same records at the same time, and fold them into the same conversation."""
     store = MemoryStore()
-    await Conversations(store).commit(Conversation("c"), "ana", Turn([Said("user", "Hi")], {}, []))
+    await Conversations(store).commit(Conversation("c"), "ana", Turn([ChatMessage("user", "Hi")], {}, []))
     fold = Conversation("c")
     for record in [*await store.read(stream="conversation/c")] * 2:
         fold.apply(record)
@@ -295,7 +295,7 @@ def test_two_servers_on_one_store_see_each_others_turns(house):
 def test_a_second_turn_while_one_runs_gets_409(house, servers):
     """In one process at once; between two, when the slower one wants to commit. Never two turns in one place."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: [gate, "Slow."] if body["messages"][-1]["content"] == "slow" else "Fast.")
     first = house.server(model, store=store)
     second = first if servers == 1 else house.server(model, store=store)
@@ -321,7 +321,7 @@ def test_a_second_turn_while_one_runs_gets_409(house, servers):
 def test_a_stream_that_loses_its_place_says_so(house):
     """The answer was streamed already, but the turn is not stored: the last event is the error."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: ["A", gate, "B"] if body.get("stream") else "Fast.")
     first, second = house.server(model, store=store), house.server(model, store=store)
     answers = []
@@ -383,7 +383,7 @@ def test_the_newest_messages_are_shown_and_the_rest_is_said_to_exist(house):
 def test_deleting_while_a_turn_runs_is_refused_or_ends_it(house):
     """In one process the delete waits its turn; from another it takes the place of the turn, which is then lost."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: [gate, "Slow."] if body["messages"][-1]["content"] == "slow" else "Fast.")
     here, there = house.server(model, store=store), house.server(model, store=store)
     here.chat("fast", conversation_id="c")
@@ -446,18 +446,18 @@ def test_a_window_by_size_never_begins_with_a_result(house):
             assert messages[place - 1]["content"] == asking("t")
 
 
-def lines_of(shape: list[tuple[int, int]]) -> list[Line]:
+def lines_of(shape: list[tuple[int, int]]) -> list[HistoryLine]:
     """A history: for each chain, how many requests it has, and how heavy each message is."""
     lines = []
     turn = 0
     for requests, weight in shape:
         turn += 1
-        lines.append(Line(Said("user", f"u{turn}"), turn, 0, weight))
+        lines.append(HistoryLine(ChatMessage("user", f"u{turn}"), turn, 0, weight))
         for _ in range(requests):
-            lines.append(Line(Said("assistant", "ask", id=f"q{turn}"), turn, 0, weight))
+            lines.append(HistoryLine(ChatMessage("assistant", "ask", id=f"q{turn}"), turn, 0, weight))
             turn += 1
-            lines.append(Line(Said("tool_result", "got", id=f"q{turn - 1}"), turn, 0, weight))
-        lines.append(Line(Said("assistant", "text"), turn, 0, weight))
+            lines.append(HistoryLine(ChatMessage("tool_result", "got", id=f"q{turn - 1}"), turn, 0, weight))
+        lines.append(HistoryLine(ChatMessage("assistant", "text"), turn, 0, weight))
     return lines
 
 

@@ -10,10 +10,10 @@ import pytest
 from house import exchange, read_answer
 
 from lastword.server.app import Rates
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.store.memory import MemoryStore
-from lastword.testing.scripted import Fault, Gate
+from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
 HI = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -90,7 +90,7 @@ def test_header_seconds_counts_for_the_second_request_too(house):
 @requirement("API-53")
 def test_header_seconds_does_not_touch_a_slow_answer(house):
     """Only headers are in a hurry. The model may think."""
-    gate = Gate()
+    gate = Pause()
     server = house.server([["One", gate, " two"]], limits={"header_seconds": 1.5, "stop_seconds": 5})
     answers = []
     thread = threading.Thread(target=lambda: answers.append(server.chat("Hi")))
@@ -142,7 +142,7 @@ def test_messages(house):
 @requirement("API-53")
 def test_streams_per_token(house):
     """One caller's turns at the same time; another caller is not touched, and a place that is left is free."""
-    gate = Gate()
+    gate = Pause()
     server = house.server(
         lambda body: [gate, "Slow."] if body["messages"][-1]["content"] == "slow" else "Fast.",
         limits={"streams_per_token": 1, "stop_seconds": 5},
@@ -233,5 +233,5 @@ def test_first_byte_seconds_and_idle_seconds(house, limits, fault):
 def test_every_limit_has_words_and_a_test():
     """A limit that nobody explains, or that no test reaches, is a surprise."""
     source = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
-    for name in Limits.__struct_fields__:
+    for name in ServerLimits.__struct_fields__:
         assert name in source, name

@@ -13,7 +13,7 @@ import openai
 import pytest
 from processes import BIN, model_process, served
 
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from requirements import requirement
 
 DOCS = Path(__file__).parents[2] / "docs" / "api.md"
@@ -76,7 +76,7 @@ def test_the_docs_name_every_limit_with_its_default():
     """A table that is written by hand is checked by machine."""
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", DOCS.read_text(), re.MULTILINE))
     assert {name: float(value) for name, value in rows.items()} == {
-        name: float(getattr(Limits(), name)) for name in Limits.__struct_fields__
+        name: float(getattr(ServerLimits(), name)) for name in ServerLimits.__struct_fields__
     }
 
 

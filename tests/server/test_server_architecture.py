@@ -14,7 +14,7 @@ ROOM = Path(lastword.server.__file__).parent
 MAY = (
     "lastword.errors",
     "lastword.values",
-    "lastword.wire.protocol",
+    "lastword.wire",
     "lastword.script",
     "lastword.store",
     "lastword.server",

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword.server.auth import Tokens
-from lastword.server.conversations import Conversation, Conversations, Said, Turn
+from lastword.server.conversations import ChatMessage, Conversation, Conversations, Turn
 from lastword.server.tail import MAX_BEHIND_RECORDS, PAGE_RECORDS, Tail
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
-from lastword.testing.scripted import Gate
+from lastword.testing.scripted import Pause
 from requirements import requirement
 
 
@@ -48,7 +48,7 @@ def noise(count):
 
 
 def turn(words, after):
-    return Turn([Said("user", words)], {}, [], after)
+    return Turn([ChatMessage("user", words)], {}, [], after)
 
 
 def test_a_turn_asks_the_store_once_for_news(house):
@@ -87,7 +87,7 @@ def test_turns_and_revocations_of_another_process_are_seen(house, between):
 def test_a_turn_that_the_model_did_not_see_keeps_its_place(house):
     """Another process commits a turn while ours waits for the model, and somebody here looks at it. Ours is late."""
     store = MemoryStore()
-    gate = Gate()
+    gate = Pause()
     model = house.model(lambda body: ["Slow.", gate] if body["messages"][-1]["content"] == "slow" else "Fast.")
     first, second = house.server(model, store=store), house.server(model, store=store)
     assert first.chat("fast", conversation_id="c").status == 200
@@ -104,7 +104,7 @@ def test_a_turn_that_the_model_did_not_see_keeps_its_place(house):
 
 
 async def test_what_this_process_wrote_is_seen_at_once():
-    """A look is good for one round of the event loop, unless somebody has written in that round."""
+    """A look is good for one iteration of the event loop, unless somebody has written in it."""
     store = MemoryStore()
     conversations = Conversations(store)
     assert await conversations.find("c") is None
@@ -114,8 +114,8 @@ async def test_what_this_process_wrote_is_seen_at_once():
     assert found.turns == 1
 
 
-async def test_a_look_is_good_for_one_round_of_the_loop():
-    """Whoever waits in the same round was there before the look; whoever comes later needs another one."""
+async def test_a_look_is_good_for_one_iteration_of_the_loop():
+    """Whoever waits in the same iteration was there before the look; whoever comes later needs another one."""
     store = Counting()
     tail = Tail(store)
     seen = []

@@ -11,7 +11,7 @@ from house import read_answer
 
 from lastword.errors import ConfigError
 from lastword.server.upstream import HttpUpstream
-from lastword.testing.scripted import Fault, Gate
+from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
 BUSY = Fault("status", status=429)
@@ -224,7 +224,7 @@ def until(happened):
 @requirement("API-20")
 def test_the_server_stops_gracefully(house):
     """stop_seconds: what can finish finishes; what cannot is told, and nothing of it is stored."""
-    gates = {"quick": Gate(), "slow": Gate()}
+    gates = {"quick": Pause(), "slow": Pause()}
     model = house.model(lambda body: ["One", gates[body["messages"][-1]["content"]], " two"])
     server = house.server(model, limits={"stop_seconds": 3.0})
     answers = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from lastword.web.latch import Latch
 
 from lastword.journal.opening import open_default_journal
 from lastword.store.folders import data_folder
@@ -14,7 +15,6 @@ from lastword.store.memory import MemoryStore
 from lastword.terminal.composer import open_history
 from lastword.tools.trust import Trust, read_no_caches
 from lastword.web.gate import Gate
-from lastword.web.latch import Latch
 
 
 def here() -> Path:

@@ -26,7 +26,7 @@ from lastword.store import (
 from lastword.store.memory import MemoryStore
 from lastword.store.sqlite import SqliteStore
 from lastword.store.standing import RULES
-from lastword.tools.state import Change
+from lastword.tools.state import StateChange
 from lastword.web.gate import CLOSED, WINDOW
 from lastword.web.opening import SESSION
 from requirements import requirement
@@ -249,7 +249,7 @@ def test_threads_with_loops_of_their_own_share_a_store(store):
 
 
 # Kinds that replace and end each other, and a few that do not.
-KINDS = st.sampled_from([*RULES, "finished", "run_finished", Change.CLEARED, CLOSED, "", "other"])
+KINDS = st.sampled_from([*RULES, "finished", "run_finished", StateChange.CLEARED, CLOSED, "", "other"])
 NAMES = st.one_of(KINDS, st.text(max_size=4))
 KEYS = st.sampled_from([b'{"key":"k","value":1}', b'{"key":"l"}', b'{"key":5}', b"{", b""])
 ENTRIES = st.builds(
@@ -419,27 +419,27 @@ async def test_of_a_state_the_last_value_of_each_key_counts_until_all_is_cleared
         assert await store.commit(entry(1, kind=kind, subject="", stream=stream, data=data))
 
     for data in (b'{"key":"k","value":1}', b'{"key":"l","value":2}', b'{"key":"k","value":3}'):
-        await put(Change.SET, data)
-    await put(Change.DESCRIBED, b'{"key":"k","description":"a number"}')
-    await put(Change.SET, b'{"key":"k","value":9}', stream="t")
-    assert [r.seq for r in await store.standing((Change.SET, Change.DESCRIBED), stream="s")] == [3, 2, 4]
+        await put(StateChange.SET, data)
+    await put(StateChange.DESCRIBED, b'{"key":"k","description":"a number"}')
+    await put(StateChange.SET, b'{"key":"k","value":9}', stream="t")
+    assert [r.seq for r in await store.standing((StateChange.SET, StateChange.DESCRIBED), stream="s")] == [3, 2, 4]
     assert await store.forget([2]) == 1
-    assert [r.seq for r in await store.standing(Change.SET, stream="s")] == [3], (
+    assert [r.seq for r in await store.standing(StateChange.SET, stream="s")] == [3], (
         "what was forgotten has no name any more"
     )
     await verify_store(store)
-    await put(Change.CLEARED, b"{}")
-    assert await store.standing((Change.SET, Change.DESCRIBED), stream="s") == []
-    assert [r.seq for r in await store.standing(Change.SET)] == [5]
-    await put(Change.SET, b'{"key":"l","value":4}')
-    assert [r.seq for r in await store.standing(Change.SET, stream="s")] == [7]
+    await put(StateChange.CLEARED, b"{}")
+    assert await store.standing((StateChange.SET, StateChange.DESCRIBED), stream="s") == []
+    assert [r.seq for r in await store.standing(StateChange.SET)] == [5]
+    await put(StateChange.SET, b'{"key":"l","value":4}')
+    assert [r.seq for r in await store.standing(StateChange.SET, stream="s")] == [7]
     await verify_store(store)
 
 
 def test_the_rules_speak_of_kinds_that_exist():
     """They are the store's, and the words are others': a kind that is renamed there must be renamed here."""
-    assert {Change.SET, Change.DESCRIBED, WINDOW, SESSION} <= set(RULES)
-    assert {RULES[Change.SET].all_ended_by, RULES[WINDOW].all_ended_by} == {Change.CLEARED, CLOSED}
+    assert {StateChange.SET, StateChange.DESCRIBED, WINDOW, SESSION} <= set(RULES)
+    assert {RULES[StateChange.SET].all_ended_by, RULES[WINDOW].all_ended_by} == {StateChange.CLEARED, CLOSED}
 
 
 async def test_the_links_of_the_chain_come_without_what_they_say(store):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lastword.testing.scripted import Gate, ScriptedModel
+from lastword.testing.scripted import Pause, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, piped
@@ -83,7 +83,7 @@ def told(model: ScriptedModel) -> str:
 @requirement("API-2", "API-31")
 def test_words_stream_under_a_prompt_that_says_whether_it_auto_approves(run: Run, model: Model, tools: None):
     """The beginning is on the screen before the end exists; preset, auto-approval and model are said."""
-    gate = Gate()
+    gate = Pause()
     m = model([["Let me think about it. ", gate, "Done."]])
     program = chat(run, m)
     assert f"Model: {m.url} (LASTWORD_UPSTREAM)." in program.text
@@ -145,7 +145,7 @@ def test_progress_changes_in_place_and_ctrl_c_keeps_what_there_is(run: Run, mode
 
 def test_a_second_ctrl_c_stops_the_turn_and_the_chat_goes_on(run: Run, model: Model, tools: None):
     """The call is cancelled, and the model thinks for ever about it. The person need not wait for that."""
-    m = model([request("search"), ["Well, ", Gate()], "Hello again."])
+    m = model([request("search"), ["Well, ", Pause()], "Hello again."])
     program = chat(run, m)
     program.press("Search.\r")
     program.until_changing(r"letters of \d+")
@@ -205,7 +205,7 @@ def test_the_presets_of_the_file_are_there_and_auto_approval_is_never_silent(
     program.until("bold, AUTO-APPROVES ▸")
     program.press("Send Ann 5.\r")
     program.until("┃ Ann has it.")
-    assert "auto-approved by preset bold" in program.text
+    assert "auto-approved by the preset bold" in program.text
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
 
 

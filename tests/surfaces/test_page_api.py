@@ -9,7 +9,8 @@ import pytest
 
 from lastword import Session
 from lastword.consent.approval import seal
-from lastword.journal import Call, Journal
+from lastword.consent.call import Call, LiveCall
+from lastword.journal import Journal
 from lastword.session import wait_for_answer
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
@@ -457,7 +458,7 @@ def test_the_timeline_tells_waiting_from_running_and_the_export_has_all(house, w
     call.result(10)
     story = window.get("/page/timeline")[1]["calls"][0]
     assert story["asked_at"] <= story["answered_at"] <= story["started_at"] <= story["ended_at"]
-    assert story["reply"] == {"how": "allowed", "by": "the page", "reason": ""}
+    assert story["reply"] == {"how": "allowed", "by": "the page", "reason": "", "surface": "page"}
     assert story["end"]["success"]
     status, headers, data = window.raw("GET", "/page/export", headers={"Cookie": window.cookie})
     assert status == 200
@@ -496,9 +497,9 @@ async def doubtful(tmp_path):
         (request,) = session.pending()
         sealed = seal(request, request.allow(), "somebody", journal.clock())
         assert await journal.answered(request, request.allow(), sealed)
-        call = Call(request.call_id, request.tool, request.canonical_arguments)
+        call = Call(request.call_id, request.tool, request.argument_bytes)
         # What a process leaves behind that dies while the tool runs.
-        assert await journal.burn_and_start(session.id, call, tools.lookup("publish"), sealed, "person")
+        assert await journal.burn_and_start(session.id, call, tools.lookup("publish"), sealed, "person", LiveCall())
         asking.cancel()
     left = MemoryStore()
     for record in await store.read():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from lastword.testing.scripted import Gate, ScriptedModel
+from lastword.testing.scripted import Pause, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, lastword_command, piped
@@ -175,7 +175,7 @@ def test_a_terminal_comes_back_after_its_server_was_killed_with_a_card_waiting(r
 
 def test_stopping_in_one_terminal_stops_for_all_and_a_stopped_turn_stays_stopped(run: Run, tmp_path: Path):
     """The partial result is kept; the second Ctrl+C stops the turn; no later process goes on with it by itself."""
-    with ScriptedModel([request("search"), ["Well, ", Gate()]]) as model:
+    with ScriptedModel([request("search"), ["Well, ", Pause()]]) as model:
         first = up(run, model, 0, "--session", "stopped")
         first.until(READY)
         second = attach(run)

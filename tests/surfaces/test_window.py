@@ -9,19 +9,21 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword.card.draft import Draft
-from lastword.journal import data_of
+from lastword.card.items import CallItem, CardView, MessageItem
+from lastword.journal.records import data_of
 from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire, Response
-from lastword.terminal.chat import Chat
+from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
-from lastword.terminal.picture import Call, Message, Picture
+from lastword.terminal.picture import Picture
 from lastword.terminal.speech import Speech
-from lastword.terminal.window import Cut, Event, Window
-from lastword.web.latch import Latch, find_open
+from lastword.terminal.window import Cut, Window, WindowEvent
+from lastword.web.join_file import JoinFile, find_joinable
 from requirements import requirement
 from surfaces.screens import Terminal
 from surfaces.windows import PATIENCE_SECONDS, House, Scripted
@@ -94,7 +96,8 @@ async def test_the_answer_of_a_terminal_is_that_of_the_card_it_saw(house: House,
     outcome = await ended(call)
     assert outcome.success
     records = await asyncio.to_thread(house.do, house.session.journal.store.read(subject=request.call_id))
-    assert [data_of(r)["approver"] for r in records if r.kind == "answered"] == ["the terminal"]
+    [answer] = [data_of(r)["approver"] for r in records if r.kind == "answered"]
+    assert answer == {"kind": "person", "name": "", "where": "terminal"}
 
 
 @requirement("TOOL-46")
@@ -208,7 +211,7 @@ async def test_a_terminal_that_answers_too_late_says_so_and_who_it_was(house: Ho
     """The key was pressed, and the other window's answer was there a moment earlier. Theirs counts."""
     wire = Beaten(house.address)
     wire.quicker = await windows()
-    chat = Chat(
+    chat = TerminalChat(
         await windows(wire),
         farewell=lambda id: "Left.",
         can_answer=True,
@@ -379,8 +382,8 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
                 if is_first:
                     await both.wait()
                 for before, after in changes:
-                    if isinstance(after, Call):
-                        seen = before.reported_so_far if isinstance(before, Call) else 0
+                    if isinstance(after, CallItem):
+                        seen = before.reported_so_far if isinstance(before, CallItem) else 0
                         heard += [report.number for report in after.reports if report.number > seen]
                         if after.end is not None:
                             return picture, heard, cuts
@@ -399,12 +402,20 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
     assert heard_too == heard
 
 
-def told(kind: str, data: Any, number: int, boot: str = "a") -> Event:
-    return Event(f"{boot}-{number}", kind, data)
+def told(kind: str, data: Any, number: int, boot: str = "a") -> WindowEvent:
+    return WindowEvent(f"{boot}-{number}", kind, data)
 
 
 def state(*items: dict[str, Any], busy: bool = False) -> dict[str, Any]:
     return {"session": "s", "items": list(items), "busy": busy, "settings": {}, "window": "w", "token": "t"}
+
+
+def waiting(id: str, digest: str) -> dict[str, Any]:
+    """A call whose card says nothing, but which question it is."""
+    texts = [field.name for field in msgspec.structs.fields(CardView) if field.type is str]
+    card: dict[str, Any] = dict.fromkeys(texts, "") | {"digest": digest, "effect": None}
+    card |= {"edited": False, "editable": False, "arguments": [], "left_out": [], "previews": []}
+    return {"kind": "call", "id": id, "status": "waiting", "card": card}
 
 
 def words(id: str, by: str, text: str) -> dict[str, Any]:
@@ -417,20 +428,20 @@ def test_messages_are_recognised_by_a_window_whose_server_was_started_again():
     picture.take(told("state", state(), 0))
     for number, text in enumerate(["yes", "yes", "and now?"], 1):
         picture.take(told("item", words(f"m{number}", "you", text), number))
-    picture.take(told("item", {"kind": "call", "id": "c", "status": "waiting", "card": {"digest": "old"}}, 4))
+    picture.take(told("item", waiting("c", "old"), 4))
     anew = state(
         words("p0", "you", "yes"),
         words("p1", "you", "yes"),
         words("p2", "you", "and now?"),
         words("p3", "you", "yes"),
-        {"kind": "call", "id": "c", "status": "waiting", "card": {"digest": "new"}},
+        waiting("c", "new"),
         words("m1", "lastword", "Going on with what was interrupted."),
     )
     changes = picture.take(told("state", anew, 0, boot="b"))
-    new = [after.text for before, after in changes if isinstance(after, Message)]
+    new = [after.text for before, after in changes if isinstance(after, MessageItem)]
     assert new == ["yes", "Going on with what was interrupted."]
-    [(before, after)] = [(b, a) for b, a in changes if isinstance(a, Call)]
-    assert isinstance(before, Call)
+    [(before, after)] = [(b, a) for b, a in changes if isinstance(a, CallItem)]
+    assert isinstance(before, CallItem)
     assert before.card != after.card
     assert picture.take(told("state", anew, 0, boot="b")) == []
 
@@ -447,10 +458,10 @@ def test_whenever_a_window_was_away_it_shows_every_report_once(steps: list[tuple
         facts = {"kind": "call", "id": id, "status": "running"}
         return {**facts, "reports": reports, "reported_so_far": len(reports)}
 
-    def hear(event: Event) -> None:
+    def hear(event: WindowEvent) -> None:
         for before, after in picture.take(event):
-            assert isinstance(after, Call)
-            seen = before.reported_so_far if isinstance(before, Call) else 0
+            assert isinstance(after, CallItem)
+            seen = before.reported_so_far if isinstance(before, CallItem) else 0
             shown.setdefault(after.id, []).extend(r.number for r in after.reports if r.number > seen)
 
     hear(told("state", state(), 0))
@@ -473,7 +484,7 @@ def test_a_piece_counts_as_browsers_count():
     picture.take(told("state", state(words("m1", "assistant", "a😀b")), 0))
     picture.take(told("piece", {"id": "m1", "keep": 3, "text": "c"}, 1))
     [message] = picture.items.values()
-    assert isinstance(message, Message)
+    assert isinstance(message, MessageItem)
     assert message.text == "a😀c"
 
 
@@ -502,43 +513,43 @@ async def test_no_server_can_steer_the_terminal():
     wire = Told(state(words("m1", "assistant", "\x1b[2J\x9b2J\ttext\r\nnext")))
     async with aclosing(Window(wire, "c").events()) as events:
         event = await anext(events)
-    assert isinstance(event, Event)
+    assert isinstance(event, WindowEvent)
     assert event.data["items"][0]["text"] == "\ufffd[2J\ufffd2J\ufffdtext\ufffd\nnext"
 
 
 @requirement("API-52")
 async def test_the_key_for_ones_own_programs_is_ones_own_and_opens_once(house: House, tmp_path: Path):
     """A file of mode 0600, a new key after each use, and no file when the server is gone."""
-    shelf = tmp_path / "open"
+    join_folder = tmp_path / "open"
 
     async def hang() -> Any:
-        hung = Latch(shelf, house.address, house.gate, tmp_path).hung()
+        hung = JoinFile(join_folder, house.address, house.gate, tmp_path).published()
         hung.__enter__()
         return hung
 
     hung = await asyncio.to_thread(house.do, hang())
-    [found] = find_open(shelf)
+    [found] = find_joinable(join_folder)
     assert (found.address, found.folder) == (house.address, str(tmp_path))
-    [file] = shelf.iterdir()
-    assert (file.stat().st_mode & 0o777, shelf.stat().st_mode & 0o777) == (0o600, 0o700)
+    [file] = join_folder.iterdir()
+    assert (file.stat().st_mode & 0o777, join_folder.stat().st_mode & 0o777) == (0o600, 0o700)
     for _ in range(25):
         house.key()  # more than are remembered; this one is not crowded out
     wire = HttpWire(house.address)
     await Window.enter(wire, found.key)
-    [again] = find_open(shelf)
+    [again] = find_joinable(join_folder)
     assert again.key != found.key
     with pytest.raises(ApiError):
         await Window.enter(wire, found.key)
     await Window.enter(wire, again.key)
     await wire.close()
     file.chmod(0o640)
-    assert find_open(shelf) == []
+    assert find_joinable(join_folder) == []
     file.chmod(0o600)
-    (shelf / "9.json").symlink_to(file)
-    assert len(find_open(shelf)) == 1
+    (join_folder / "9.json").symlink_to(file)
+    assert len(find_joinable(join_folder)) == 1
     hung.__exit__(None, None, None)
-    assert find_open(shelf) == []
-    assert [left.name for left in shelf.iterdir()] == ["9.json"]
+    assert find_joinable(join_folder) == []
+    assert [left.name for left in join_folder.iterdir()] == ["9.json"]
 
 
 @requirement("API-52")
@@ -547,8 +558,8 @@ def test_the_file_of_a_dead_server_leads_nowhere(tmp_path: Path):
     file = tmp_path / "8811.json"
     file.write_text(json.dumps({"address": "http://127.0.0.1:8811", "key": "k", "folder": "f"}))
     file.chmod(0o600)
-    assert find_open(tmp_path) == []
-    assert find_open(tmp_path / "nothing") == []
+    assert find_joinable(tmp_path) == []
+    assert find_joinable(tmp_path / "nothing") == []
     assert os.listdir(tmp_path) == ["8811.json"]
 
 

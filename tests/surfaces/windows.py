@@ -28,7 +28,7 @@ from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.journal import Journal
 from lastword.server.app import build_app
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.server.reply_shape import Completion, check_completion
 from lastword.server.serving import bind
@@ -36,13 +36,13 @@ from lastword.server.upstream import Upstream
 from lastword.session import wait_for_answer
 from lastword.store import Store
 from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api
+from lastword.talk.apiclient import Api, Wire
 from lastword.talk.bounds import Bounds
 from lastword.talk.inprocess import InProcessWire
-from lastword.talk.presets import Way
+from lastword.talk.presets import ResolvedPreset
 from lastword.talk.rehearsal import Rehearsal
 from lastword.tools.context import ToolContext
-from lastword.web.gate import Gate
+from lastword.web.gate import PageGate
 from lastword.web.opening import open_page
 from lastword.web.routes import Front
 
@@ -154,8 +154,10 @@ class House:
         id: str | None = None,
         model: Upstream | None = None,
         clock: Callable[[], float] = time.time,
+        api: Callable[[Wire], Api] = Api,
     ) -> None:
         self.folder = folder
+        self._api = api
         self.model = model or Rehearsal()
         self.clock = clock
         self.id = id
@@ -167,7 +169,7 @@ class House:
         self._over: asyncio.Event
         self._thread = threading.Thread(target=self._run, name="house", daemon=True)
         self.session: Session
-        self.gate: Gate
+        self.gate: PageGate
         self.front: Front
         self.address = ""
         self._failure: BaseException | None = None
@@ -234,10 +236,12 @@ class House:
 
     async def _live(self) -> None:
         self._over = asyncio.Event()
-        stopping, limits = Stopping(), Limits(stop_seconds=0.1)
+        stopping, limits = Stopping(), ServerLimits(stop_seconds=0.1)
         app = build_app(self.store, self.model, limits=limits, log=lambda line: None, stopping=stopping)
-        ways = {
-            preset.name: Way(preset=preset, protocol="script", model="lastword", persona=None, bounds=Bounds())
+        presets = {
+            preset.name: ResolvedPreset(
+                preset=preset, protocol="script", model="lastword", persona=None, bounds=Bounds()
+            )
             for preset in self.presets
         }
         self.session = Session(
@@ -249,13 +253,13 @@ class House:
         )
         async with AsyncExitStack() as after:
             await after.enter_async_context(self.session)
-            wire = Api(InProcessWire(app))
+            wire = self._api(InProcessWire(app))
             self.front, self.gate = await after.enter_async_context(
                 open_page(
                     app,
                     self.session,
                     wire,
-                    ways,
+                    presets,
                     "default",
                     model="Model: the one that these tests bring.",
                     is_rehearsal=type(self.model) is Rehearsal,
@@ -326,7 +330,10 @@ class Browserless:
 
         def following() -> tuple[str, str, Any]:
             fields: dict[str, str] = {}
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while True:
+                # Heartbeats come for ever.
+                assert time.monotonic() < deadline, "no event came"
                 line = answer.readline().decode().rstrip("\n")
                 if not line and "data" in fields:
                     return fields["id"], fields["event"], json.loads(fields["data"])

@@ -20,11 +20,11 @@ from lastword.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET
 from lastword.server.app import build_app
 from lastword.server.auth import Tokens
 from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api, ApiError, ConnectionLost, HttpWire
+from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost, HttpWire
 from lastword.talk.bounds import Bounds
 from lastword.talk.feedback import script_result
 from lastword.talk.inprocess import InProcessWire
-from lastword.talk.presets import find_way, ways_of
+from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Pieces, near_script, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
@@ -286,6 +286,15 @@ async def test_a_server_that_answers_badly_is_an_error_in_words(fake: Any, answe
     await api.close()
 
 
+async def test_an_event_that_never_ends_is_refused(fake: Any):
+    """A server that is not ours, or not itself, must not fill the memory of whoever talks to it."""
+    api = await fake(HEAD + b"data: " + b"x" * (MAX_EVENT_BYTES + 1))
+    with pytest.raises(ApiError) as refused:
+        await collect(api)
+    assert (refused.value.status, refused.value.code) == (502, "too_large")
+    await api.close()
+
+
 async def test_an_error_in_the_middle_keeps_its_code_and_hint(fake: Any):
     """The satellite decides by the code whether to try again."""
     api = await fake(HEAD + b'data: {"error": {"message": "it broke\\nhint: wait", "code": "upstream_died"}}\n\n')
@@ -301,7 +310,7 @@ async def test_an_error_in_the_middle_keeps_its_code_and_hint(fake: Any):
 def test_a_preset_decides_everything_it_names(tmp_path: Path):
     """And leaves the rest as it was."""
     (tmp_path / "persona.md").write_text("You are terse.")
-    ways = ways_of(
+    presets = resolve_presets(
         {
             "bold": PresetConfig(
                 auto_approve=True,
@@ -313,7 +322,7 @@ def test_a_preset_decides_everything_it_names(tmp_path: Path):
         },
         "json",
     )
-    bold, default = ways["bold"], ways["default"]
+    bold, default = presets["bold"], presets["default"]
     assert (bold.protocol, bold.model, bold.persona) == ("native", "big", "You are terse.")
     assert bold.bounds == Bounds(steps=3)
     assert bold.preset.auto_approve
@@ -322,9 +331,9 @@ def test_a_preset_decides_everything_it_names(tmp_path: Path):
 
 
 def test_a_wrong_preset_is_named_with_the_nearest():
-    ways = ways_of({"careful": PresetConfig()}, "json")
+    presets = resolve_presets({"careful": PresetConfig()}, "json")
     with pytest.raises(ConfigError) as refused:
-        find_way(ways, "carefull")
+        find_preset(presets, "carefull")
     assert refused.value.hint == "did you mean careful?"
     with pytest.raises(ConfigError, match="steps has to be more than zero"):
-        ways_of({"none": PresetConfig(limits=PresetLimits(steps=0))}, "json")
+        resolve_presets({"none": PresetConfig(limits=PresetLimits(steps=0))}, "json")

@@ -8,9 +8,10 @@ import pytest
 
 from lastword import ToolRegistry
 from lastword.errors import ConfigError, ToolLoadError
+from lastword.tools.code import MAX_FILES, digest_of_folder
 from lastword.tools.scaffold import Plan, write_tool
-from lastword.tools.toolbox import Answer, Found, find_tools
-from lastword.tools.trust import MAX_FILES, Trust, code_digest
+from lastword.tools.toolbox import Answer, FoundCode, find_tools
+from lastword.tools.trust import Trust
 from requirements import requirement
 
 
@@ -35,7 +36,7 @@ class Asked:
         self.answer = answer
         self.questions: list[bool] = []
 
-    def __call__(self, found: Found, changed: bool) -> Answer:
+    def __call__(self, found: FoundCode, changed: bool) -> Answer:
         self.questions.append(changed)
         return self.answer
 
@@ -130,9 +131,9 @@ def test_code_behind_a_link_counts(tool: Path, here: Path) -> None:
     (outside / "x.py").write_text("1")
     (tool / "linked").symlink_to(outside)
     (tool / "loop").symlink_to(tool.resolve())
-    before = code_digest(tool)
+    before = digest_of_folder(tool)
     (outside / "x.py").write_text("2")
-    assert code_digest(tool) != before
+    assert digest_of_folder(tool) != before
 
 
 def test_a_folder_of_thousands_is_refused_in_words(tool: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_folder_of_thousands_is_refused_in_words(tool: Path) -> None:
     for n in range(MAX_FILES + 1):
         (tool / "many" / f"m{n}.py").touch()
     with pytest.raises(ToolLoadError, match="more than 2000 files"):
-        code_digest(tool)
+        digest_of_folder(tool)
 
 
 def test_only_this_user_can_read_the_list(tool: Path) -> None:

@@ -5,6 +5,9 @@ Beside the tests and not among them, for its length. The inputs and what is chec
 
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from protocol_cases import texts
 from test_protocol import check_total

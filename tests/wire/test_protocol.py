@@ -22,7 +22,7 @@ from requirements import requirement
 
 
 def show(case: object) -> str:
-    """A short name for a case that may be megabytes long or hold half a character."""
+    """A short name for a case that may be megabytes long or hold lone surrogates."""
     return ascii(case[0] if isinstance(case, tuple) else case)[:60]
 
 

@@ -16,8 +16,9 @@ from lastword.editor import ScriptEditorProvider
 from lastword.errors import ToolError, ToolLoadError
 from lastword.journal import Journal
 from lastword.session import Session
+from lastword.tools.code import MANIFEST_FILE, code_of, digest_of_folder
 from lastword.tools.context import OnCancel, ToolContext, current
-from lastword.tools.loader import MANIFEST_FILE, Loading, code_of, loading, read_manifest
+from lastword.tools.loader import Loading, loading, read_manifest
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Function, Tool
 
@@ -158,7 +159,7 @@ def _here(name: str) -> Loading:
             hint=f"call it in assistant_tool.py, with {MANIFEST_FILE} beside it",
         )
     if folder not in _plain:
-        _plain[folder] = Loading(read_manifest(folder), folder, code_of(folder))
+        _plain[folder] = Loading(read_manifest(folder), folder, code_of(folder), digest_of_folder(folder))
     return _plain[folder]
 
 

@@ -24,7 +24,8 @@ from lastword.author.authoring import try_out
 from lastword.consent.approval import DENIED
 from lastword.editor.project import ProjectEditor
 from lastword.errors import ArgumentsError, ManifestError, ToolLoadError
-from lastword.tools.loader import CODE_FILE, MANIFEST_FILE, Loading, import_tool, read_manifest, tool_folders
+from lastword.tools.code import CODE_FILE, MANIFEST_FILE
+from lastword.tools.loader import Loading, import_tool, read_manifest, tool_folders
 from lastword.tools.manifest import Manifest, Parameter
 from lastword.tools.tool import Tool
 
@@ -32,7 +33,7 @@ MANIFEST, LOADS, RESPECTS_A_DENIAL = "the manifest is in order", "the code loads
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Checked:
     """One thing that was checked about a tool."""
 
     tool: str
@@ -42,7 +43,7 @@ class Result:
     """What to mend, in words, when it did not pass."""
 
 
-def run_tool_tests(folder: str | Path) -> list[Result]:
+def run_tool_tests(folder: str | Path) -> list[Checked]:
     """Check every tool at this path: one tool folder, or a folder of them."""
     return [result for tool in tool_folders(Path(folder)) for result in check_tool(tool)]
 
@@ -52,21 +53,21 @@ def tool_beside(file: str) -> ModuleType:
     return _load(Path(file).resolve().parent)
 
 
-def check_tool(folder: Path) -> Iterator[Result]:
+def check_tool(folder: Path) -> Iterator[Checked]:
     """Everything there is to check about the tool in one folder, in order."""
     try:
         manifest = read_manifest(folder)
     except ManifestError as problem:
-        yield Result(folder.name, MANIFEST, False, str(problem))
+        yield Checked(folder.name, MANIFEST, False, str(problem))
         return
-    yield Result(manifest.id, MANIFEST, True)
+    yield Checked(manifest.id, MANIFEST, True)
     try:
         here = import_tool(folder, manifest)
         tool = here.tool()
     except (ToolLoadError, ManifestError) as problem:
-        yield Result(manifest.id, LOADS, False, str(problem))
+        yield Checked(manifest.id, LOADS, False, str(problem))
         return
-    yield Result(manifest.id, LOADS, True)
+    yield Checked(manifest.id, LOADS, True)
     if manifest.require_approval:
         yield _check_denial(tool)
     assert here.module is not None
@@ -76,7 +77,7 @@ def check_tool(folder: Path) -> Iterator[Result]:
             try:
                 module = _import(file, manifest.id)
             except Exception as problem:
-                yield Result(manifest.id, file.name, False, _told(problem, file))
+                yield Checked(manifest.id, file.name, False, _told(problem, file))
             else:
                 yield from _run_tests(manifest.id, module, file)
 
@@ -106,13 +107,13 @@ def _beside(folder: Path, here: Loading) -> Iterator[None]:
         del _loaded[place]
 
 
-def _check_denial(tool: Tool) -> Result:
+def _check_denial(tool: Tool) -> Checked:
     """Deny a call and see whether the tool acts all the same. It runs under the guard, so nothing happens."""
     arguments = sample_arguments(tool.manifest)
     try:
         tool.validate(arguments)
     except ArgumentsError as problem:
-        return Result(
+        return Checked(
             tool.name,
             RESPECTS_A_DENIAL,
             False,
@@ -126,14 +127,14 @@ def _check_denial(tool: Tool) -> Result:
         finally:
             session.close_sync()
     if outcome.kind == "refused":
-        return Result(tool.name, RESPECTS_A_DENIAL, False, f"{outcome.message}\nThe arguments were {arguments}.")
+        return Checked(tool.name, RESPECTS_A_DENIAL, False, f"{outcome.message}\nThe arguments were {arguments}.")
     if outcome.overstepped is not None:
         problem_words = (
             f"it tried to {outcome.overstepped} although the person had said no\n"
             "hint: return before doing anything unless user_action.primary_confirmed"
         )
-        return Result(tool.name, RESPECTS_A_DENIAL, False, problem_words)
-    return Result(tool.name, RESPECTS_A_DENIAL, True)
+        return Checked(tool.name, RESPECTS_A_DENIAL, False, problem_words)
+    return Checked(tool.name, RESPECTS_A_DENIAL, True)
 
 
 def _sample(parameter: Parameter) -> Any:
@@ -153,25 +154,25 @@ def _sample(parameter: Parameter) -> Any:
     return {"boolean": False, "null": None, "array": [], "object": {}}.get(str(kind), parameter.name)
 
 
-def _run_tests(tool: str, module: ModuleType, file: Path) -> Iterator[Result]:
+def _run_tests(tool: str, module: ModuleType, file: Path) -> Iterator[Checked]:
     for name, function in list(vars(module).items()):
         if not name.startswith("test_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
             continue
         yield _run_test(tool, name, function, file)
 
 
-def _run_test(tool: str, name: str, function: Callable[[], Any], file: Path) -> Result:
+def _run_test(tool: str, name: str, function: Callable[[], Any], file: Path) -> Checked:
     wanted = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
     if wanted:
         problem = f"it takes {', '.join(wanted)}, and lastword test passes nothing\nhint: run it with pytest"
-        return Result(tool, name, False, problem)
+        return Checked(tool, name, False, problem)
     try:
         result = function()
         if inspect.iscoroutine(result):
             asyncio.run(result)
     except Exception as failure:
-        return Result(tool, name, False, _told(failure, file))
-    return Result(tool, name, True)
+        return Checked(tool, name, False, _told(failure, file))
+    return Checked(tool, name, True)
 
 
 def _import(file: Path, tool: str) -> ModuleType:

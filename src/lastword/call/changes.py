@@ -21,7 +21,8 @@ from lastword.consent.outcome import Outcome
 from lastword.editor import Change, ProjectProvider, ScriptEditorProvider, folder_of
 from lastword.editor.undo import fold, undo
 from lastword.errors import EditError, SessionError, StoreError
-from lastword.journal import Journal, Life, data_of
+from lastword.journal import Journal
+from lastword.journal.records import Life, data_of
 from lastword.store import Record
 
 # What one call may make the journal keep: files before and after, in base64. A tool that rewrites more than this in one
@@ -99,7 +100,7 @@ class ChangeLog:
         self._journal.note(self._session_id, "changed_file", self._call_id, facts)
 
 
-class Known(msgspec.Struct):
+class KnownCall(msgspec.Struct):
     """A change as the journal knows it."""
 
     change: Change
@@ -114,7 +115,7 @@ class Past(msgspec.Struct):
     session_id: str
     tool: str
     project: str | None
-    changes: list[Known]
+    changes: list[KnownCall]
 
 
 async def take_back(
@@ -183,7 +184,7 @@ def _add(past: Past, record: Record) -> None:
         return
     if record.kind == "changing_file":
         past.project = facts["project"]
-        past.changes.append(Known(msgspec.convert(facts["change"], Change)))
+        past.changes.append(KnownCall(msgspec.convert(facts["change"], Change)))
     elif record.kind == "changed_file":
         known = next((k for k in reversed(past.changes) if k.change.path == facts["path"]), None)
         if known is None:  # Its intention was pruned, which is told elsewhere.
@@ -197,7 +198,7 @@ def _add(past: Past, record: Record) -> None:
 
 def _what_happened(past: Past, editor: ProjectProvider) -> list[Change]:
     """The changes as they really were: where only the intention is on record, the file itself says how far it got."""
-    by_path: dict[str, list[Known]] = {}
+    by_path: dict[str, list[KnownCall]] = {}
     for known in past.changes:
         by_path.setdefault(known.change.path, []).append(known)
     result: list[Change] = []
@@ -206,7 +207,7 @@ def _what_happened(past: Past, editor: ProjectProvider) -> list[Change]:
     return result
 
 
-def _reached(chain: Sequence[Known], current: bytes | None, *, finished: bool) -> list[Change]:
+def _reached(chain: Sequence[KnownCall], current: bytes | None, *, finished: bool) -> list[Change]:
     """The part of a file's changes that happened."""
     sure = max((number for number, known in enumerate(chain, 1) if known.happened), default=0)
     changes = [known.change for known in chain]

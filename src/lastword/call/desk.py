@@ -1,6 +1,6 @@
 """Where cards lie until somebody answers: here, in another window, or in another process. The first answer counts.
 
-What does not live here: how a card is drawn (cards.py), what an answer is worth and what it starts (calls.py).
+What does not live here: how a card is drawn (draw.py), what an answer is worth and what it starts (asking.py).
 """
 
 from __future__ import annotations
@@ -14,19 +14,25 @@ import msgspec
 from lastword.call.eager import start
 from lastword.call.events import Asked, Audience
 from lastword.consent import outcome
-from lastword.consent.approval import ApprovalRequest, Approver, Seal, UserAction, approver_name
+from lastword.consent.answerer import Answerer, answerer_of, person
+from lastword.consent.approval import ApprovalRequest, Approver, Seal, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.errors import LastWordError, Tampered
-from lastword.journal import Journal, answer_key
+from lastword.journal import Journal
+from lastword.journal.keys import answer_key
 from lastword.store import Record
 
 log = logging.getLogger("lastword")
 
-Answer = tuple[UserAction, str | Seal]
+Answer = tuple[UserAction, Answerer | Seal]
 """What was done, and by whom; an answer that stands in the journal already comes with its seal."""
 
 
-class Pending(msgspec.Struct):
+CANCELLED = person("cancel")
+"""Whoever cancels a call closes its card."""
+
+
+class WaitingCard(msgspec.Struct):
     """A card that waits, and where its answer will arrive."""
 
     request: ApprovalRequest
@@ -47,7 +53,7 @@ class Desk:
         watch_after_seconds: float,
     ) -> None:
         self.approver = approver
-        self.pending: dict[str, Pending] = {}
+        self.pending: dict[str, WaitingCard] = {}
         self._journal = journal
         self._audience = audience
         self._timeout_seconds = timeout_seconds
@@ -61,7 +67,7 @@ class Desk:
         loop = asyncio.get_running_loop()
         # Whoever looks gets a copy: "frozen" is a word that later versions of Python let others talk their way around.
         shown = request.copy()
-        waiting = Pending(shown, loop.create_future())
+        waiting = WaitingCard(shown, loop.create_future())
         self.pending[request.call_id] = waiting
         if self._audience.listeners:
             self._audience.tell(Asked(shown))
@@ -89,13 +95,13 @@ class Desk:
             if watching:
                 watching.cancel()
 
-    async def _ask_approver(self, approver: Approver, waiting: Pending) -> None:
+    async def _ask_approver(self, approver: Approver, waiting: WaitingCard) -> None:
         answer = waiting.answer
         try:
             action = await approver(waiting.request)
             if not isinstance(action, UserAction):
                 raise LastWordError(f"it answered with a {type(action).__name__} instead of a UserAction")
-            name = approver_name(approver)
+            by = answerer_of(approver)
         except BaseException as problem:
             # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
             if not answer.done():
@@ -106,9 +112,9 @@ class Desk:
                 raise
         else:
             if not answer.done():
-                answer.set_result((action, name))
+                answer.set_result((action, by))
 
-    def answer(self, call_id: str, action: UserAction, by: str | Seal) -> bool:
+    def answer(self, call_id: str, action: UserAction, by: Answerer | Seal) -> bool:
         """Answer a card that waits here. False when it is not waiting any more."""
         waiting = self.pending.get(call_id)
         if waiting is None or waiting.answer.done():
@@ -121,7 +127,7 @@ class Desk:
     def close(self, call_id: str) -> bool:
         """Nobody wants the question answered any more."""
         waiting = self.pending.get(call_id)
-        return waiting is not None and self.answer(call_id, waiting.request.close(), "cancel")
+        return waiting is not None and self.answer(call_id, waiting.request.close(), CANCELLED)
 
     async def heard(self, record: Record) -> None:
         """An answer from elsewhere: if its card waits here, it is answered."""

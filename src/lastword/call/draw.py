@@ -7,22 +7,23 @@ tried to touch anything, raised, hung or returned nonsense, there is no card and
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from lastword.call.threads import THREADS
+from lastword.call.looking import Finish, at_home, look
 from lastword.consent.approval import ALLOW, CANCEL, ApprovalRequest
+from lastword.consent.call import Call
 from lastword.display import displayable
 from lastword.editor import ScriptEditorProvider
 from lastword.editor.recording import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
-from lastword.journal import Call
-from lastword.tools.context import ToolContext, current
+from lastword.tools.context import ToolContext
 from lastword.tools.guard import Guard
+from lastword.tools.looks import MAX_LOOKS, Look, Looks
 from lastword.tools.state import State
 from lastword.tools.tool import Tool
 
@@ -34,7 +35,13 @@ DRAW_TIMEOUT_SECONDS = 10.0
 # A button says a verb. What is longer, or has lines, would push the other button out of sight.
 MAX_LABEL = 60
 
-_FIELDS = ("message", "title", "preview_button", "primary_button_label", "secondary_button_label")
+# For a preview of files whose tool has no word for it.
+PREVIEW = "Preview"
+NO_PREVIEW = "The preview of this tool shows nothing."
+
+_TEXTS = ("message", "title", "primary_button_label", "secondary_button_label")
+_FIELDS = (*_TEXTS, "preview_button")
+_BUTTON = ("label", "action")
 
 
 class Undrawable(msgspec.Struct, frozen=True):
@@ -56,39 +63,45 @@ async def draw(
     **facts: Any,
 ) -> ApprovalRequest | Undrawable:
     """Run the request function and its preview, and build what a person will see."""
-    said: dict[str, Any] = {}
+    said = _Said()
     previews: tuple[Preview, ...] = ()
     reads: tuple[tuple[str, str | None], ...] = ()
-    button: dict[str, Any] = {}
+    looked_at: tuple[Look, ...] = ()
     if tool.request is not None:
-        guard = Guard(f"the request function of {tool.name}")
-        recorder = None if editor is None else RecordingEditor(editor)
+        looks = Looks(state)
+        guard = Guard(f"the request function of {tool.name}", looks)
+        recorder = None if editor is None else RecordingEditor(editor, at_home())
         context = ToolContext(state, call_id=call.id, manifest=tool.manifest, session_id=session_id, guard=guard)
         given = {"editor": recorder, "context": context, "user_action": None}
         try:
-            kwargs = tool.bind_request(call.arguments, given)
-            said = _checked(await _watched(tool.request, kwargs, guard, context, timeout_seconds))
-            shown = None
-            if said.get("preview_button"):
-                shown = await _watched(said["preview_button"]["action"], {}, guard, context, timeout_seconds)
+            request = partial(tool.request, **tool.bind_request(call.arguments, given))
+            said = await look(partial(_ask_tool, request), guard, context, timeout_seconds)
         except ToolError as problem:
             tried = _tried(guard, recorder)
             return Undrawable(tried or displayable(str(problem)), for_model=tried is None)
         except LastWordError as problem:
             return Undrawable(displayable(_tried(guard, recorder) or problem.fact))
-        except Exception as problem:
+        except SystemExit:  # Ending the program is no way to draw a card.
+            return Undrawable(_tried(guard, recorder) or "it tried to end the program")
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as problem:  # Nor is any other way to get past those who catch exceptions.
             log.error("call %s: the request function of %s raised", call.id, tool.name, exc_info=problem)
             return Undrawable(_tried(guard, recorder) or f"it raised {type(problem).__name__}; the log has the details")
         # The guard is asked even though nothing was raised: the tool may have swallowed it.
         if why := _tried(guard, recorder):
             return Undrawable(why)
+        if looks.are_too_many:
+            return Undrawable(f"it looked at more than {MAX_LOOKS} files and keys of the state")
+        looked_at = looks.taken()
         if recorder is not None:
             previews = recorder.previews
             reads = tuple(sorted(recorder.reads.items()))
-        if isinstance(shown, str):
-            previews = (*previews, Preview("", None, None, displayable(shown)))
-        said = {key: displayable(value) if isinstance(value, str) else value for key, value in said.items()}
-        button = said.get("preview_button") or {}
+        if said.preview is not None:
+            previews = (*previews, Preview("", None, None, said.preview))
+        elif said.preview_label is not None and not previews:
+            # The button was promised, and a button that is not there could be missed.
+            previews = (Preview("", None, None, NO_PREVIEW),)
     manifest = tool.manifest
     return ApprovalRequest(
         call_id=call.id,
@@ -96,14 +109,15 @@ async def draw(
         manifest=manifest,
         tool_digest=tool.digest,
         session_id=session_id,
-        canonical_arguments=call.arguments,
-        title=said.get("title") or manifest.display_name,
-        message=said.get("message") or manifest.description,
-        primary_button_label=said.get("primary_button_label") or ALLOW,
-        secondary_button_label=said.get("secondary_button_label") or CANCEL,
-        preview_label=displayable(button.get("label", "")) if previews else None,
+        argument_bytes=call.arguments,
+        title=said.title or manifest.display_name,
+        message=said.message or manifest.description,
+        primary_button_label=said.primary_button_label or ALLOW,
+        secondary_button_label=said.secondary_button_label or CANCEL,
+        preview_label=(said.preview_label or PREVIEW) if previews else None,
         preview=previews,
         reads=reads,
+        looked_at=looked_at,
         origin=call.origin,
         **facts,
     )
@@ -115,81 +129,59 @@ def _tried(guard: Guard, recorder: RecordingEditor | None) -> str | None:
     return displayable(f"it tried to {attempts[0]} before anybody agreed") if attempts else None
 
 
-async def _watched(
-    function: Callable[..., Any], kwargs: dict[str, Any], guard: Guard, context: ToolContext, timeout_seconds: float
-) -> Any:
-    """Call a function that may only look, for a limited time. One that does not come back is left behind."""
+class _Said(msgspec.Struct, frozen=True):
+    """What a request function said, as plain text that nobody can change any more."""
 
-    def call() -> Any:
-        current.set(context)
-        with guard.watching():
-            return function(**kwargs)
-
-    async def watch() -> Any:
-        try:
-            result = call() if inspect.iscoroutinefunction(inspect.unwrap(function)) else await in_thread()
-            if inspect.isawaitable(result):
-                current.set(context)
-                with guard.watching():
-                    result = await result
-        except (Exception, asyncio.CancelledError, KeyboardInterrupt):
-            raise
-        except SystemExit as problem:  # Ending the program is no way to draw a card.
-            raise LastWordError("it tried to end the program") from problem
-        except BaseException as problem:  # Nor is any other way to get past those who catch exceptions.
-            log.error("call %s: the request function raised", context.call_id, exc_info=problem)
-            raise LastWordError(f"it raised {type(problem).__name__}; the log has the details") from problem
-        return result
-
-    async def in_thread() -> Any:
-        answer = loop.create_future()
-
-        def done(result: Any, problem: BaseException | None) -> None:
-            if not answer.done():
-                answer.set_result((result, problem))
-
-        THREADS.run(call, done, loop)
-        result, problem = await answer
-        if problem is not None:
-            raise problem
-        return result
-
-    loop = asyncio.get_running_loop()
-    waiting = loop.create_task(watch())
-    try:
-        finished, _ = await asyncio.wait({waiting}, timeout=timeout_seconds)
-    except asyncio.CancelledError:
-        waiting.cancel()
-        raise
-    if waiting.cancelled():
-        raise LastWordError("it was cancelled from within")
-    if not finished:
-        waiting.cancel()
-        raise LastWordError(f"it did not finish within {timeout_seconds:g} seconds")
-    return waiting.result()
+    message: str = ""
+    title: str = ""
+    primary_button_label: str = ""
+    secondary_button_label: str = ""
+    preview_label: str | None = None
+    """None when there is no preview button."""
+    preview: str | None = None
+    """What the preview said in words; None when it showed files, or nothing."""
 
 
-def _checked(said: Any) -> dict[str, Any]:
-    """What a request function may return, or an error for its author."""
+def _ask_tool(request: Callable[[], Any], finish: Finish) -> _Said:
+    """Call the request function, and its preview when it has one. Under the guard, also where its answer is read."""
+    said = finish(request())
     if not isinstance(said, dict):
         raise LastWordError(f"it returned a {type(said).__name__} instead of a dict with a message")
     # A mapping of the tool's own could say one thing here and another when the card is built.
     fields: dict[str, Any] = dict(said)
-    for key, value in fields.items():
-        if key not in _FIELDS:
-            hint = did_you_mean(str(key), _FIELDS)
-            raise LastWordError(f"it returned the unknown field {key}" + (f" ({hint})" if hint else ""))
-        if key == "preview_button":
-            if value is not None and (
-                not isinstance(value, dict)
-                or not isinstance(value.get("label"), str)
-                or not callable(value.get("action"))
-            ):
-                raise LastWordError("its preview_button is not {label, action}")
-        elif value is not None and not isinstance(value, str):
-            raise LastWordError(f"its {key} is a {type(value).__name__}, not a string")
-        elif value and key.endswith("_label") and (len(value) > MAX_LABEL or not value.isprintable()):
-            raise LastWordError(f"its {key} is not one line of at most {MAX_LABEL} characters")
-    if not fields.get("message"):
+    _refuse_unknown(fields, _FIELDS, "it returned")
+    texts = {name: _text(f"its {name}", fields.get(name)) for name in _TEXTS}
+    if not texts["message"]:
         raise LastWordError("it returned no message")
-    return fields
+    button = fields.get("preview_button")
+    if button is None:
+        return _Said(**texts)
+    if not isinstance(button, dict) or not isinstance(button.get("label"), str) or not callable(button.get("action")):
+        raise LastWordError("its preview_button is not {label, action}")
+    _refuse_unknown(button, _BUTTON, "its preview_button has")
+    label = _text("its preview_button's label", button["label"])
+    shown = finish(button["action"]())
+    if shown is not None and not isinstance(shown, str):
+        raise LastWordError(
+            f"its preview returned a {type(shown).__name__}, which cannot be shown; it shows files through the editor, "
+            "or returns text"
+        )
+    return _Said(**texts, preview_label=label, preview=_text("its preview", shown) or None)
+
+
+def _refuse_unknown(fields: dict[str, Any], known: Sequence[str], where: str) -> None:
+    for key in fields:
+        if key not in known:
+            hint = did_you_mean(str(key), known)
+            raise LastWordError(f"{where} the unknown field {key}" + (f" ({hint})" if hint else ""))
+
+
+def _text(what: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise LastWordError(f"{what} is a {type(value).__name__}, not a string")
+    text = displayable(str.__str__(value))  # A class of the tool's own that passes for text ends here.
+    if what.endswith("_label") and (len(text) > MAX_LABEL or not text.isprintable()):
+        raise LastWordError(f"{what} is not one line of at most {MAX_LABEL} characters")
+    return text

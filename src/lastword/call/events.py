@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.consent.outcome import Outcome
+from lastword.errors import SessionError
 
 log = logging.getLogger("lastword")
 
@@ -25,7 +27,7 @@ class Answered(msgspec.Struct, frozen=True):
 
     call_id: str
     action: UserAction
-    by: str
+    by: Answerer
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -34,7 +36,7 @@ class Started(msgspec.Struct, frozen=True):
     call_id: str
     tool: str
     arguments: bytes = b"{}"
-    """Canonical, with secrets masked."""
+    """One JSON object, with secrets masked."""
     origin: str = ""
 
 
@@ -114,11 +116,24 @@ class Audience:
             self.listeners.remove(listener)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Every event from now on, as an async iterator."""
-        queue: asyncio.Queue[Event] = asyncio.Queue(MAX_WAITING)
-        stop = self.listen(queue.put_nowait)
+        """Every event from now on, as an async iterator. Who falls too far behind gets what is there, and an error."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        def put(event: Event) -> None:
+            if queue.qsize() >= MAX_WAITING:
+                stop()
+                log.warning("a listener does not read: after %d events it hears nothing more", MAX_WAITING)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(event)
+
+        stop = self.listen(put)
         try:
-            while True:
-                yield await queue.get()
+            while (event := await queue.get()) is not None:
+                yield event
         finally:
             stop()
+        raise SessionError(
+            f"more than {MAX_WAITING} events waited to be read, so the later ones were not kept",
+            hint="read faster, or listen again; the journal has everything that happened",
+        )

@@ -1,7 +1,7 @@
 """Carrying out an implementation: on the loop or in a thread, with a time limit, until it ends or is told to.
 
 `_invoke` holds the one line of the code base that calls a tool's execute function. What does not live here: whether
-it may run at all. That is decided in calls.py.
+it may run at all. That is decided in door.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from types import CoroutineType
 from typing import Any
 
@@ -31,6 +32,8 @@ log = logging.getLogger("lastword")
 
 # How long a cancelled tool may take to stop by itself, and `on_cancel` to say what there is.
 CANCEL_GRACE_SECONDS = 2.0
+# A coroutine that was cancelled unwinds at once, unless it refuses.
+UNWIND_SECONDS = 1.0
 
 
 class Returned(msgspec.Struct, frozen=True, gc=False):
@@ -41,7 +44,7 @@ class Raised(msgspec.Struct, frozen=True):
     problem: BaseException
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class StoppedEarly(msgspec.Struct, frozen=True):
     partial: str | None
     began: bool = True
 
@@ -50,29 +53,53 @@ class TimedOut(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Ended = Returned | Raised | Cancelled | TimedOut
+class StillActs(msgspec.Struct, frozen=True):
+    """It was told to stop, and its code runs on: nobody can say what it will have done."""
+
+    partial: str | None = None
+    seconds: float | None = None
+    """The time limit that it exceeded; None when a person cancelled it."""
+
+
+Ended = Returned | Raised | StoppedEarly | TimedOut | StillActs
 
 
 class Execution:
     """One running implementation. Whatever ends it first decides; what comes later is ignored."""
 
     cancelling = False
+    is_over = False
+    """Whether its code does not run any more."""
+    when_told: Callable[[], None] | None = None
+    """Called when the code has been told to stop and said what it has: from then on it acts for nobody."""
+    when_over: Callable[[Ended], None] | None = None
+    """Told how the code came to its end, when that was after the call's own."""
     _began = True
+    _over: asyncio.Future[None] | None = None
     _task: asyncio.Task[None] | None = None
     _stopping: asyncio.Task[None] | None = None
     _settled: Ended | None = None
     _waiter: asyncio.Future[None] | None = None
 
-    def __init__(self, tool: Tool, context: ToolContext, grace_seconds: float = CANCEL_GRACE_SECONDS) -> None:
+    def __init__(
+        self,
+        tool: Tool,
+        context: ToolContext,
+        grace_seconds: float = CANCEL_GRACE_SECONDS,
+        *,
+        must_stop: bool = False,
+    ) -> None:
         self.tool = tool
         self.context = context
         self.loop = asyncio.get_running_loop()
         self._grace_seconds = grace_seconds
+        self._must_stop = must_stop
+        """Whether it may not be told as stopped while its code still runs: a yes was given for what it does."""
 
     def begin(self, arguments: bytes, given: Mapping[str, Any], guard: Guard | None = None) -> Ended | None:
         """Start the implementation; how it ended, when it is over already."""
         if self.cancelling:  # In the last moment. It comes to its end like any other, and nothing has to stop.
-            self._began = False
+            self._began, self.is_over = False, True
             return None
         tool = self.tool
         try:
@@ -80,6 +107,7 @@ class Execution:
         except KeyboardInterrupt:
             raise
         except BaseException as problem:  # A type's own validation is the tool's code, and may raise anything.
+            self.is_over = True
             return Raised(problem)
         if tool.is_async:
             self._task = start(self.loop, self._on_loop(args, kwargs, guard))
@@ -100,6 +128,8 @@ class Execution:
                 await self._waiter
             except asyncio.CancelledError:
                 self.cancel()  # Whoever waited for the call is gone. The tool is told, and nobody hears its answer.
+                if self._must_stop:
+                    await self._unwind()
                 raise
             finally:
                 if timer is not None:
@@ -109,10 +139,15 @@ class Execution:
 
     def cancel(self) -> None:
         """A person wants it to stop: tell the tool at once, keep what it has, and end."""
-        if self._settled is None and not self.cancelling:
+        if self._settled is None and self._stopping is None:
             self.cancelling = True
             self.context._cancelled = True
             self._stopping = self.loop.create_task(self._stop())
+
+    @property
+    def is_working(self) -> bool:
+        """Whether its code still runs, also when nobody waits for it any more."""
+        return self._began and not self.is_over
 
     async def _stop(self) -> None:
         current.set(self.context)
@@ -126,11 +161,38 @@ class Execution:
             # Whatever it raises, even the cancellation of a task of its own that it stopped and waits for.
             log.warning("call %s: on_cancel of %s failed", self.context.call_id, self.tool.name, exc_info=problem)
             if isinstance(problem, KeyboardInterrupt):
+                self._settle(StillActs(partial) if self._must_stop else StoppedEarly(partial, self._began))
                 raise
-        finally:
-            self._settle(Cancelled(partial, self._began))
-            if self._began:
-                self._let_go()
+        if self._must_stop:
+            self._settle(StoppedEarly(partial, self._began) if await self._code_stops() else StillActs(partial))
+            return
+        self._settle(StoppedEarly(partial, self._began))
+        if self._began:
+            self._let_go()
+
+    async def _code_stops(self) -> bool:
+        """Whether the code comes to its end, given a moment to see that it was cancelled."""
+        if self.when_told is not None:
+            self.when_told()
+        await self._wait_until_over(self._grace_seconds)
+        if not self.is_over and self._task is not None:
+            self._task.cancel()
+            await self._wait_until_over(UNWIND_SECONDS)
+        if not self.is_over:
+            self._report_abandoned()
+        return self.is_over
+
+    async def _unwind(self) -> None:
+        """Give the code a last moment: what has stopped by then is known to have stopped."""
+        if self._task is not None and not self.is_over:
+            self._task.cancel()
+        with suppress(asyncio.CancelledError):  # Somebody who cannot wait even that long learns less.
+            await self._wait_until_over(UNWIND_SECONDS)
+
+    async def _wait_until_over(self, seconds: float) -> None:
+        if not self.is_over:
+            self._over = self._over or self.loop.create_future()
+            await asyncio.wait({self._over}, timeout=seconds)
 
     async def _ask_for_partial(self, function: Callable[[], Any]) -> str | None:
         if self.tool.is_async or self.tool.inline or inspect.iscoroutinefunction(function):
@@ -152,9 +214,17 @@ class Execution:
         return None if result is None else str(result)
 
     def _time_is_up(self, seconds: float) -> None:
+        if self._stopping is not None:
+            return  # A person was faster, and that is what is told.
         self.context._cancelled = True
+        if self._must_stop and not self.is_over:
+            self._stopping = self.loop.create_task(self._stop_late(seconds))
+            return
         self._settle(TimedOut(seconds))
         self._let_go()
+
+    async def _stop_late(self, seconds: float) -> None:
+        self._settle(TimedOut(seconds) if await self._code_stops() else StillActs(seconds=seconds))
 
     def _let_go(self) -> None:
         """Give the code a moment to see that it was cancelled, then stop waiting for it."""
@@ -163,16 +233,30 @@ class Execution:
     def _abandon(self) -> None:
         if self._task is not None and not self._task.done():
             self._task.cancel()
-        elif self._task is None and not self.context._returned:
-            log.warning(
-                "call %s: %s does not stop; its thread was abandoned. Look at is_cancelled in the tool.",
-                self.context.call_id,
-                self.tool.name,
-            )
+        elif self._task is None and not self.is_over:
+            self._report_abandoned()
+
+    def _report_abandoned(self) -> None:
+        log.warning(
+            "call %s: %s does not stop; its %s was abandoned. Look at is_cancelled in the tool.",
+            self.context.call_id,
+            self.tool.name,
+            "thread" if self._task is None else "task",
+        )
+
+    def _ended(self, ended: Ended) -> None:
+        """The code has come to its end by itself."""
+        self.is_over = True
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+        if self.when_over is not None:
+            self.when_over(ended)
+        # Once somebody has cancelled, only the cancellation ends the call: what the tool returns is ignored.
+        if self._stopping is None:
+            self._settle(ended)
 
     def _settle(self, ended: Ended) -> None:
-        # Once a person has cancelled, only the cancellation itself ends the call: what the tool returns is ignored.
-        if self._settled is None and (not self.cancelling or isinstance(ended, Cancelled)):
+        if self._settled is None:
             self._settled = ended
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
@@ -187,13 +271,13 @@ class Execution:
             if isinstance(problem, (asyncio.CancelledError, KeyboardInterrupt)):
                 raise
         else:
-            self._settle(Returned(result))
+            self._ended(Returned(result))
 
     async def _afterwards(self, result: Awaitable[Any], guard: Guard | None) -> None:
         """Wait for what a sync function returned instead of a result."""
         current.set(self.context)
         try:
-            self._settle(Returned(await _watched(result, guard)))
+            self._ended(Returned(await _watched(result, guard)))
         except BaseException as problem:
             self._raised(problem)
             if isinstance(problem, (asyncio.CancelledError, KeyboardInterrupt)):
@@ -206,14 +290,14 @@ class Execution:
             self._raised(problem)
             return
         if is_result:
-            self._settle(Returned(result))
+            self._ended(Returned(result))
         else:
             self._task = self.loop.create_task(self._afterwards(result, guard))
 
     def _raised(self, problem: BaseException) -> None:
         # Only a cancellation that somebody asked for is one. A tool that lets one of its own slip out has failed.
         stopped = isinstance(problem, asyncio.CancelledError) and self.context._cancelled
-        self._settle(Cancelled(None) if stopped else Raised(problem))
+        self._ended(StoppedEarly(None) if stopped else Raised(problem))
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         before = current.get()
@@ -230,7 +314,6 @@ class Execution:
 
     def _in_thread(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         def done(result: Any, problem: BaseException | None) -> None:
-            self.context._returned = True
             if problem is None:
                 self._returned(result, guard)
             else:
@@ -273,10 +356,12 @@ def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended) -> Outco
     return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
 
 
-def _stopped(name: str, call_id: str, ended: Raised | Cancelled | TimedOut) -> tuple[Kind, str]:
-    if isinstance(ended, Cancelled) and not ended.began:
+def _stopped(name: str, call_id: str, ended: Raised | StoppedEarly | TimedOut | StillActs) -> tuple[Kind, str]:
+    if isinstance(ended, StillActs):
+        return "outcome_unknown", outcome.cut(displayable(outcome.still_acts(name, ended.partial, ended.seconds)))
+    if isinstance(ended, StoppedEarly) and not ended.began:
         return "cancelled", outcome.called_off(name)
-    if isinstance(ended, Cancelled):
+    if isinstance(ended, StoppedEarly):
         return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial)))
     if isinstance(ended, TimedOut):
         return "timed_out", outcome.timed_out(name, ended.seconds)

@@ -12,7 +12,9 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 # Threads that are kept for the next call. As many run as there are sync tools running; what is left over then ends.
 MAX_IDLE = 32
@@ -65,6 +67,25 @@ class Threads:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         (worker or _Worker(self)).jobs.put(job)
+
+    def start(self, function: Callable[[], T]) -> asyncio.Future[tuple[T, BaseException | None]]:
+        """Call `function` in a thread, for whoever waits on the running loop: what it returned, and what it raised."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[tuple[T, BaseException | None]] = loop.create_future()
+
+        def done(result: T, problem: BaseException | None) -> None:
+            if not answer.done():
+                answer.set_result((result, problem))
+
+        self.run(function, done, loop)
+        return answer
+
+    async def result_of(self, function: Callable[[], T]) -> T:
+        """Wait for a function that may take its time with the disk."""
+        result, problem = await self.start(function)
+        if problem is not None:
+            raise problem
+        return result
 
     def take_back(self, worker: _Worker) -> bool:
         with self._lock:

@@ -28,7 +28,7 @@ class Draft:
 
     @property
     def edits(self) -> dict[str, str]:
-        """The changes as they were typed, by name: for whoever reads them again, in the type that the tool wants."""
+        """The changes as they were typed, by name: for the server, which reads them in the type that the tool wants."""
         return dict(self._typed) if self.is_changed else {}
 
     @property

@@ -1,7 +1,7 @@
-"""What a card says, as data: every word of it, marked and folded, before anybody chose a shape for it.
+"""What a card says, as data: every word of it, marked and folded, before it gets a shape.
 
 We write the tool's name, the effect, the arguments and the reasons. What the tool wrote is kept apart, so that a
-surface can quote it and nobody mistakes it for ours.
+surface can quote it and it is not mistaken for ours.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FOLD_LINES = 10
 FOLD_CHARACTERS = 600
 FOLD_ARGUMENTS = 20
 FOLD_DIFF_LINES = 20
-# The names of all files come first: which ones would change matters more than how. Beyond this nobody reads them.
+# The names of all files come first: which ones would change matters more than how. A longer list is not read.
 FOLD_FILES = 100
 # A label is a button, not a text.
 MAX_LABEL = 40
 
 _EFFECTS = {
-    "none": "Changes nothing.",
-    "reversible": "Can be undone.",
-    "irreversible": "Cannot be undone.",
-    None: "Whether it can be undone is not known.",
+    "none": "Changes nothing",
+    "reversible": "Can be undone",
+    "irreversible": "Cannot be undone",
+    None: "Whether it can be undone is not known",
 }
 # A button that says no must not mean yes, whatever its tool calls it.
 _SAYS_NO = {"cancel", "deny", "no", "close", "stop", "decline", "reject", "abort", "don't allow", "not now", "skip"}

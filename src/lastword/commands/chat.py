@@ -1,33 +1,35 @@
 """`lastword chat`, `edit` and `up`: a satellite at this terminal, with the server elsewhere or in the same process.
 
-The conversation is in a room (web/), and the terminal is a window on it that uses the page's API: in the same process,
-or in that of an `lastword up` that runs already.
+The conversation is kept by the page (web/), and the terminal is a window on it that uses the page's API: in the same
+process, or in that of a `lastword up` that runs already.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from lastword.cli import DONE
 from lastword.commands.doubt import tell_of_doubt
-from lastword.commands.joining import check_alone, find_here, join, shelf
+from lastword.commands.joining import check_alone, find_here, join, join_folder
 from lastword.commands.options import ask_trust, plain_option, store_option, tools_option
 from lastword.commands.seat import Seat, data_file
 from lastword.commands.serving import config_option
-from lastword.config import Config, load
+from lastword.config import load
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError
@@ -40,17 +42,17 @@ from lastword.store import Store
 from lastword.store.address import open_store
 from lastword.talk.apiclient import Api, HttpWire, Wire
 from lastword.talk.inprocess import InProcessWire, alive
-from lastword.talk.model_choice import Choice, choose_model, usual_protocol
-from lastword.talk.presets import find_way, ways_of
+from lastword.talk.model_choice import ModelChoice, choose_model, usual_protocol
+from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import NAME as REHEARSAL
 from lastword.talk.rehearsal import NOTE
 from lastword.talk.tour import add_tour
 from lastword.terminal.card import fitted
-from lastword.terminal.screen import somebody_is_there
+from lastword.terminal.screen import is_interactive
 from lastword.terminal.window import Window
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, find_tools
-from lastword.web.latch import Found, Latch, find_open
+from lastword.web.join_file import JoinableServer, JoinFile, find_joinable
 from lastword.web.opening import left_unfinished, open_page
 
 # A session's id is also a conversation's, and a part of a path.
@@ -59,94 +61,80 @@ LOOPBACK = "127.0.0.1"
 
 preset_option = click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with.")
 session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
+server_option = click.option("--server", metavar="URL", help="A lastword server. Without it: one in this process.")
+
+
+class ChatOptions(msgspec.Struct, frozen=True):
+    """What can be said to every command that opens a conversation."""
+
+    folders: tuple[str, ...]
+    preset: str | None
+    session_id: str | None
+    plain: bool
+    store: str | None
+    config: Path | None
+
+
+def conversation_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command these options, together as its argument `options`."""
+
+    @functools.wraps(command)
+    def called(**given: Any) -> int:
+        together = {name: given.pop(name) for name in ChatOptions.__struct_fields__}
+        return command(**given, options=ChatOptions(**together))
+
+    for option in (config_option, store_option, plain_option, session_option, preset_option, tools_option):
+        called = option(called)
+    return called
 
 
 @click.command()
-@click.option("--server", metavar="URL", help="An lastword server. Without it: one in this process.")
+@server_option
 @click.option(
     "--attach",
     is_flag=False,
     flag_value="",
     metavar="[URL]",
-    help="Join the conversation of an `lastword up` that runs: the one of this folder, or the one at URL.",
+    help="Join the conversation of a `lastword up` that runs: the one of this folder, or the one at URL.",
 )
-@tools_option
-@preset_option
-@session_option
-@plain_option
-@store_option
-@config_option
-def chat(
-    server: str | None,
-    attach: str | None,
-    folders: tuple[str, ...],
-    preset: str | None,
-    session_id: str | None,
-    plain: bool,
-    store: str | None,
-    config: Path | None,
-) -> int:
+@conversation_options
+def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
     """Talk with the assistant in this terminal. It asks before it does anything that needs your yes."""
     if attach is not None:
-        own: dict[str, object] = {"--server": server, "--tools": folders, "--preset": preset, "--session": session_id}
-        check_alone({**own, "--store": store, "--config": config})
-        asyncio.run(join(attach, plain=plain))
+        check_alone(
+            {
+                "--server": server,
+                "--tools": options.folders,
+                "--preset": options.preset,
+                "--session": options.session_id,
+                "--store": options.store,
+                "--config": options.config,
+            }
+        )
+        asyncio.run(join(attach, plain=options.plain))
         return DONE
-    loaded = load(config, environ=os.environ, flags={"store": store})
-    check_session_id(session_id)
-    setup = Setup(loaded, folders, preset, session_id, plain=plain)
+    setup = Setup(options)
     asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
 
 
 @click.command(short_help="Talk about a project; every change waits for your yes.")
 @click.argument("project", metavar="DIR")
-@click.option("--server", metavar="URL", help="An lastword server. Without it: one in this process.")
-@tools_option
-@preset_option
-@session_option
-@plain_option
-@store_option
-@config_option
-def edit(
-    project: str,
-    server: str | None,
-    folders: tuple[str, ...],
-    preset: str | None,
-    session_id: str | None,
-    plain: bool,
-    store: str | None,
-    config: Path | None,
-) -> int:
+@server_option
+@conversation_options
+def edit(project: str, server: str | None, options: ChatOptions) -> int:
     """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
-    loaded = load(config, environ=os.environ, flags={"store": store})
-    check_session_id(session_id)
-    setup = Setup(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
+    setup = Setup(options, project=project)
     asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
 
 
 @click.command(short_help="Start the API, the page and a chat, on this machine only.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
-@tools_option
-@preset_option
-@session_option
-@plain_option
-@store_option
-@config_option
-def up(
-    port: int | None,
-    folders: tuple[str, ...],
-    preset: str | None,
-    session_id: str | None,
-    plain: bool,
-    store: str | None,
-    config: Path | None,
-) -> int:
+@conversation_options
+def up(port: int | None, options: ChatOptions) -> int:
     """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
-    loaded = load(config, environ=os.environ, flags={"store": store, "port": port})
-    check_session_id(session_id)
-    asyncio.run(_up(Setup(loaded, folders, preset, session_id, plain=plain)))
+    asyncio.run(_up(Setup(options, port=port)))
     return DONE
 
 
@@ -162,26 +150,19 @@ def check_session_id(session_id: str | None) -> None:
 class Setup:
     """What the person brings: configuration, tools, a preset, a terminal."""
 
-    def __init__(
-        self,
-        config: Config,
-        folders: tuple[str, ...],
-        preset: str | None,
-        session_id: str | None,
-        *,
-        plain: bool,
-        project: ProjectEditor | None = None,
-    ) -> None:
-        self.config = config
-        self.preset = preset
-        self.session_id = session_id
-        self.seat = Seat(plain=plain)
+    def __init__(self, options: ChatOptions, *, port: int | None = None, project: str | None = None) -> None:
+        flags = {"store": options.store, "port": port}
+        self.config = load(options.config, environ=os.environ, flags=flags)
+        check_session_id(options.session_id)
+        self.preset = options.preset
+        self.session_id = options.session_id
+        self._project = None if project is None else ProjectEditor(project)
+        self._command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
+        self.seat = Seat(plain=options.plain)
         self.registry = ToolRegistry()
-        if folders or HERE.is_dir():
-            find_tools(folders).load(self.registry, ask=ask_trust if self.seat.is_taken else None)
-        self._project = project
-        self._command = "lastword chat" if project is None else f"lastword edit {project.folder}"
-        if project is not None:
+        if options.folders or HERE.is_dir():
+            find_tools(options.folders).load(self.registry, ask=ask_trust if self.seat.is_attended else None)
+        if self._project is not None:
             editor_tools(self.registry)
 
     def open_store(self) -> Store:
@@ -190,8 +171,8 @@ class Setup:
 
     @property
     def tour_hint(self) -> str:
-        """What to type first, where the tour's tools are at hand and somebody can type."""
-        return " Type tour to see how." if self.seat.is_taken and self.registry.is_registered(NOTE) else ""
+        """What to type first, where the tour's tools are at hand and a person can type."""
+        return " Type tour to see how." if self.seat.is_attended and self.registry.is_registered(NOTE) else ""
 
     @contextmanager
     def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:
@@ -203,38 +184,38 @@ class Setup:
         with TemporaryDirectory(prefix="lastword-tour-") as folder:
             yield ProjectEditor(folder, "tour")
 
-    async def talk(self, wire: Wire, store: Store, choice: Choice | None, words: str) -> None:
+    async def talk(self, wire: Wire, store: Store, choice: ModelChoice | None, words: str) -> None:
         """Chat over this wire until the person leaves."""
         api = Api(wire)
         is_rehearsal = choice.is_rehearsal if choice else REHEARSAL in await api.models()
-        ways = ways_of(self.config.preset, usual_protocol(is_rehearsal=is_rehearsal))
-        chosen = find_way(ways, self.preset)
+        presets = resolve_presets(self.config.preset, usual_protocol(is_rehearsal=is_rehearsal))
+        chosen = find_preset(presets, self.preset)
         async with AsyncExitStack() as after:
             session = Session(
                 self.registry,
                 id=self.session_id,
-                # Without anybody at the terminal there is no window that could answer.
-                approver=wait_for_answer if self.seat.is_taken else None,
+                # Without a person at the terminal there is no window that could answer.
+                approver=wait_for_answer if self.seat.is_attended else None,
                 journal=Journal(store),
-                preset=ways[chosen].preset,
+                preset=presets[chosen].preset,
                 editor=after.enter_context(self.project(is_rehearsal=is_rehearsal)),
             )
             await after.enter_async_context(session)
-            if self.seat.is_taken:
+            if self.seat.is_attended:
                 await tell_of_doubt(session.journal)
             front, gate = await after.enter_async_context(
                 open_page(
                     Response(status_code=404),
                     session,
                     api,
-                    ways,
+                    presets,
                     chosen,
                     model=words,
                     is_rehearsal=is_rehearsal,
                     watches_others=False,
                 )
             )
-            beside = find_here(find_open(shelf())) if self.seat.is_taken else []
+            beside = find_here(find_joinable(join_folder())) if self.seat.is_attended else []
             await self.seat.talk(
                 Window(InProcessWire(front), gate.admit("terminal")),
                 words=[f"{words}{self.tour_hint}", *map(_beside, beside)],
@@ -242,8 +223,8 @@ class Setup:
             )
 
 
-def _beside(found: Found) -> str:
-    return f"An `lastword up` of this folder runs at {found.address}; `lastword chat --attach` joins its conversation."
+def _beside(found: JoinableServer) -> str:
+    return f"A `lastword up` of this folder runs at {found.address}; `lastword chat --attach` joins its conversation."
 
 
 async def _chat_elsewhere(setup: Setup, url: str) -> None:
@@ -264,21 +245,21 @@ async def _chat_here(setup: Setup) -> None:
 async def _up(setup: Setup) -> None:
     config = setup.config.server
     # At a person's terminal the access log would hide the conversation.
-    log = None if somebody_is_there() else sys.stderr.write
+    log = None if is_interactive() else sys.stderr.write
     async with _server(setup, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
         sock = bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
         if setup.session_id is None and (left := await left_unfinished(store)) is not None:
             say(f"Going on with session {left}: something was left unfinished in it.")
             setup.session_id = left
-        ways = ways_of(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
-        chosen = find_way(ways, setup.preset)
+        presets = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
+        chosen = find_preset(presets, setup.preset)
         session = Session(
             setup.registry,
             id=setup.session_id,
             approver=wait_for_answer,
             journal=Journal(store),
-            preset=ways[chosen].preset,
+            preset=presets[chosen].preset,
             editor=after.enter_context(setup.project(is_rehearsal=choice.is_rehearsal)),
         )
         await after.enter_async_context(session)
@@ -287,7 +268,7 @@ async def _up(setup: Setup) -> None:
                 app,
                 session,
                 Api(InProcessWire(app)),
-                ways,
+                presets,
                 chosen,
                 model=choice.words,
                 is_rehearsal=choice.is_rehearsal,
@@ -298,7 +279,7 @@ async def _up(setup: Setup) -> None:
             )
         )
         serving = Beside(front, stopping, config.limits, sock)
-        is_chat = setup.seat.is_taken and sys.stdout.isatty()
+        is_chat = setup.seat.is_attended and sys.stdout.isatty()
         stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
         say(f"Listening on {address}/v1, for this machine only.")
         if not is_loopback(config.host):
@@ -308,7 +289,7 @@ async def _up(setup: Setup) -> None:
         say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())
-        after.enter_context(Latch(shelf(), address, gate, Path.cwd()).hung())
+        after.enter_context(JoinFile(join_folder(), address, gate, Path.cwd()).published())
         try:
             if is_chat:
                 window = Window(InProcessWire(front), gate.admit("terminal"))
@@ -348,7 +329,7 @@ async def _until_told(running: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def _server(setup: Setup, *, log: Any) -> AsyncIterator[tuple[ASGIApp, Store, Choice, Stopping]]:
+async def _server(setup: Setup, *, log: Any) -> AsyncIterator[tuple[ASGIApp, Store, ModelChoice, Stopping]]:
     """The assistant API in this process, over the person's own store."""
     config = setup.config
     async with AsyncExitStack() as after:

@@ -1,4 +1,4 @@
-"""Calls in doubt, at the next start: a notice for whoever works here, or the question what became of one."""
+"""Calls in doubt, at the next start: a notice for the person, or the question what became of one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import click
 
 from lastword.call.recovery import Decision
 from lastword.cli import complain
+from lastword.consent.answerer import person
 from lastword.display import visible
-from lastword.journal import Journal, Life
+from lastword.journal import Journal
+from lastword.journal.records import Life
 from lastword.journal.timeline import timeline
 from lastword.session import Session
 from lastword.terminal.card import fitted
@@ -19,11 +21,12 @@ from lastword.terminal.keys import forget_typed
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
 MAX_NAMED = 3
 
-BY = "a person at the command line"
+WHO = person(where="command")
+BY = str(WHO)
 
 
 async def tell_of_doubt(journal: Journal) -> None:
-    """Remind whoever starts something that calls wait for somebody to say how they ended."""
+    """Remind the person that calls wait for a decision about how they ended."""
     if lives := await journal.in_doubt():
         complain(fitted(doubt_words(lives), sys.stderr))
 

@@ -1,4 +1,4 @@
-"""`lastword chat --attach`: finding an `lastword up` that runs, and coming in by the same door as a browser."""
+"""`lastword chat --attach`: finding a `lastword up` that runs, and coming in by the same door as a browser."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lastword.errors import LastWordError
 from lastword.server.serving import is_loopback
 from lastword.talk.apiclient import ApiError, HttpWire
 from lastword.terminal.window import Window
-from lastword.web.latch import Found, find_open
+from lastword.web.join_file import JoinableServer, find_joinable
 
-# How often a key is looked for. Each time somebody else was quicker.
+# How often a key is looked for: it opens once, and another terminal may be quicker each time.
 ATTEMPTS = 5
 
 
-def shelf() -> Path:
-    """Where servers that can be joined leave their keys."""
+def join_folder() -> Path:
+    """Where servers that can be joined publish their keys."""
     return data_file().with_name("open")
 
 
@@ -49,7 +49,7 @@ async def _enter(named: str) -> tuple[HttpWire, Window]:
     parts = urlsplit(named)
     key = parse_qs(parts.query).get("key", [""])[0]
     for attempt in range(ATTEMPTS):
-        found = Found(f"{parts.scheme}://{parts.netloc}", key, "") if key else _find(named)
+        found = JoinableServer(f"{parts.scheme}://{parts.netloc}", key, "") if key else _find(named)
         wire = HttpWire(found.address)
         host = urlsplit(found.address).hostname or ""
         if parts.scheme != "https" and not is_loopback(host):
@@ -64,9 +64,9 @@ async def _enter(named: str) -> tuple[HttpWire, Window]:
     raise AssertionError("the last attempt raises")
 
 
-def _find(named: str) -> Found:
+def _find(named: str) -> JoinableServer:
     """The server to join: at an address, or of this folder, or the only one."""
-    known = find_open(shelf())
+    known = find_joinable(join_folder())
     if named:
         known = [found for found in known if found.address == named.rstrip("/").removesuffix("/v1")]
         if not known:
@@ -84,6 +84,6 @@ def _find(named: str) -> Found:
     return chosen[0]
 
 
-def find_here(known: Iterable[Found]) -> list[Found]:
+def find_here(known: Iterable[JoinableServer]) -> list[JoinableServer]:
     """Those that were started in this folder."""
     return [found for found in known if found.folder == str(Path.cwd())]

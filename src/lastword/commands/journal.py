@@ -19,7 +19,7 @@ from lastword.store import Behind, Entry, Head, contains, parse_head, verify_sto
 from lastword.store.export import export, verify_export
 from lastword.terminal.card import fitted
 from lastword.terminal.keys import forget_typed
-from lastword.terminal.screen import somebody_is_there
+from lastword.terminal.screen import is_interactive
 
 
 @click.group()
@@ -104,7 +104,7 @@ def accept(head: str | None, store: str | None, as_json: bool) -> int:
     if pin is None:
         for line in _told(behind):
             click.echo(line, err=True)
-        if not somebody_is_there():
+        if not is_interactive():
             complain(
                 "nobody is here to read this, so nothing was accepted\n"
                 f"hint: lastword journal accept in a terminal asks; for a script: --head {behind.found}"

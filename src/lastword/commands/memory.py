@@ -9,13 +9,14 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import click
+from msgspec import UNSET
 
 from lastword import values
 from lastword.call.events import Asked, Event
 from lastword.call.recovery import Decision
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
-from lastword.commands.doubt import BY, ask_about_doubt
+from lastword.commands.doubt import BY, WHO, ask_about_doubt
 from lastword.commands.options import (
     ask_trust,
     json_option,
@@ -29,12 +30,15 @@ from lastword.commands.options import (
 )
 from lastword.commands.scripts import finish_run
 from lastword.commands.tools import EXIT_CODES, print_outcome
+from lastword.commands.visit import say_what_waits
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
-from lastword.errors import LastWordError, SessionError
-from lastword.journal import Journal, data_of
+from lastword.errors import LastWordError, NotJSON, SessionError
+from lastword.journal import Journal
+from lastword.journal.asker import asker_of, is_held
+from lastword.journal.records import data_of
 from lastword.journal.timeline import cut, timeline
 from lastword.runs import Run
 from lastword.session import Session, wait_for_answer
@@ -85,11 +89,7 @@ async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
             return "in doubt"
         if run_id in asked:
             return "waiting"
-        release = journal.store.hold(f"run:{run_id}")
-        if release is None:
-            return "running"
-        release()
-        return "interrupted"
+        return "running" if is_held(journal.store, f"run:{run_id}") else "interrupted"
 
     return [
         {
@@ -155,6 +155,8 @@ def resume(
         editor = None if project is None else ProjectEditor(project)
         asked = approver or wait_for_answer
         async with Session(registry, id=session_id, approver=asked, journal=journal, editor=editor) as session:
+            if wait:
+                say_what_waits(session, store)
             if approver is None and not wait:
                 return await _until_asked(session, session.resume(run_id))
             if approver is not None:
@@ -201,14 +203,23 @@ def approvals(store: str | None, as_json: bool) -> int:
     if as_json:
         print_json(waiting)
         return DONE
-    for facts in waiting:
-        request = ApprovalRequest.from_facts(facts)
-        arguments = cut(values.canonical(request.shown_arguments).decode())
-        asked_in = f", {request.origin}" if request.origin else ""
-        click.echo(f"{request.call_id}  {visible(cut(request.title))}")
-        click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}')}")
+    left = [facts for facts in waiting if facts["asker"] == "ended"]
+    _list_questions([facts for facts in waiting if facts["asker"] != "ended"])
+    if left:
+        click.echo("Of these the program that asked has ended, and an answer starts nothing by itself:")
+        _list_questions(left)
     click.echo("Nothing waits for an answer." if not waiting else "lastword answer ID shows one and takes your answer.")
     return DONE
+
+
+def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
+    for facts in waiting:
+        request = ApprovalRequest.from_facts(facts)
+        arguments = cut(values.written(request.shown_arguments).decode())
+        asked_in = f", {request.origin}" if request.origin else ""
+        unknown = ", asked by a program of which nobody knows whether it lives" if facts["asker"] == "unknown" else ""
+        click.echo(f"{request.call_id}  {visible(cut(request.title))}")
+        click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}{unknown}')}")
 
 
 @click.command(short_help="Answer a waiting question, from any terminal.")
@@ -239,31 +250,34 @@ def answer(
             raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
         action = await _action(request, said, reason, edits, plain)
-        first = await journal.answer(facts, action, "lastword answer")
-        return action, first, await _what_comes_next(journal, call_id, store)
+        first = await journal.answer(facts, action, WHO)
+        return action, first, await _what_comes_next(journal, facts, action, store)
 
     action, first, next_step = with_journal(store, reply)
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
-    click.echo("Allowed." if action.primary_confirmed else "Denied.")
+    closed = "Closed, without a yes or a no. It does not run."
+    click.echo("Allowed." if action.primary_confirmed else "Denied." if action.secondary_confirmed else closed)
     click.echo(next_step)
     return DONE
 
 
-async def _what_comes_next(journal: Journal, call_id: str, store: str | None) -> str:
-    """Who hears the answer: the program that asked, or the one that goes on with its run."""
-    run_id = call_id.rpartition(".")[0]
-    if not run_id or not await journal.store.read(subject=run_id, kind="run_started", limit=1):
-        return "The program that asked goes on by itself."
-    release = journal.store.hold(f"run:{run_id}")
-    if release is None:
-        return "The program that asked goes on by itself."
-    release()
+async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: UserAction, store: str | None) -> str:
+    """Who hears the answer: the program that asked, or the one that goes on where it was."""
+    asker = await asker_of(journal.store, facts)
+    if asker == "waits":
+        return "The program that asked hears it, and goes on by itself."
+    if asker == "unknown":
+        return "If the program that asked still lives it goes on by itself; of that nothing is known."
     there = f" --store {shlex.quote(store)}" if store else ""
-    return (
-        f"The program that asked has ended. Within a minute, while the answer counts: lastword resume {run_id}{there}"
-    )
+    counts = "Within a minute, while the answer counts: " if action.primary_confirmed else "To go on without it: "
+    run_id = facts["call_id"].rpartition(".")[0]
+    if run_id and await journal.store.read(subject=run_id, kind="run_started", limit=1):
+        return f"The program that asked has ended. {counts}lastword resume {run_id}{there}"
+    if await journal.history(facts["session_id"], kind="conversation"):
+        return f"The program that asked has ended. {counts}lastword chat --session {facts['session_id']}{there}"
+    return "The program that asked has ended, so nothing comes of it."
 
 
 @click.command()
@@ -271,6 +285,7 @@ async def _what_comes_next(journal: Journal, call_id: str, store: str | None) ->
 @click.option("--again", is_flag=True, help="Run it once more, with the same call id.")
 @click.option("--done", is_flag=True, help="Take it as done.")
 @click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
+@click.option("--value", metavar="JSON", help="With --done: what it gave. Without it a script gets null.")
 @tools_option
 @project_option
 @store_option
@@ -279,12 +294,14 @@ def resolve(
     again: bool,
     done: bool,
     abandon: bool,
+    value: str | None,
     folders: tuple[str, ...],
     project: str | None,
     store: str | None,
 ) -> int:
     """Decide about a call that was running when its program died. Without a decision: show what is known."""
     decision: Decision | None = _one_of("lastword resolve", again=again, done=done, abandon=abandon)
+    given = _given(value, decision)
     if decision is None:
 
         async def look(journal: Journal) -> list[str]:
@@ -306,11 +323,24 @@ def resolve(
         session_id = await _session_of(journal, call_id)
         editor = None if project is None else ProjectEditor(project)
         async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
-            return await session.resolve(call_id, decision, by=BY)
+            return await session.resolve(call_id, decision, by=BY, value=given)
 
     outcome = with_journal(store, decide)
     print_outcome(outcome)
     return DONE if decision != "again" else EXIT_CODES[outcome.kind]
+
+
+def _given(text: str | None, decision: Decision | None) -> Any:
+    """The value that a person says a call gave; UNSET when they say none."""
+    if text is None:
+        return UNSET
+    place = "--value"
+    if decision != "done":
+        raise LastWordError("only a call that was done gave a value", place=place, hint="say --done as well")
+    try:
+        return values.parse(text)
+    except NotJSON as problem:
+        raise LastWordError(problem.fact, place=place, hint="text needs quotes: --value '\"text\"'") from None
 
 
 def _one_of(place: str, **flags: bool) -> Any:

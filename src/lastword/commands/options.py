@@ -18,8 +18,8 @@ from lastword.journal import Journal
 from lastword.journal.opening import open_default_journal
 from lastword.terminal.card import fitted
 from lastword.terminal.keys import forget_typed
-from lastword.tools.toolbox import Answer, Found
-from lastword.tools.trust import code_files
+from lastword.tools.code import code_files
+from lastword.tools.toolbox import Answer, FoundCode
 
 tools_option = click.option(
     "--tools",
@@ -77,9 +77,9 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def ask_trust(found: Found, changed: bool) -> Answer:
+def ask_trust(found: FoundCode, changed: bool) -> Answer:
     """Ask whether code that was found here may run. Only a whole word agrees."""
-    folder = visible(str(found.folder))  # whoever chose the names may not be a friend
+    folder = visible(str(found.folder))  # the names may be chosen by an attacker
     if changed:
         click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
     else:

@@ -1,4 +1,4 @@
-"""The terminal that a command was started in: whether somebody sits there, and a chat with whoever does."""
+"""The terminal that a command was started in: whether a person is at it, and a chat with them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lastword.store.address import default_path
-from lastword.terminal.chat import Chat
+from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
-from lastword.terminal.screen import is_dumb, somebody_is_there
+from lastword.terminal.screen import is_dumb, is_interactive
 from lastword.terminal.window import Window
 
 
 class Seat:
-    """The terminal, and whether somebody sits at it."""
+    """The terminal, and whether a person is at it."""
 
     def __init__(self, *, plain: bool) -> None:
-        self.is_taken = somebody_is_there()
+        self.is_attended = is_interactive()
         self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
 
     async def talk(
@@ -31,11 +31,11 @@ class Seat:
         until: asyncio.Future[None] | None = None,
     ) -> None:
         """Chat in this window until the person leaves, or `until` is done."""
-        chat = Chat(
+        chat = TerminalChat(
             window,
             words=words,
             farewell=farewell,
-            can_answer=self.is_taken,
+            can_answer=self.is_attended,
             stdin=sys.stdin,
             screen=sys.stdout,
             cards=sys.stderr,
@@ -45,7 +45,7 @@ class Seat:
             until.add_done_callback(lambda done: chat.leave())
         await chat.talk(self._composer(chat))
 
-    def _composer(self, chat: Chat) -> Composer:
+    def _composer(self, chat: TerminalChat) -> Composer:
         if not sys.stdin.isatty():
             return PipeComposer(sys.stdin)
         if self.plain:
@@ -54,5 +54,5 @@ class Seat:
 
 
 def data_file() -> Path:
-    """The store of somebody who configured none."""
+    """The store that is used when none is configured."""
     return default_path(sys.platform, os.environ, Path.home())

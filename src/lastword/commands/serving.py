@@ -21,7 +21,7 @@ from lastword.server.auth import SCOPES, Tokens
 from lastword.server.chat import CONFIGURED
 from lastword.server.presence import Stopping
 from lastword.server.refusal import Refusal
-from lastword.server.serving import Serving, bind, check_address, is_loopback, settle_memory
+from lastword.server.serving import Serving, bind, check_address, is_loopback, tune_gc
 from lastword.server.upstream import HttpUpstream, find_local
 from lastword.store import Store
 from lastword.store.address import default_path, open_store
@@ -75,7 +75,7 @@ async def _serve(config: Config) -> int:
         click.echo(f"Listening on http://{host}:{sock.getsockname()[1]}/v1")
         click.echo(f"{choice.words} Ctrl+C stops.")
         sys.stdout.flush()
-        settle_memory()
+        tune_gc()
         await serving.serve_here()
     finally:
         await store.close()

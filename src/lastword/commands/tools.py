@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from lastword import values
-from lastword.author.tooltests import Result, check_tool
+from lastword.author.tooltests import Checked, check_tool
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from lastword.commands.options import (
@@ -34,7 +34,7 @@ from lastword.editor.tools import EDITOR_TOOLS, editor_tools
 from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool
 from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
-from lastword.terminal.screen import somebody_is_there
+from lastword.terminal.screen import is_interactive
 from lastword.tools.loader import tool_folders
 from lastword.tools.manifest import EFFECTS, Effect, Manifest
 from lastword.tools.registry import ToolRegistry
@@ -203,7 +203,7 @@ def test(folder: str | None, as_json: bool) -> int:
     DIR is a tool folder or a folder of them; without it, tools/ in the current folder.
     """
     toolbox = find_tools([folder] if folder else [])
-    ask = ask_trust if somebody_is_there() else None
+    ask = ask_trust if is_interactive() else None
     for found in toolbox.tools:
         agree(found, ask, by_naming="lastword test")
     results = [result for place in tool_folders(Path(folder or HERE)) for result in check_tool(place)]
@@ -255,7 +255,7 @@ def print_outcome(outcome: Outcome) -> None:
         click.echo("hint: run it in a terminal; --auto-approve is enough for tools that allow it", err=True)
 
 
-def _print_results(results: Iterable[Result]) -> None:
+def _print_results(results: Iterable[Checked]) -> None:
     tool = None
     for result in results:
         if result.tool != tool:

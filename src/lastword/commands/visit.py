@@ -1,14 +1,18 @@
-"""A session for as long as one command needs it: remembered, and attended by whoever sits at the terminal."""
+"""A session for as long as one command needs it: remembered, and attended by the person at the terminal."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from lastword.call.events import Asked, Event
+from lastword.cli import complain
 from lastword.commands.doubt import tell_of_doubt
 from lastword.commands.options import remembering
 from lastword.consent.approval import Approver, Preset
 from lastword.editor.project import ProjectEditor
+from lastword.journal.timeline import cut
 from lastword.session import Session, wait_for_answer
 from lastword.tools.registry import ToolRegistry
 
@@ -23,7 +27,7 @@ async def visit(
     wait: bool,
     project: str | None,
 ) -> AsyncIterator[Session]:
-    """Open a session. Whoever is at the terminal is told first of calls in doubt; `wait` leaves cards to others."""
+    """Open a session. The person at the terminal first hears of calls in doubt; `wait` leaves cards to others."""
     async with remembering(store) as journal:
         if approver is not None:
             await tell_of_doubt(journal)
@@ -35,4 +39,19 @@ async def visit(
             editor=None if project is None else ProjectEditor(project),
         )
         async with session:
+            if wait:
+                say_what_waits(session, store)
             yield session
+
+
+def say_what_waits(session: Session, store: str | None) -> None:
+    """Name each question that the session leaves to others, and how to answer it: nobody sees its card here."""
+    there = f" --store {shlex.quote(store)}" if store else ""
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Asked):
+            request = event.request
+            what = f"{cut(request.title)} ({request.tool})"
+            complain(f"Waiting for an answer: {what}. From any terminal: lastword answer {request.call_id}{there}")
+
+    session.listen(hear)

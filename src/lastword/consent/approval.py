@@ -1,7 +1,7 @@
 """Consent as data: the request a person sees, the action they take, the seal that binds the two.
 
 Who decides is a pure rule. What is shown is exactly what is digested. What does not live here: drawing a card
-(cards.py), asking (calls.py) and remembering (journal.py).
+(call/draw.py), asking (call/asking.py) and remembering (journal/).
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import ids, values
+from lastword.consent.answerer import Answerer
 from lastword.display import displayable
 from lastword.editor.recording import Preview
 from lastword.errors import LastWordError
+from lastword.tools.looks import Look
 from lastword.tools.manifest import Manifest, Parameter
 
 Author = Literal["model", "person"]
@@ -94,7 +96,7 @@ class UserAction(msgspec.Struct, frozen=True):
             if type(self.arguments) is not dict:
                 raise LastWordError("edited arguments are an object", hint="pass all arguments by name, in a dict")
             # A copy: whoever keeps the dict and changes it later changes nothing that was answered.
-            copy = values.decode(values.canonical(self.arguments))
+            copy = values.decode(values.written(self.arguments))
             msgspec.structs.force_setattr(self, "arguments", copy)
 
 
@@ -111,7 +113,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     tool_digest: str
     session_id: str
-    canonical_arguments: bytes
+    argument_bytes: bytes
     title: str
     message: str
     primary_button_label: str = ALLOW
@@ -119,7 +121,9 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     preview_label: str | None = None
     preview: tuple[Preview, ...] = ()
     reads: tuple[tuple[str, str | None], ...] = ()
-    """Files the card was drawn from, with their digests."""
+    """Files of the editor that the card was drawn from, with their digests."""
+    looked_at: tuple[Look, ...] = ()
+    """What else it was drawn from: files that were opened, and keys of the state."""
     missing: tuple[str, ...] = ()
     """Which keys of auto-approval are not there."""
     origin: str = ""
@@ -127,16 +131,16 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
-    nonce: str = msgspec.field(default_factory=lambda: ids.ordered(16))
+    nonce: str = msgspec.field(default_factory=lambda: ids.new(16))
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
     def __post_init__(self) -> None:
-        shown = (
+        shown: tuple[Any, ...] = (
             self.call_id,
             self.tool_digest,
             self.session_id,
-            self.canonical_arguments,
+            self.argument_bytes,
             self.title,
             self.message,
             self.primary_button_label,
@@ -148,12 +152,14 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             self.author,
             self.nonce,
         )
+        if self.looked_at:  # A card from before there were any keeps its digest, and its answer.
+            shown = (*shown, self.looked_at)
         msgspec.structs.force_setattr(self, "digest", values.digest(_encode(shown)))
 
     @property
     def arguments(self) -> dict[str, Any]:
         """A fresh copy of what would run. Changing it changes nothing."""
-        decoded: dict[str, Any] = values.decode(self.canonical_arguments)
+        decoded: dict[str, Any] = values.decode(self.argument_bytes)
         return decoded
 
     @property
@@ -203,7 +209,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             manifest=manifest,
             tool_digest=facts["tool_digest"],
             session_id=facts["session_id"],
-            canonical_arguments=values.canonical(facts["arguments"]),
+            argument_bytes=values.written(facts["arguments"]),
             title=facts["title"],
             message=facts["message"],
             primary_button_label=facts["primary_button_label"],
@@ -211,6 +217,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             preview_label=facts["preview_label"],
             preview=tuple(msgspec.convert(preview, Preview) for preview in facts["preview"]),
             reads=tuple((path, digest) for path, digest in facts["reads"]),
+            looked_at=msgspec.convert(facts.get("looked_at", ()), tuple[Look, ...]),
             missing=tuple(facts["missing"]),
             origin=facts["origin"],
             author=facts["author"],
@@ -232,12 +239,12 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         facts: dict[str, Any] = values.decode(self.written())
         return facts
 
-    def written(self) -> bytes:
-        """The facts as the journal keeps them."""
-        manifest, arguments = self.manifest, self.canonical_arguments
+    def written(self, process: str = "", stops: int = 0) -> bytes:
+        """The facts as the journal keeps them: with who asks, and how often everything had been stopped by then."""
+        manifest, arguments = self.manifest, self.argument_bytes
         secrets = manifest.secrets
         if secrets:
-            arguments = values.canonical(hide(self.arguments, secrets))
+            arguments = values.written(hide(self.arguments, secrets))
         return _encode(
             _Facts(
                 self.call_id,
@@ -265,11 +272,14 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 self.problem,
                 self.nonce,
                 self.digest,
+                process,
+                stops,
+                self.looked_at,
             )
         )
 
 
-class _Facts(msgspec.Struct, frozen=True, gc=False):
+class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the journal keeps of a request: a struct is encoded in half the time of a dict."""
 
     call_id: str
@@ -297,6 +307,10 @@ class _Facts(msgspec.Struct, frozen=True, gc=False):
     problem: str | None
     nonce: str
     digest: str
+    process: str = ""
+    """Whose question it is: the name that the journal of that process holds while it lives."""
+    stops: int = 0
+    looked_at: tuple[Look, ...] = ()
 
 
 _encode = msgspec.json.Encoder().encode
@@ -309,7 +323,7 @@ class Seal(msgspec.Struct, frozen=True):
 
     request: str
     nonce: str
-    approver: str
+    approver: Answerer
     answered_at: float
 
     @property
@@ -318,12 +332,12 @@ class Seal(msgspec.Struct, frozen=True):
         return values.digest(_encode((self.request, self.nonce, self.approver, self.answered_at)))
 
 
-def seal(request: ApprovalRequest, action: UserAction, approver: str, answered_at: float) -> Seal:
+def seal(request: ApprovalRequest, action: UserAction, approver: Answerer, answered_at: float) -> Seal:
     """Bind an action to the request it answers; an action for another request stays bound to that one."""
-    return Seal(action.answers or request.digest, request.nonce, displayable(approver), answered_at)
+    return Seal(action.answers or request.digest, request.nonce, approver, answered_at)
 
 
-def flaw(
+def why_void(
     sealed: Seal, request: ApprovalRequest, *, tool_digest: str | None, now: float, valid_seconds: float
 ) -> str | None:
     """Why this seal may not start this request's call now, or None."""
@@ -336,12 +350,6 @@ def flaw(
     if now - sealed.answered_at > valid_seconds:
         return f"the answer is older than {valid_seconds:g} seconds"
     return None
-
-
-def approver_name(approver: Approver) -> str:
-    """How the journal calls whoever answered."""
-    name = getattr(approver, "name", None) or getattr(approver, "__name__", None)
-    return str(name or type(approver).__name__)
 
 
 MASK = "••••••"

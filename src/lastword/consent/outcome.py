@@ -44,6 +44,9 @@ IN_A_WORD: dict[Kind, str] = {
 """For people who look at a list of calls."""
 Approval = Literal["not_needed", "person", "auto", "none"]
 
+STOPPED = "everything was stopped"
+"""Why what waited was denied, when a person stopped everything."""
+
 # Larger results drown the conversation; the tool should write a file and name it.
 MAX_MESSAGE = 100_000
 
@@ -63,6 +66,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What really ran, when a person changed it."""
     changed: tuple[str, ...] = ()
     """The files it changed, which an undo of the call restores."""
+    still_acts: bool = False
+    """Whether its code goes on although the call is over."""
     overstepped: str | None = None
     """What its code tried to do although the answer was no. It was stopped."""
 
@@ -139,8 +144,26 @@ def abandoned(tool: str) -> str:
     return f"{tool} was cancelled: the program that asked for it stopped waiting. What it had done by then stays done."
 
 
+def still_acts(tool: str, partial: str | None, seconds: float | None) -> str:
+    """It was told to stop, and does not."""
+    why = "was cancelled by the person" if seconds is None else f"did not finish within {seconds:g} seconds"
+    words = (
+        f"{tool} {why}, but its code still runs and may still act: how it will end is not known. "
+        "Do not repeat it; a person has to look."
+    )
+    return f"{words} What it had by then:\n{partial}" if partial else words
+
+
+def left_behind(tool: str) -> str:
+    """The same, when the program that asked stopped waiting."""
+    return (
+        f"The program that asked for {tool} stopped waiting, but its code still runs and may still act: how it will "
+        "end is not known. Do not repeat it; a person has to look."
+    )
+
+
 def timed_out(tool: str, seconds: float) -> str:
-    return f"{tool} did not finish within {seconds:g} seconds and was stopped waiting for. It may have done part of it."
+    return f"{tool} did not finish within {seconds:g} seconds and was stopped. It may have done part of it."
 
 
 def raised(tool: str, problem: BaseException, call_id: str) -> str:

@@ -6,13 +6,14 @@ content, and has what is needed to take a change back remembered before it happe
 
 Both note what they refused, so a tool that swallows the exception is found out all the same.
 
-What does not live here: asking anybody (approval.py), the audit hook that guards everything else (guard.py).
+What does not live here: asking anybody (call/asking.py), the audit hook that guards everything else (tools/guard.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context
+from typing import Any, TypeVar
 
 from lastword.editor import Change, LintError, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
 from lastword.editor.edits import insert, replace
@@ -22,20 +23,36 @@ from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
 from lastword.tools.guard import refuse_if_watched
 from lastword.values import digest
 
-__all__ = ["Preview", "RecordingEditor", "SealedEditor", "still_current"]
+__all__ = ["Preview", "RecordingEditor", "SealedEditor", "changed_bytes", "still_current"]
+
+T = TypeVar("T")
+
+AtHome = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
+"""How to await, from another event loop, what belongs to the one where the editor lives."""
 
 
 async def still_current(editor: ScriptEditorProvider, reads: Mapping[str, str | None]) -> list[str]:
     """The paths whose content is not what it was when it was read, sorted."""
+    if isinstance(editor, ProjectProvider):
+        return changed_bytes(editor, reads)
     changed = []
     for path, was in reads.items():
         try:
-            now = _digest_of(await _content(editor, path))
+            if _digest_of(await _content(editor, path)) != was:
+                changed.append(path)
         except EditError:
-            # What can no longer be read, say because a link took its place, is not what was read.
             changed.append(path)
-            continue
-        if now != was:
+    return sorted(changed)
+
+
+def changed_bytes(editor: ProjectProvider, reads: Mapping[str, str | None]) -> list[str]:
+    """The same, for an editor whose files are read at once: in a thread, so that many or large ones hold up nobody."""
+    changed = []
+    for path, was in reads.items():
+        try:
+            if _digest_of(editor.read_bytes(path)) != was:
+                changed.append(path)
+        except EditError:  # What can no longer be read, say because a link took its place, is not what was read.
             changed.append(path)
     return sorted(changed)
 
@@ -43,8 +60,9 @@ async def still_current(editor: ScriptEditorProvider, reads: Mapping[str, str | 
 class RecordingEditor:
     """An editor that looks and never writes: what a tool's request function gets."""
 
-    def __init__(self, editor: ScriptEditorProvider) -> None:
+    def __init__(self, editor: ScriptEditorProvider, at_home: AtHome | None = None) -> None:
         self._editor = editor
+        self._at_home = at_home
         self._texts: dict[str, str | None] = {}
         self._previews: dict[str, Preview] = {}
         self.reads: dict[str, str | None] = {}
@@ -84,10 +102,17 @@ class RecordingEditor:
 
     async def get_file_content(self, path: str) -> str | None:
         # The digest comes first: a file that changes between the two reads is then found stale, and never fresh.
-        content = await _content(self._editor, path)
+        content = await self._await(_content(self._editor, path))
         self.reads.setdefault(path, _digest_of(content))
-        self._texts[path] = text = await self._editor.get_file_content(path)
+        self._texts[path] = text = await self._await(self._editor.get_file_content(path))
         return text
+
+    async def _await(self, reading: Coroutine[Any, Any, T]) -> T:
+        # A tool looks on an event loop of its own, and somebody else's editor may live on the session's.
+        if self._at_home is None or isinstance(self._editor, ProjectProvider):
+            return await reading
+        found: T = await self._at_home(reading)
+        return found
 
     def read_bytes(self, path: str) -> bytes | None:
         data = _project(self._editor).read_bytes(path)
@@ -384,7 +409,8 @@ class SealedEditor:
     def _refuse_when_over(self, path: str) -> None:
         refuse_if_watched(f"write {path} through an editor it kept")
         if self._closed:
-            raise self._violated("a write", path, "its call is over")
+            # Not a breach of what was shown: it was told to stop, and had not heard it yet.
+            raise NotAllowedNow("a write was refused: its call is over", place=path)
 
     async def _note(self, planned: Change) -> None:
         path, before = planned.path, planned.before

@@ -2,7 +2,7 @@
 
 A journal writes records of a session into a store and reads them back. It decides what must be on disk before the next
 step may happen, and nothing else: where the bytes go is the store's business (store/), and whether a call may run is
-decided in calls.py.
+decided in call/.
 
 The order that makes a crash harmless: *asked* is durable before anybody is asked; *answered*, *burned* and *started*
 before the tool's code runs, the last two, and mostly all three, together or not at all. *Started* takes a key of the
@@ -16,146 +16,37 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
-from msgspec import UNSET
 
 from lastword import ids, values
+from lastword.consent.answerer import Answerer, named
 from lastword.consent.approval import MASK, ApprovalRequest, Seal, UserAction, hide
+from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.outcome import Outcome
-from lastword.errors import SessionError, Tampered
+from lastword.errors import SessionError
+from lastword.journal.asker import asker_of, is_held
+from lastword.journal.keys import answer_key, burn_key, start_key, stop_key
+from lastword.journal.records import (
+    SESSION_KINDS,
+    AnsweredFacts,
+    FinishedFacts,
+    Life,
+    StartedFacts,
+    answer_facts,
+    data_of,
+    read_answer,
+)
 from lastword.store import PAGE_RECORDS, Entry, Record, Store
 from lastword.store.memory import MemoryStore
 from lastword.store.proof import prove, prove_from
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
 
 Clock = Callable[[], float]
-
-
-class Call(msgspec.Struct, frozen=True, gc=False):
-    """A tool with arguments, asked for by somebody."""
-
-    id: str
-    tool: str
-    arguments: bytes
-    """Canonical: the only form in which arguments travel."""
-    origin: str = ""
-
-
-class _Started(msgspec.Struct, frozen=True, gc=False):
-    """Every call writes one of these and the next: a struct is encoded in half the time of a dict."""
-
-    tool: str
-    tool_digest: str
-    arguments: msgspec.Raw
-    origin: str
-    approval: str
-    idempotent: bool
-    process: str
-    """Whose it is to end: the name that the journal of that process holds while it lives."""
-
-
-class _Answered(msgspec.Struct, frozen=True, gc=False):
-    primary_confirmed: bool
-    secondary_confirmed: bool
-    reason: str | None
-    arguments: dict[str, Any] | None
-    request: str
-    approver: str
-    answered_at: float
-
-
-class _Finished(msgspec.Struct, frozen=True, gc=False):
-    tool: str
-    kind: str
-    message: str
-    value: Any
-    gave_value: bool
-    approval: str
-
-
-SESSION_KINDS = frozenset(
-    [
-        "asked",
-        "answered",
-        "burned",
-        "started",
-        "restarted",
-        "settled",
-        "unwritten",
-        "finished",
-        "reported",
-        "changing_file",
-        "changed_file",
-        "undone",
-        "state_set",
-        "state_described",
-        "state_cleared",
-        "run_started",
-        "run_now",
-        "run_finished",
-    ]
-)
-"""The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
-
-
-LIFE_KINDS = ("asked", "answered", "started", "unwritten", "finished")
-"""The records that say how a call stands. The others tell its story."""
-
-
-class Life(msgspec.Struct):
-    """What the journal knows of one call: the last of each kind of record."""
-
-    call_id: str
-    session_id: str = ""
-    proposed: dict[str, Any] | None = None
-    """The first question: what the model or the script wanted, before a person changed it."""
-    asked: dict[str, Any] | None = None
-    answered: dict[str, Any] | None = None
-    started: dict[str, Any] | None = None
-    finished: dict[str, Any] | None = None
-    starts: int = 0
-    unwritten: bool = False
-    """Whether whoever ran it said that it is over, and could not say how it ended."""
-
-    @property
-    def in_doubt(self) -> bool:
-        """Started with somebody's consent, and nobody knows how it ended."""
-        return self.started is not None and self.finished is None and self.started["approval"] != "not_needed"
-
-    def outcome(self) -> Outcome:
-        """How it ended, as it was told the first time."""
-        assert self.finished is not None
-        if not self.finished:
-            raise SessionError(
-                "how this call ended was pruned from the journal; it is not run again",
-                place=self.call_id,
-                hint="ask for a new call",
-            )
-        return Outcome(call_id=self.call_id, **self.finished)
-
-    def add(self, record: Record) -> None:
-        """Take one more record of this call, in order."""
-        self.session_id = record.stream
-        if record.kind not in LIFE_KINDS:
-            return
-        data = data_of(record)
-        if record.kind == "asked":
-            self.asked, self.answered = data, None
-            self.proposed = self.proposed or data
-        elif record.kind == "answered":
-            if self.asked is not None and record.once == answer_key(self.asked.get("nonce", "")):
-                self.answered = data
-        elif record.kind == "started":
-            self.started, self.unwritten = data, False
-            self.starts += 1
-        elif record.kind == "unwritten":
-            self.unwritten = True
-        else:
-            self.finished = data
 
 
 class Journal:
@@ -166,57 +57,71 @@ class Journal:
         self.clock = clock
         self._process = ""
         self._let_go: Callable[[], None] | None = None
-        self._running: set[str] = set()
+        self._stops = 0
+        self._started_here: WeakValueDictionary[str, LiveCall] = WeakValueDictionary()
+        """The calls that this process has started, for as long as whoever carries them out holds them."""
+
+    @property
+    def _pen(self) -> Store:
+        """The store, for writing: nobody writes while a card is drawn."""
+        refuse_if_watched("write into the journal")
+        return self.store
 
     # What needs a person is durable before the next step.
 
-    def asked(self, request: ApprovalRequest) -> Awaitable[bool]:
-        at = int(self.clock() * 1_000_000)
-        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, request.written()))
+    def asked(self, request: ApprovalRequest, stops: int = 0) -> Awaitable[bool]:
+        at, facts = int(self.clock() * 1_000_000), request.written(self._name(), stops)
+        return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> bool:
         """Write the answer down. False when the same question was answered before, here or elsewhere."""
-        return await self.store.commit(self._answered(request, action, sealed))
+        return await self._pen.commit(self._answered(request, action, sealed))
 
-    async def burn_and_start(self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str) -> bool:
+    async def burn_and_start(
+        self, session_id: str, call: Call, tool: Tool, sealed: Seal, approval: str, live: LiveCall
+    ) -> bool:
         """Spend the approval and mark the call as started, together. False when it was spent before."""
         burned = self._burned(session_id, call, sealed)
         return await self._start(
-            call.id, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
+            call.id, live, burned, self._started(session_id, call, tool, approval, start_key(call.id, 0))
         )
 
     async def answer_and_start(
-        self, request: ApprovalRequest, action: UserAction, call: Call, tool: Tool, sealed: Seal, approval: str
+        self,
+        request: ApprovalRequest,
+        action: UserAction,
+        call: Call,
+        tool: Tool,
+        sealed: Seal,
+        approval: str,
+        live: LiveCall,
     ) -> bool:
         """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
         session_id = request.session_id
         return await self._start(
             call.id,
+            live,
             self._answered(request, action, sealed),
             self._burned(session_id, call, sealed),
             self._started(session_id, call, tool, approval, start_key(call.id, 0)),
         )
 
-    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str) -> bool:
+    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str, live: LiveCall) -> bool:
         """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
         noted = self._entry(session_id, "restarted", call.id, {"why": why}, once=start_key(call.id, life.starts))
         assert life.started is not None
-        return await self._start(call.id, noted, self._started(session_id, call, tool, life.started["approval"]))
+        return await self._start(call.id, live, noted, self._started(session_id, call, tool, life.started["approval"]))
 
-    async def _start(self, call_id: str, *entries: Entry) -> bool:
-        """Mark a call as started, and as running for as long as nobody says `stopped`."""
-        self._running.add(call_id)
+    async def _start(self, call_id: str, live: LiveCall, *entries: Entry) -> bool:
+        """Mark a call as started. It counts as running for as long as its phase says so."""
+        self._started_here[call_id] = live
         spent = False
         try:
-            spent = await self.store.commit(*entries)
+            spent = await self._pen.commit(*entries)
         finally:
             if not spent:
-                self._running.discard(call_id)
+                self._started_here.pop(call_id, None)
         return spent
-
-    def stopped(self, call_id: str) -> None:
-        """The code of a started call does not run any more, whether or not its end could be written down."""
-        self._running.discard(call_id)
 
     def is_running(self, life: Life) -> bool:
         """Whether a call that was started and has no end is being carried out right now, here or in another process."""
@@ -225,19 +130,16 @@ class Journal:
         assert life.started is not None
         process = life.started["process"]
         if process == self._process:
-            return life.call_id in self._running
+            live = self._started_here.get(life.call_id)
+            return live is not None and live.phase in ACTING
         if life.unwritten:
             return False
-        # Whoever carries it out holds this name, and loses it by dying.
-        release = self.store.hold(f"process:{process}")
-        if release is not None:
-            release()
-        return release is None
+        return is_held(self.store, f"process:{process}")
 
     @contextmanager
     def holding(self, what: str, name: str) -> Iterator[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
-        release = self.store.hold(f"{what}:{name}")
+        release = self._pen.hold(f"{what}:{name}")
         if release is None:
             raise SessionError(
                 f"this {what} is being carried out by another program",
@@ -252,11 +154,11 @@ class Journal:
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
         noted = self._settled(session_id, outcome.call_id, life, why)
-        return await self.store.commit(noted, self._finished(session_id, outcome))
+        return await self._pen.commit(noted, self._finished(session_id, outcome))
 
     def finished(self, session_id: str, outcome: Outcome) -> Awaitable[bool]:
         """Make the end of an approved call durable before anybody hears of it."""
-        return self.store.commit(self._finished(session_id, outcome))
+        return self._pen.commit(self._finished(session_id, outcome))
 
     async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
         """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
@@ -270,7 +172,7 @@ class Journal:
         if outcome is not None:
             entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
             entries.append(self._finished(session_id, outcome))
-        return await self.store.commit(*entries)
+        return await self._pen.commit(*entries)
 
     async def undone_already(self, call_id: str) -> dict[str, Any] | None:
         """Who took a call back, if anybody did."""
@@ -280,14 +182,14 @@ class Journal:
     # What needs no person is written without waiting: by definition it may run again.
 
     def started_freely(self, session_id: str, call: Call, tool: Tool) -> None:
-        self.store.append(self._started(session_id, call, tool, "not_needed"))
+        self._pen.append(self._started(session_id, call, tool, "not_needed"))
 
     def finished_freely(self, session_id: str, outcome: Outcome) -> None:
-        self.store.append(self._finished(session_id, outcome))
+        self._pen.append(self._finished(session_id, outcome))
 
     def note(self, session_id: str, kind: str, subject: str, data: dict[str, Any]) -> None:
         """Reports, changes of state, and whatever else only has to stay in order."""
-        self.store.append(self._entry(session_id, kind, subject, data))
+        self._pen.append(self._entry(session_id, kind, subject, data))
 
     async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
         """Write something down that may happen only once, durably. False when it had happened before."""
@@ -349,7 +251,10 @@ class Journal:
         return read_answer(request.nonce, data_of(record))
 
     async def waiting(self) -> list[dict[str, Any]]:
-        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards."""
+        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards.
+
+        `asker` says of each whether the program that asked still waits for the answer (journal/asker.py).
+        """
         # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
         waiting = []
         for record in await self.store.standing("asked"):
@@ -358,9 +263,15 @@ class Journal:
                 waiting.append((record, facts))
         # Somebody will say yes to what they are shown, so it must be what was written.
         await prove(self.store, [record for record, _ in waiting])
-        return [facts for _, facts in waiting]
+        return [facts | {"asker": await asker_of(self.store, facts)} for _, facts in waiting]
 
-    async def answer(self, facts: dict[str, Any], action: UserAction, by: str) -> bool:
+    async def stops(self) -> int:
+        """How often everything was stopped, by anybody who shares this memory."""
+        while await self.store.taken(stop_key(self._stops + 1)) is not None:
+            self._stops += 1
+        return self._stops
+
+    async def answer(self, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more."""
         if any(record.kind == "finished" for record in await self.store.read(subject=facts["call_id"])):
             return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
@@ -371,7 +282,7 @@ class Journal:
                     f"the secret argument {name} can only be changed where the call was made",
                     hint="leave it as it is; a secret does not pass through the journal",
                 )
-        data = _answer_data(action, action.answers or facts["digest"], by, self.clock())
+        data = answer_facts(action, action.answers or facts["digest"], named(by), self.clock())
         return await self._commit(
             facts["session_id"], "answered", facts["call_id"], data, once=answer_key(facts["nonce"])
         )
@@ -390,35 +301,35 @@ class Journal:
                     kept.add(record.stream)
                 elif record.kind in SESSION_KINDS and record.data is not None:
                     old.setdefault(record.stream, []).append(record.seq)
-        return await self.store.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
+        return await self._pen.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
 
     async def close(self) -> None:
-        await self.store.close()
+        await self._pen.close()
         if self._let_go is not None:
             self._let_go()
             self._process, self._let_go = "", None
 
     def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
         secrets = frozenset() if action.arguments is None else request.manifest.secrets
-        data = _answer_data(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
+        data = answer_facts(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
         return self._entry(request.session_id, "answered", request.call_id, data, once=answer_key(request.nonce))
 
     def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
         data = {"seal": sealed.digest, "nonce": sealed.nonce}
-        return self._entry(session_id, "burned", call.id, data, once=f"burn:{sealed.nonce}")
+        return self._entry(session_id, "burned", call.id, data, once=burn_key(sealed.nonce))
 
     def _started(self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None) -> Entry:
         secrets = tool.secrets
-        shown = call.arguments if not secrets else values.canonical(hide(values.decode(call.arguments), secrets))
+        shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
         idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else self._name()
-        data = _Started(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
+        data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process)
         at, needed = int(self.clock() * 1_000_000), approval != "not_needed"
         return Entry(session_id, "started", call.id, at, _encode(data), once, irrevocable=needed)
 
     def _name(self) -> str:
         """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
         if self._let_go is None:
-            self._process = ids.name()
+            self._process = ids.new()
             self._let_go = self.store.hold(f"process:{self._process}")
             assert self._let_go is not None, "a name that nobody can guess was held"
         return self._process
@@ -427,7 +338,7 @@ class Journal:
         return self._entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
 
     def _finished(self, session_id: str, outcome: Outcome) -> Entry:
-        data = _Finished(
+        data = FinishedFacts(
             outcome.tool, outcome.kind, outcome.message, outcome.value, outcome.gave_value, outcome.approval
         )
         return Entry(session_id, "finished", outcome.call_id, int(self.clock() * 1_000_000), _encode(data))
@@ -436,96 +347,6 @@ class Journal:
         return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
 
     async def _commit(
-        self, session_id: str, kind: str, subject: str, data: dict[str, Any] | _Answered, once: str | None = None
+        self, session_id: str, kind: str, subject: str, data: dict[str, Any] | AnsweredFacts, once: str | None = None
     ) -> bool:
-        return await self.store.commit(self._entry(session_id, kind, subject, data, once))
-
-
-_decode_started = msgspec.json.Decoder(_Started).decode
-_decode_finished = msgspec.json.Decoder(_Finished).decode
-
-
-def value_of(records: Sequence[Record], tool: str, arguments: bytes) -> Any:
-    """What a call gave, by its records, if it is this one, started once, and gave a value; UNSET if it is not so plain.
-
-    A replay asks this for every CALL. It decodes a tenth of what a `Life` does.
-    """
-    if len(records) != 2:
-        return UNSET
-    start, end = records
-    if start.kind != "started" or end.kind != "finished" or start.data is None or end.data is None:
-        return UNSET
-    try:
-        started, finished = _decode_started(start.data), _decode_finished(end.data)
-    except ValueError:
-        return UNSET
-    if started.tool != tool or bytes(started.arguments) != arguments:
-        return UNSET
-    return finished.value if finished.kind == "succeeded" and finished.gave_value else UNSET
-
-
-def answer_key(nonce: str) -> str:
-    """The key that makes an answer the only one."""
-    return f"answer:{nonce}"
-
-
-def start_key(call_id: str, starts: int) -> str:
-    """The key that an approved call takes to start, having started so often: whoever comes second does not run it."""
-    return f"start:{call_id}:{starts}"
-
-
-def _answer_data(
-    action: UserAction, request: str, approver: str, answered_at: float, secrets: frozenset[str] = frozenset()
-) -> _Answered:
-    arguments = None if action.arguments is None else hide(action.arguments, secrets)
-    return _Answered(
-        action.primary_confirmed, action.secondary_confirmed, action.reason, arguments, request, approver, answered_at
-    )
-
-
-def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
-    """An answer as it was written down, bound to the request that its author saw."""
-    action = UserAction(
-        data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"], data["request"]
-    )
-    return action, Seal(data["request"], nonce, data["approver"], data["answered_at"])
-
-
-_SAYS: dict[str, frozenset[str]] = {
-    "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
-    "answered": frozenset(_Answered.__struct_fields__),
-    "started": frozenset(_Started.__struct_fields__),
-    "finished": frozenset(_Finished.__struct_fields__),
-    "restarted": frozenset(["why"]),
-    "settled": frozenset(["why"]),
-    "unwritten": frozenset(["why"]),
-    "reported": frozenset(["message"]),
-    "changing_file": frozenset(["project", "change"]),
-    "changed_file": frozenset(["path"]),
-    "undone": frozenset(["by"]),
-    "state_set": frozenset(["key", "value"]),
-    "state_described": frozenset(["key", "description"]),
-    "run_started": frozenset(["text", "name", "variables", "checked", "version"]),
-    "run_now": frozenset(["now"]),
-    "run_finished": frozenset(["status", "output", "error"]),
-}
-"""What the records of each kind say at least. One that does not was not written by us."""
-
-
-def data_of(record: Record) -> dict[str, Any]:
-    """What a record says; empty when it was pruned."""
-    if record.data is None:
-        return {}
-    try:
-        said: dict[str, Any] = _decode(record.data)
-        lacks = "it is no object" if type(said) is not dict else _SAYS.get(record.kind, frozenset()) - said.keys()
-        problem = lacks if isinstance(lacks, str) else f"it lacks {', '.join(sorted(lacks))}"
-    except ValueError as found:
-        lacks = problem = str(found)
-    if lacks:
-        raise Tampered(
-            f"record {record.seq} ({record.kind}) was changed after it was written: {problem}",
-            place=record.subject or record.stream,
-            hint="lastword journal verify finds the first such record",
-        )
-    return said
+        return await self._pen.commit(self._entry(session_id, kind, subject, data, once))

@@ -1,4 +1,4 @@
-"""From an address to a journal. Apart from journal.py, so that who needs no file loads no database."""
+"""From an address to a journal. Apart from the journal, so that who needs no file loads no database."""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from lastword import values
+from lastword.consent.answerer import read_answerer
 from lastword.display import visible
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.store import Record
 
 # Arguments and messages longer than this are cut in a list; `--json` and `export` have all of it.
@@ -61,6 +62,14 @@ def _words(record: Record) -> str | None:
             return _answer(data)
         case "burned":
             return "the approval was spent"
+        case "voided":
+            return f"the approval was taken back: {data['why']}"
+        case "stop":
+            return f"everything was stopped by {read_answerer(data['by'])}"
+        case "stop_heard":
+            return f"everything was stopped; here {len(data['calls'])} calls"
+        case "stop_settled":
+            return f"told to stop, and still at work: {', '.join(data['working'])}" if data["working"] else None
         case "started":
             why = {"not_needed": "no approval needed", "auto": "auto-approved", "person": "approved by a person"}
             return f"started {data['tool']} {_short(data['arguments'])} ({why.get(data['approval'], data['approval'])})"
@@ -74,6 +83,8 @@ def _words(record: Record) -> str | None:
             return f"reported: {cut(data['message'])}"
         case "finished":
             return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
+        case "ended_late":
+            return f"its code, which had run on, {data['how']} at last"
         case "state_set":
             return f"state {data['key']} = {_short(data['value'])}"
         case "state_described":
@@ -96,7 +107,7 @@ def _words(record: Record) -> str | None:
 
 
 def _answer(data: dict[str, Any]) -> str:
-    by = data["approver"]
+    by = read_answerer(data["approver"])
     if data["primary_confirmed"]:
         return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "")
     reason = f": {data['reason']}" if data["reason"] else ""
@@ -104,7 +115,7 @@ def _answer(data: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    return cut(values.canonical(value).decode())
+    return cut(values.written(value).decode())
 
 
 def cut(text: str) -> str:

@@ -25,6 +25,8 @@ Operand = tuple[str, Any]
 # Sums of two numbers below the first, and products of two below the second, are exact and below 2^53.
 _SMALL_SUM = 2**52
 _SMALL_FACTOR = 2**26
+# Comparing shorter strings costs no more than comparing numbers.
+SHORT_STRING = 1_000
 
 _ARITHMETIC = """
 def make(l, r, at):
@@ -98,7 +100,7 @@ def make(l, r, at):
         a = {left}
         b = {right}
         t = type(a)
-        if t is type(b) and (t is int or t is str or t is float):
+        if t is type(b) and (t is int or t is float or t is str and len(a) < {short}):
             return a {operator} b
         return equality(f, a, b, at) is {answer}
     return operate
@@ -120,6 +122,7 @@ def _maker(operator: str, left: str, right: str) -> Make:
         "guard": " and b" if operator == "/" else "",
         "result": f"a {operator} b",
         "answer": operator == "==",
+        "short": SHORT_STRING,
         "bound": f"{MAX_SAFE_INTEGER} // (abs(r) or 1)" if operator == "*" else _SMALL_SUM,
     }
     names: dict[str, Any] = {"arithmetic": arithmetic, "compare": compare, "equality": equality, "inf": math.inf}

@@ -9,24 +9,37 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from decimal import ROUND_HALF_UP, Decimal
+from functools import reduce
+from operator import add
 from typing import Any
 
 import msgspec
 
 from lastword.script.errors import FormatKey, NumberRange, TypeMismatch
 from lastword.script.operators import arithmetic, is_number, kind_of, nearest
-from lastword.script.runtime import Run, equality
+from lastword.script.runtime import RunState, equality
 from lastword.values import MAX_SAFE_INTEGER
 
-Body = Callable[[Run, list[Any], int], Any]
+Body = Callable[[RunState, list[Any], int], Any]
 
 # A double has 17 significant digits; more places than this change nothing that prints.
 MAX_ROUND_DIGITS = 15
+# What one takes, in steps: through a decimal number and back.
+_ROUNDING = 15
+# The same for an operation with every question asked, and for a number with a point that is written as text.
+_ASKING = 5
+_SHOWING = 12
 
 PLACEHOLDER = re.compile(r"(\{\{|\}\}|\{[A-Za-z_][A-Za-z0-9_]*\})")
 """What FORMAT replaces: names in braces, and braces that are written twice. Every other brace stays as it is."""
 DOUBLED = frozenset(["{{", "}}"])
-_NUMBER = re.compile(r"\s*[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\s*")
+# Possessive, as in the lexer: no text makes the pattern try twice.
+_NUMBER = re.compile(r"\s*+[-+]?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?\s*+")
+# What a run of a pattern, or a search, takes for a character: a sixteenth of a step.
+_CHARACTERS = 16
+_NUMBERS = frozenset([int, float])
+_STRINGS = frozenset([str])
+_SCALARS = frozenset([str, int, float, bool, type(None)])
 
 
 class Builtin(msgspec.Struct, frozen=True):
@@ -43,27 +56,28 @@ class Builtin(msgspec.Struct, frozen=True):
     body: Body
 
 
-def _print(run: Run, arguments: list[Any], at: int) -> None:
+def _print(run: RunState, arguments: list[Any], at: int) -> None:
     run.print(arguments[0], at)
 
 
-def _format(run: Run, arguments: list[Any], at: int) -> str:
+def _format(run: RunState, arguments: list[Any], at: int) -> str:
     template, values = arguments
     _want("FORMAT", "a template that is a string", template, (str,), at)
     _want("FORMAT", "an object of values", values, (dict,), at)
+    # Every brace may be cut at, and cutting is dear; the text between them is passed over.
+    run.work(2 * (template.count("{") + template.count("}")) + len(template) // _CHARACTERS, 0, at)
     pieces = PLACEHOLDER.split(template)
-    length = 0
+    run.work(_SHOWING * (len(pieces) // 2), 0, at)
     for number in range(1, len(pieces), 2):
         hole = pieces[number]
         if hole in DOUBLED:
             pieces[number] = hole[0]
         elif hole[1:-1] in values:
             pieces[number] = run.show(values[hole[1:-1]], at)
-            length += len(pieces[number])
         else:
             raise missing_key(hole[1:-1], values, at)
     # The pieces are references to strings that exist, so only joining them takes memory.
-    run.string(len(template) + length, at)
+    run.string(sum(map(len, pieces)), at)
     return "".join(pieces)
 
 
@@ -76,39 +90,52 @@ def missing_key(key: str, known: Collection[str], at: int) -> FormatKey:
     )
 
 
-def _length(run: Run, arguments: list[Any], at: int) -> int:
+def _length(run: RunState, arguments: list[Any], at: int) -> int:
     return len(_want("LENGTH", "a list, a string or an object", arguments[0], (list, str, dict), at))
 
 
-def _keys(run: Run, arguments: list[Any], at: int) -> list[str]:
+def _keys(run: RunState, arguments: list[Any], at: int) -> list[str]:
     value = _want("KEYS", "an object", arguments[0], (dict,), at)
-    run.list(len(value), at)
+    run.list(len(value), len(value) // 4, at)
     return list(value)
 
 
-def _contains(run: Run, arguments: list[Any], at: int) -> bool:
+def _contains(run: RunState, arguments: list[Any], at: int) -> bool:
     whole, part = arguments
     _want("CONTAINS", "a list, a string or an object", whole, (list, str, dict), at)
     if type(whole) is list:
-        run.work(len(whole), 0, at)
-        return any(equality([run], item, part, at) for item in whole)
+        return _has_element(run, whole, part, at)
     _want("CONTAINS", f"a string to look for in {kind_of(whole)}", part, (str,), at)
-    if type(whole) is str:
-        run.work(len(whole) // 8, 0, at)
+    run.work(len(whole if type(whole) is str else part) // _CHARACTERS, 0, at)
     return part in whole
 
 
-def _append(run: Run, arguments: list[Any], at: int) -> list[Any]:
+def _has_element(run: RunState, items: list[Any], part: Any, at: int) -> bool:
+    run.work(1 + len(items), 0, at)
+    kind = type(part)
+    if kind not in _SCALARS:
+        run.work(_ASKING * len(items), 0, at)
+        return any(equality([run], item, part, at) for item in items)
+    same = _NUMBERS if kind in _NUMBERS else frozenset([kind])
+    alike = [item for item in items if type(item) in same]
+    if kind is str and len(part) >= _CHARACTERS:
+        # Only strings of one length are compared by their characters.
+        alike = [item for item in alike if len(item) == len(part)]
+        run.work(len(alike) * (len(part) // 512), 0, at)
+    return part in alike
+
+
+def _append(run: RunState, arguments: list[Any], at: int) -> list[Any]:
     items, item = arguments
     _want("APPEND", "a list", items, (list,), at)
     # Copying is fast: eight elements a step.
     run.work(1 + len(items) // 8, 9 + len(items), at)
     if len(items) >= run.limits.list_length:
-        run.list(len(items) + 1, at)
+        run.list(len(items) + 1, 0, at)
     return [*items, item]
 
 
-def _range(run: Run, arguments: list[Any], at: int) -> list[int]:
+def _range(run: RunState, arguments: list[Any], at: int) -> list[int]:
     numbers = [_whole("RANGE", number, at) for number in arguments]
     start, stop = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
     step = numbers[2] if len(numbers) == 3 else 1
@@ -117,43 +144,49 @@ def _range(run: Run, arguments: list[Any], at: int) -> list[int]:
     result = range(start, stop, step)
     # A range of more than 2^63 numbers has no length that Python could give.
     length = max(0, -((start - stop) // step))
-    run.list(min(length, run.limits.list_length + 1), at)
+    run.list(min(length, run.limits.list_length + 1), length // 4, at)
     run.work(0, 4 * length, at)
     return list(result)
 
 
-def _round(run: Run, arguments: list[Any], at: int) -> int | float:
+def _round(run: RunState, arguments: list[Any], at: int) -> int | float:
     value = _number("ROUND", arguments[0], at)
     digits = _whole("ROUND", arguments[1], at) if len(arguments) == 2 else 0
     if not 0 <= digits <= MAX_ROUND_DIGITS:
         raise NumberRange(f"ROUND takes 0 to {MAX_ROUND_DIGITS} digits", at)
     if type(value) is int or abs(value) >= MAX_SAFE_INTEGER:
         return value
+    run.work(_ROUNDING, 0, at)
     # What is rounded is the number as it prints, so that 2.675 becomes 2.68 as a person expects.
     rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
     return int(rounded) if digits == 0 else float(rounded)
 
 
-def _sum(run: Run, arguments: list[Any], at: int) -> int | float:
+def _sum(run: RunState, arguments: list[Any], at: int) -> int | float:
+    numbers = _numbers(run, "SUM", arguments[0], at)
+    run.work(len(numbers), 0, at)
+    if numbers and len(numbers) * max(abs(min(numbers)), abs(max(numbers))) <= MAX_SAFE_INTEGER:
+        # No partial sum needs a question. Python's own `sum` rounds in another way.
+        return reduce(add, numbers)
+    run.work(_ASKING * len(numbers), 0, at)
     total: int | float = 0
-    for number in _numbers(run, "SUM", arguments[0], at):
+    for number in numbers:
         total = arithmetic("+", total, number, at)
     return total
 
 
-def _min(run: Run, arguments: list[Any], at: int) -> int | float:
+def _min(run: RunState, arguments: list[Any], at: int) -> int | float:
     return min(_some_numbers(run, "MIN", arguments, at))
 
 
-def _max(run: Run, arguments: list[Any], at: int) -> int | float:
+def _max(run: RunState, arguments: list[Any], at: int) -> int | float:
     return max(_some_numbers(run, "MAX", arguments, at))
 
 
-def _sort(run: Run, arguments: list[Any], at: int) -> list[Any]:
+def _sort(run: RunState, arguments: list[Any], at: int) -> list[Any]:
     items = _want("SORT", "a list", arguments[0], (list,), at)
-    # Sorting n elements takes n log n comparisons.
-    run.list(len(items), at)
-    run.work(len(items) * len(items).bit_length(), 0, at)
+    count = len(items)
+    run.list(count, count, at)
     keys = items
     if len(arguments) == 2:
         key = _want("SORT", "a key that is a string", arguments[1], (str,), at)
@@ -161,36 +194,49 @@ def _sort(run: Run, arguments: list[Any], at: int) -> list[Any]:
             if type(item) is not dict or key not in item:
                 raise TypeMismatch(f"SORT by {key} needs a list of objects that all have {key}", at)
         keys = [item[key] for item in items]
-    if not (all(map(is_number, keys)) or all(type(item) is str for item in keys)):
+    kinds = set(map(type, keys))
+    if not (kinds <= _NUMBERS or kinds <= _STRINGS):
         raise TypeMismatch("SORT takes all numbers or all strings", at)
-    order = sorted(range(len(items)), key=keys.__getitem__)
+    # Sorting takes n log n comparisons. A step is one of an integer with a float, two of strings, or three of numbers
+    # of one kind.
+    run.work(count * count.bit_length() // (1 if len(kinds) > 1 else 2 if str in kinds else 3), 0, at)
+    if kinds == _STRINGS:
+        run.work(sum(map(len, keys)) // 512 * count.bit_length(), 0, at)
+    order = sorted(range(count), key=keys.__getitem__)
     return [items[index] for index in order]
 
 
-def _join(run: Run, arguments: list[Any], at: int) -> str:
+def _join(run: RunState, arguments: list[Any], at: int) -> str:
     items = _want("JOIN", "a list", arguments[0], (list,), at)
     separator: str = _want("JOIN", "a separator that is a string", arguments[1], (str,), at)
     run.work(len(items), len(items), at)
-    pieces = [run.show(item, at) for item in items]
+    kinds = set(map(type, items))
+    pieces = items
+    if not kinds <= _STRINGS:
+        run.work((_SHOWING if float in kinds else _ASKING) * len(items), 0, at)
+        pieces = [run.show(item, at) for item in items]
     run.string(len(separator) * max(0, len(items) - 1) + sum(map(len, pieces)), at)
     return separator.join(pieces)
 
 
-def _split(run: Run, arguments: list[Any], at: int) -> list[str]:
+def _split(run: RunState, arguments: list[Any], at: int) -> list[str]:
     whole = _want("SPLIT", "a string", arguments[0], (str,), at)
     separator = _want("SPLIT", "a separator that is a string", arguments[1], (str,), at)
+    # Counting reads the text as much as cutting it does.
+    run.work(len(whole) // _CHARACTERS, 0, at)
     length = whole.count(separator) + 1 if separator else len(whole)
-    run.list(length, at)
-    run.work(len(whole) // 8, 9 * length + len(whole) // 2, at)
+    run.list(length, length // 2 + len(whole) // _CHARACTERS, at)
+    run.work(0, 8 * length + len(whole) // 2, at)
     return whole.split(separator) if separator else list(whole)
 
 
-def _to_number(run: Run, arguments: list[Any], at: int) -> int | float:
+def _to_number(run: RunState, arguments: list[Any], at: int) -> int | float:
     value = arguments[0]
     if is_number(value):
         number: int | float = value
         return number
     _want("NUMBER", "a string or a number", value, (str,), at)
+    run.work(1 + len(value) // _CHARACTERS, 0, at)
     if not _NUMBER.fullmatch(value):
         raise TypeMismatch("the string is not a number", at, hint='a number looks like "12", "-3.5" or "1e6"')
     parsed = float(value)
@@ -199,7 +245,7 @@ def _to_number(run: Run, arguments: list[Any], at: int) -> int | float:
     return int(parsed) if abs(parsed) <= MAX_SAFE_INTEGER and parsed.is_integer() else parsed
 
 
-def _to_string(run: Run, arguments: list[Any], at: int) -> str:
+def _to_string(run: RunState, arguments: list[Any], at: int) -> str:
     return run.show(arguments[0], at)
 
 
@@ -225,16 +271,16 @@ def _whole(function: str, value: Any, at: int) -> int:
     return int(number)
 
 
-def _numbers(run: Run, function: str, value: Any, at: int) -> list[int | float]:
+def _numbers(run: RunState, function: str, value: Any, at: int) -> list[int | float]:
     items: list[Any] = _want(function, "a list of numbers", value, (list,), at)
-    run.work(len(items), 0, at)
-    for item in items:
-        if not is_number(item):
-            raise TypeMismatch(f"{function} takes a list of numbers, and one element is {kind_of(item)}", at)
+    run.work(1 + len(items) // 2, 0, at)
+    if not _NUMBERS.issuperset(map(type, items)):
+        wrong = next(item for item in items if not is_number(item))
+        raise TypeMismatch(f"{function} takes a list of numbers, and one element is {kind_of(wrong)}", at)
     return items
 
 
-def _some_numbers(run: Run, function: str, arguments: list[Any], at: int) -> list[int | float]:
+def _some_numbers(run: RunState, function: str, arguments: list[Any], at: int) -> list[int | float]:
     numbers = _numbers(run, function, arguments[0] if len(arguments) == 1 else arguments, at)
     if not numbers:
         raise TypeMismatch(f"{function} of an empty list has no value", at, hint="ask for LENGTH first")
@@ -330,7 +376,7 @@ BUILTINS: dict[str, Builtin] = {
 }
 
 
-def _now(run: Run, arguments: list[Any], at: int) -> Any:
+def _now(run: RunState, arguments: list[Any], at: int) -> Any:
     """The machine asks the host; see program.py. An awaitable is waited for there."""
     run.at = at
     return run.host.now()

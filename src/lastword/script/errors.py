@@ -34,7 +34,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from lastword.errors import ScriptError, caret_excerpt
-from lastword.script.lexer import find_token, token_places
+from lastword.script.lexer import Places, find_token
 
 Phase = Literal["parse", "check", "run"]
 Severity = Literal["error", "warning"]
@@ -86,9 +86,9 @@ class PlacedError(ScriptError):
 
 def locate_all(errors: Iterable[PlacedError], source: str, name: str | None, phase: Phase) -> None:
     """Locate several errors in one pass over the text."""
-    places = token_places(source)
+    places = Places(source)
     for error in errors:
-        error.locate_at(*places[error.at], source, name, phase)
+        error.locate_at(*places.tokens[error.at], source, name, phase)
 
 
 def _excerpt(line: str, column: int, width: int) -> str:

@@ -13,15 +13,17 @@ Closures that scripts are full of take what they need as defaults of their param
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from lastword.script.binary import Operand, binary
+from lastword.script.access import element_at, element_of, member_of, member_of_slot
+from lastword.script.binary import SHORT_STRING, Operand, binary
 from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, Body, Builtin, missing_key
 from lastword.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Expression,
     Function,
@@ -34,12 +36,14 @@ from lastword.script.nodes import (
     Unary,
 )
 from lastword.script.operators import element, is_number, kind_of, member, nearest, negate, not_boolean, sign
-from lastword.script.runtime import RUN, UNSET, Frame, Run
-from lastword.script.scopes import Scopes
+from lastword.script.runtime import RUN, UNSET, Frame, RunState
+from lastword.script.scopes import Place, Scopes
 from lastword.values import scalar_text
 
 Closure = Callable[[Frame], Any]
 
+# A template with more gaps is cut when it is used, where that is paid for.
+MAX_GAPS = 200
 # Longer chains run in a loop, so that no chain is deep.
 MAX_NESTED_CHAIN = 6
 # Python binds a method of an imported name anew at each call, so these are bound here.
@@ -85,7 +89,9 @@ class Expressions:
     def _name(self, node: Name) -> Closure:
         slot = self.scopes.sure_slot(node.name)
         if slot is None:
-            return _first_of(self.scopes.find(node.name)[0], node.name, self.scopes, node.at)
+            place = self.scopes.find(node.name)
+            self.cost += 0 if place is None else place.count - 1
+            return _first_of(place, node.name, self.scopes, node.at)
 
         def look(f: Frame, slot: int = slot) -> Any:
             return f[slot]
@@ -118,7 +124,7 @@ class Expressions:
 
         return make
 
-    def entries(self, node: ObjectOf | Call) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
+    def entries(self, node: ObjectOf | CallNode) -> tuple[dict[str, Any], list[tuple[str, Closure]]]:
         """An object, or the arguments of a CALL, in their order with the constants filled in; closures for the rest."""
         constants: dict[str, Any] = {}
         entries: list[tuple[str, Closure]] = []
@@ -143,7 +149,7 @@ class Expressions:
         operator = node.operators[0]
         if operator in _LOGIC:
             return self._logic(node)
-        if operator in _EQUALITY:
+        if operator in _EQUALITY and not _is_short(node):
             self.elastic = True
         if len(node.operators) > 1:
             return self._links(node)
@@ -235,7 +241,7 @@ class Expressions:
             slot = self.scopes.sure_slot(target.name)
             if slot is not None:
                 self.cost += 2
-                reach = _member_of_slot(slot, first.name, first.at)
+                reach = member_of_slot(slot, first.name, first.at)
                 for step in steps[1:]:
                     reach = self._step(reach, step)
                 return reach
@@ -248,12 +254,12 @@ class Expressions:
         at = step.at
         if type(step) is Member:
             self.cost += 1
-            return _member_of(reach, step.name, at)
+            return member_of(reach, step.name, at)
         assert type(step) is Index
         if type(step.index) is Literal and type(step.index.value) is int:
             self.cost += 1
-            return _element_at(reach, step.index.value, at)
-        return _element_of(reach, self.closure(step.index), at)
+            return element_at(reach, step.index.value, at)
+        return element_of(reach, self.closure(step.index), at)
 
     def _long_access(self, node: Access) -> Closure:
         target = self.closure(node.target)
@@ -281,11 +287,12 @@ class Expressions:
         self.elastic = True
         builtin = _builtin(node.name)
         if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
-            return _raise(wrong_function(node, builtin))
+            return _raise(partial(wrong_function, node, builtin))
         if node.name == "FORMAT":
             template, values = node.arguments
-            if type(template) is Literal and type(template.value) is str and type(values) is ObjectOf:
-                return self._template(template.value, values, node.at)
+            text = template.value if type(template) is Literal else None
+            if type(text) is str and type(values) is ObjectOf and text.count("{") <= MAX_GAPS:
+                return self._template(text, values, node.at)
         body, at = builtin.body, node.at
         if len(node.arguments) == 1:
             only = self.closure(node.arguments[0])
@@ -312,9 +319,10 @@ class Expressions:
             operands[key] = operand
 
         pieces = _pieces(template)
+        self.cost += len(pieces)
         read: list[tuple[int, int]] = []
         shown: list[tuple[int, int]] = []
-        missing: PlacedError | None = None
+        missing: str | None = None
         for gap in range(1, len(pieces), 2):
             hole = pieces[gap]
             if hole in DOUBLED:
@@ -322,7 +330,7 @@ class Expressions:
                 continue
             name = hole[1:-1]
             if name not in operands:
-                missing = missing or missing_key(name, node.keys, at)
+                missing = missing or name
                 continue
             kind, value = operands[name]
             if kind == "slot":
@@ -340,7 +348,8 @@ class Expressions:
             evaluated: list[Closure] = evaluated,
             read: list[tuple[int, int]] = read,
             shown: list[tuple[int, int]] = shown,
-            missing: PlacedError | None = missing,
+            missing: str | None = missing,
+            keys: tuple[str, ...] = node.keys,
             few: bool = few,
             at: int = at,
         ) -> str:
@@ -348,8 +357,8 @@ class Expressions:
             for value in evaluated:
                 found.append(value(f))
             if missing is not None:
-                raise missing
-            run: Run = f[RUN]
+                raise missing_key(missing, keys, at)
+            run: RunState = f[RUN]
             filled = pieces.copy()
             for gap, place in read:
                 one = f[place]
@@ -407,6 +416,14 @@ def calc(node: Calc) -> Callable[[Frame, list[Any]], Any]:
     return evaluate
 
 
+def _is_short(node: Chain) -> bool:
+    """Whether a comparison is no work whatever the values: beside a literal there is nothing to compare deeply."""
+    return len(node.operands) == 2 and any(
+        type(operand) is Literal and (type(operand.value) is not str or len(operand.value) < SHORT_STRING)
+        for operand in node.operands
+    )
+
+
 def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
     """The error for a name without a value."""
     known = scopes.known()
@@ -434,21 +451,25 @@ def _how_many(builtin: Builtin) -> str:
     return f"{builtin.least} to {builtin.most} arguments"
 
 
-def _raise(problem: PlacedError) -> Closure:
+def _raise(problem: Callable[[], PlacedError]) -> Closure:
+    """What was known to be wrong before the script ran, and is so when it gets there; the words are made then."""
+
     def refuse(f: Frame) -> Any:
-        raise problem
+        raise problem()
 
     return refuse
 
 
-def _first_of(places: tuple[int, ...], name: str, scopes: Scopes, at: int) -> Closure:
+def _first_of(place: Place | None, name: str, scopes: Scopes, at: int) -> Closure:
     """A variable of which only the run knows in which of several scopes it is, if it is in any."""
 
     def read(f: Frame) -> Any:
-        for place in places:
-            value = f[place]
+        there = place
+        while there is not None:
+            value = f[there.slot]
             if value is not UNSET:
                 return value
+            there = there.outer
         raise undefined(name, scopes, at)
 
     return read
@@ -456,43 +477,3 @@ def _first_of(places: tuple[int, ...], name: str, scopes: Scopes, at: int) -> Cl
 
 def _applied(body: Body, arguments: list[Closure], at: int) -> Closure:
     return lambda f: body(f[RUN], [argument(f) for argument in arguments], at)
-
-
-def _member_of_slot(slot: int, name: str, at: int) -> Closure:
-    def reach(f: Frame, slot: int = slot, name: str = name, at: int = at) -> Any:
-        target = f[slot]
-        if type(target) is dict:
-            try:
-                return target[name]
-            except KeyError:
-                pass
-        return member(target, name, at)
-
-    return reach
-
-
-def _member_of(target_of: Closure, name: str, at: int) -> Closure:
-    def reach(f: Frame, target_of: Closure = target_of, name: str = name, at: int = at) -> Any:
-        target = target_of(f)
-        if type(target) is dict:
-            try:
-                return target[name]
-            except KeyError:
-                pass
-        return member(target, name, at)
-
-    return reach
-
-
-def _element_of(target_of: Closure, index_of: Closure, at: int) -> Closure:
-    return lambda f: element(target_of(f), index_of(f), at)
-
-
-def _element_at(target_of: Closure, index: int, at: int) -> Closure:
-    def reach(f: Frame, target_of: Closure = target_of, index: int = index, at: int = at) -> Any:
-        target = target_of(f)
-        if type(target) is list and index < len(target):
-            return target[index]
-        return element(target, index, at)
-
-    return reach

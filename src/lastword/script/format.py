@@ -17,7 +17,7 @@ from lastword.script.lexer import KEYWORDS, tokens_and_comments
 from lastword.script.nodes import Do, For, If, Let, Set, Statement
 from lastword.script.parser import parse
 from lastword.script.printer import laid_out, margin
-from lastword.script.work import Work, carry_out
+from lastword.script.work import Work, drive
 
 # Wide enough for a CALL with a few arguments, narrow enough to stand beside its plan.
 WIDTH = 100
@@ -28,7 +28,7 @@ _LAST_NAME = re.compile(r"(?<![.\w])([A-Za-z_][A-Za-z0-9_]*)$")
 def format_script(text: str) -> str:
     """The text of a script, laid out. Raises its error if it does not parse."""
     writer = _Writer()
-    carry_out(writer.block(parse(text).body, 0))
+    drive(writer.block(parse(text).body, 0))
     _keep_apart(writer.lines)
     return _with_comments(writer.lines, text)
 

@@ -11,7 +11,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+
+import msgspec
 
 from lastword.values import MAX_SAFE_INTEGER
 
@@ -36,18 +42,35 @@ _TOKEN = (
 _CUT = re.compile(rf"[ \t\r\n]*+({_COMMENT}|{_TOKEN}|[\s\S]|\Z)")
 _COMMENT_OR_TOKEN = re.compile(rf"({_COMMENT})|({_TOKEN})")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_LINE_END = re.compile("\n")
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
+# Cut in one go, which takes a millisecond or two and lets no other thread have its turn.
+SHORT_TEXT = 20_000
+
 END = " "
 """The last of all tokens. No other is a blank, and each has a first character."""
+CUT_SHORT = "  "
+"""The last of those that are read, where the text has more."""
 
 
-def cut(source: str) -> list[str]:
-    """The tokens of a text and END."""
-    tokens: list[str] = _CUT.findall(source)
+def cut(source: str, most: int = sys.maxsize) -> list[str]:
+    """The tokens of a text and END; or, where there are more tokens and comments than `most`, those and CUT_SHORT."""
+    tokens: list[str]
+    if len(source) <= SHORT_TEXT:
+        tokens = _CUT.findall(source)
+    else:
+        # The same one by one: a long text must neither hold up other threads nor be cut further than it may go.
+        tokens = [match[1] for match in islice(_CUT.finditer(source), min(most, len(source)) + 2)]
+    too_many = len(tokens) > most
+    if too_many:
+        del tokens[most:]
     if "//" in source:
         tokens = [token for token in tokens if not token.startswith("//")]
+    if too_many:
+        tokens.append(CUT_SHORT)
+        return tokens
     # A text that ends in blanks matches the end twice.
     if len(tokens) > 1 and not tokens[-2]:
         tokens.pop()
@@ -63,9 +86,26 @@ def find_token(source: str, index: int) -> tuple[int, int]:
     return len(source), 0
 
 
-def token_places(source: str) -> list[tuple[int, int]]:
-    """The offset and the length of every token, for those who need many."""
-    return list(_places(source))
+class Places(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """The lines and columns of a text's tokens, worked out when somebody asks for the first."""
+
+    source: str
+
+    @cached_property
+    def tokens(self) -> list[tuple[int, int]]:
+        """The offset and the length of every token."""
+        return list(_places(self.source))
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """The offset of every line."""
+        return [0, *(match.end() for match in _LINE_END.finditer(self.source))]
+
+    def of(self, at: int) -> tuple[int, int]:
+        """The line and the column of a token."""
+        offset = self.tokens[at][0]
+        line = bisect_right(self.lines, offset)
+        return line, offset - self.lines[line - 1] + 1
 
 
 def _places(source: str) -> Iterator[tuple[int, int]]:

@@ -10,12 +10,16 @@ from __future__ import annotations
 import msgspec
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one run may use. Zero is a limit like any other; there is no "unlimited"."""
 
     steps: int = 20_000_000
-    """Parts of expressions evaluated, and elements visited by functions and comparisons: some seconds of computing.
-    A FOR is charged its length times the cost of its body on entering, so that it fails before its first effect."""
+    """Parts of expressions evaluated, and the work of functions and comparisons, each about a tenth of a microsecond:
+    some seconds of computing. A FOR is charged its length times the cost of its body on entering, so that it fails
+    before its first effect; one with a CALL or another FOR inside begins all the same, since it may end before that."""
+    at_once: int = 250_000
+    """Steps that the functions and comparisons of one expression may take together. Nothing can have its turn before
+    they are done, so this is about 25 ms: a SORT of 40,000 numbers, a SPLIT into 250,000 pieces."""
     seconds: float = 10.0
     """Computing time. Waiting for a tool or a person does not count."""
     calls: int = 20_000

@@ -11,7 +11,7 @@ A machine runs once.
 
 from __future__ import annotations
 
-from asyncio import sleep
+from asyncio import sleep, to_thread
 from collections.abc import Mapping
 from math import isfinite
 from time import perf_counter
@@ -20,14 +20,16 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.errors import NotJSON
+from lastword.script.aside import aside
 from lastword.script.errors import CallFailed, Cancelled, LimitExceeded, PlacedError
-from lastword.script.limits import Limits
+from lastword.script.limits import ScriptLimits
 from lastword.script.nodes import Script
 from lastword.script.program import write_program
-from lastword.script.runtime import RUN, STACK, UNSET, Frame, Host, Run
-from lastword.values import measure, plain
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Host, RunState
+from lastword.script.steps import PAUSE, go_through
+from lastword.values import MAX_SIZE, plain, weigh
 
-_DEFAULT_LIMITS = Limits()
+_DEFAULT_LIMITS = ScriptLimits()
 
 Status = Literal["done", "failed", "cancelled"]
 
@@ -49,12 +51,12 @@ class Machine:
         script: Script,
         host: Host,
         variables: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
+        limits: ScriptLimits | None = None,
     ) -> None:
         self.script = script
         self.given = variables or {}
         self._program = write_program(script, self.given)
-        self._run = Run(host, limits or _DEFAULT_LIMITS)
+        self._run = RunState(host, limits or _DEFAULT_LIMITS)
 
     @property
     def output(self) -> list[str]:
@@ -83,42 +85,65 @@ class Machine:
                 outcome = steps[number](frame)
                 number += 1
                 if outcome is None:
-                    continue
-                if type(outcome) is int:
+                    if run.fuel < 0:
+                        await self._breathe()
+                elif type(outcome) is int:
                     if outcome >= 0:
                         number = outcome
                     else:
                         number = ~outcome
-                        run.check_clock()
                         await self._breathe()
-                    continue
-                before = perf_counter()
-                stack.append(await outcome)
-                run.deadline += perf_counter() - before
+                        if run.rest:
+                            await self._go_on_inside(frame)
+                elif outcome is PAUSE:
+                    await self._breathe()
+                    await self._go_on_inside(frame)
+                else:
+                    before = perf_counter()
+                    stack.append(await outcome)
+                    run.deadline += perf_counter() - before
         except PlacedError as problem:
             error = problem
         except CallFailed as failure:
             error = failure.at(run.at)
         try:
-            self._read_variables(frame, variables)
+            await self._read_variables(frame, variables)
         except LimitExceeded as problem:
             # The first thing that went wrong is the one to report.
             error = error or problem
         if error is not None:
-            error.locate(self.script.source, self.script.name, "run")
+            script = self.script
+            await aside(script.source, error.locate, script.source, script.name, "run")
         status: Status = "done" if error is None else "cancelled" if type(error) is Cancelled else "failed"
         return Result(status, run.output, variables, error)
 
     async def _breathe(self) -> None:
         """Let others have their turn; the time they take is not ours."""
+        run = self._run
+        run.check_clock()
         before = perf_counter()
         await sleep(0)
-        self._run.deadline += perf_counter() - before
+        run.deadline += perf_counter() - before
+        run.fuel = SLICE
 
-    def _read_variables(self, frame: Frame, into: dict[str, Any]) -> None:
+    async def _go_on_inside(self, frame: Frame) -> None:
+        """Finish the blocks that were left in their middle, from the inside out."""
+        run = self._run
+        while run.rest:
+            innermost, *around = run.rest
+            run.rest = []
+            if go_through(frame, innermost) is None:
+                run.rest = around
+            else:
+                run.rest += around
+                await self._breathe()
+
+    async def _read_variables(self, frame: Frame, into: dict[str, Any]) -> None:
         """Copy the variables at the top, within the limits for values that leave a script."""
         limits, given = self._run.limits, self.given
         left = limits.value_size
+        # Elements that are copied before somebody else has a turn. What is more is copied in a thread.
+        at_once = SLICE
         if given:
             into.update(given)
         for name, slot in self._program.slots.items():
@@ -131,19 +156,34 @@ class Machine:
                 continue
             if given:
                 into.pop(name, None)
-            if kind is dict:
-                size = _size_of_record(value)
-                if size is not None and size <= left and limits.value_depth:
-                    left -= size
+            if kind is dict and len(value) <= at_once:
+                record = _size_of_record(value)
+                if record is not None and record <= left and limits.value_depth:
+                    left -= record
+                    at_once -= len(value)
                     into[name] = value.copy()
                     continue
             try:
-                if kind is list or kind is dict:
-                    left -= measure(value, max_depth=limits.value_depth, max_size=left)
-                into[name] = plain(value, max_depth=limits.value_depth, max_size=limits.value_size)
+                if kind is not list and kind is not dict:
+                    into[name] = plain(value)
+                    continue
+                try:
+                    into[name], size, elements = _copy(value, limits, left, at_once)
+                    at_once -= elements
+                except NotJSON:
+                    # Too large, too deep, or too much for now: where there is time it shows which.
+                    into[name], size, _ = await to_thread(_copy, value, limits, left, MAX_SIZE)
+                left -= size
             except NotJSON as problem:
                 at = self._program.changed.get(slot, 0)
                 raise LimitExceeded(f"the variables left at the end: {name} is {problem.fact}", at) from None
+
+
+def _copy(value: Any, limits: ScriptLimits, max_size: int, max_elements: int) -> tuple[Any, int, int]:
+    """A list or object as it leaves a script, its size, and how many of that are elements."""
+    depth = limits.value_depth
+    size, elements = weigh(value, max_depth=depth, max_size=max_size, max_elements=max_elements)
+    return plain(value, max_depth=depth, max_size=limits.value_size), size, elements
 
 
 # What is its own plain form. Of numbers with a point that is said one by one: whole ones leave as integers.

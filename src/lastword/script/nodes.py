@@ -91,7 +91,7 @@ class Function(msgspec.Struct, frozen=True, gc=False):
     arguments: tuple[Expression, ...]
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class CallNode(msgspec.Struct, frozen=True, gc=False):
     """`CALL tool { name: a }`; `at` is the tool's name and `site` the number of the CALL in the text."""
 
     at: int
@@ -112,7 +112,7 @@ class Calc(msgspec.Struct, frozen=True, gc=False):
     variables: ObjectOf
 
 
-Expression: TypeAlias = Literal | Name | ListOf | ObjectOf | Unary | Chain | Access | Function | Call | Calc
+Expression: TypeAlias = Literal | Name | ListOf | ObjectOf | Unary | Chain | Access | Function | CallNode | Calc
 
 
 class Let(msgspec.Struct, frozen=True, gc=False):
@@ -188,7 +188,7 @@ def children(node: Expression) -> tuple[Expression, ...]:
     match node:
         case ListOf():
             return node.items
-        case ObjectOf() | Call():
+        case ObjectOf() | CallNode():
             return node.values
         case Unary():
             return (node.operand,)

@@ -11,23 +11,19 @@ The words for what went wrong are in mistakes.py.
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import msgspec
 
 from lastword.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
-from lastword.script.lexer import DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
+from lastword.script.lexer import CUT_SHORT, DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
 from lastword.script.mistakes import never_closed, unexpected
+from lastword.script.nesting import ACCESS_LEVEL, LEVELS, MAX_NESTING, UNARY_LEVEL, Bracket, Joined, OpenBlock, Sign
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Do,
     Expression,
-    For,
     Function,
-    If,
     Index,
     Let,
     ListOf,
@@ -42,35 +38,13 @@ from lastword.script.nodes import (
     inside,
 )
 
-# A script promises that 500 levels work. Some room above it, and equal to the depth of the values it can build.
-MAX_NESTING = 600
 # A formula is one line of arithmetic; it is evaluated by recursion, so its depth stays far below the host's.
 MAX_FORMULA_NESTING = 30
-# A model writes some kilobytes. A megabyte of text is a mistake or an attack, and parsing it takes about a second.
+# A model writes some kilobytes. A megabyte of text is a mistake or an attack, unless nearly all of it is data.
 MAX_SOURCE = 1_000_000
-
-# What binds tighter has the higher level. Whatever is no operator ends every chain; unary operators bind tightest but
-# for the way into a value.
-NO_LEVEL = 0
-UNARY_LEVEL = 7
-ACCESS_LEVEL = 8
-LEVELS = {
-    "OR": 1,
-    "AND": 2,
-    "==": 3,
-    "!=": 3,
-    "<": 4,
-    "<=": 4,
-    ">": 4,
-    ">=": 4,
-    "+": 5,
-    "-": 5,
-    "*": 6,
-    "/": 6,
-    "%": 6,
-    ".": ACCESS_LEVEL,
-    "[": ACCESS_LEVEL,
-}
+# Words, signs and comments in a text, those of its formulas included. Each costs a few microseconds and some hundred
+# bytes until it runs, so what is read can hold up nobody for long.
+MAX_TOKENS = 200_000
 
 # What most literals but strings are.
 _SMALL_NUMBERS = {str(number): number for number in range(101)}
@@ -85,83 +59,20 @@ def parse(source: str, *, name: str | None = None) -> Script:
         problem = LimitExceeded(f"the script is longer than {MAX_SOURCE} characters")
         raise problem.locate(source[:MAX_SOURCE], name, "parse")
     try:
-        return _Parser(source, name, MAX_NESTING).script()
+        return _Parser(source, name, MAX_NESTING, MAX_TOKENS).script()
     except PlacedError as error:
         raise error.locate(source, name, "parse") from None
 
 
-class _Sign(msgspec.Struct, gc=False):
-    """A unary operator that waits for its operand."""
-
-    at: int
-    operator: str
-    outer: _Sign | _Joined | None
-    """What waits for this one."""
-    level: int = UNARY_LEVEL
-
-    def fold(self, operand: Expression) -> Expression:
-        return Unary(self.at, self.operator, operand)
-
-
-class _Joined(msgspec.Struct, gc=False):
-    """Operands and operators of one level, waiting for the last operand."""
-
-    links: list[Any]
-    """By threes: an operand, the operator behind it, and the operator's token."""
-    level: int
-    outer: _Sign | _Joined | None
-    """What waits for this one."""
-
-    def fold(self, operand: Expression) -> Expression:
-        links = self.links
-        if len(links) == 3:
-            first, operator, at = links
-            return Chain(first.at, (first, operand), (operator,), (at,))
-        return Chain(links[0].at, (*links[::3], operand), tuple(links[1::3]), tuple(links[2::3]))
-
-
-class _Bracket(msgspec.Struct, gc=False):
-    """A bracket that is open, with what is inside it so far."""
-
-    kind: str
-    """function, call, calc, index, or the bracket itself."""
-    closing: str
-    at: int
-    around: _Bracket | None
-    """The bracket around it."""
-    waiting: _Sign | _Joined | None
-    """The operator before it, which waits for it."""
-    items: list[Expression] | None
-    """None where there is one item, and no comma after it."""
-    keys: dict[str, int] | None = None
-    """Keys, in order, with the tokens they stand at; None where the items have no keys."""
-    site: int = 0
-    """For a CALL, its number in the text."""
-    way: tuple[Expression, list[Member | Index]] | None = None
-    """For an index, what it leads into and the steps so far."""
-
-
-class _Block(msgspec.Struct, gc=False):
-    """An IF or FOR whose END has not come yet."""
-
-    kind: str
-    at: int
-    head: Expression
-    suspends: int
-    outer: list[Statement]
-    name: str
-    name_at: int
-    then: tuple[Statement, ...] | None = None
-    else_at: int = 0
-
-
 class _Parser:
-    __slots__ = ("deepest", "depth", "i", "max_nesting", "name", "sites", "source", "suspends", "tokens")
+    __slots__ = ("deepest", "depth", "i", "max_nesting", "name", "room", "sites", "source", "suspends", "tokens")
 
-    def __init__(self, source: str, name: str | None, max_nesting: int) -> None:
+    def __init__(self, source: str, name: str | None, max_nesting: int, room: int) -> None:
         self.source = source
         self.name = name
-        self.tokens = cut(source)
+        self.tokens = cut(source, room)
+        self.room = max(0, room - len(self.tokens))
+        """How many tokens its formulas may have."""
         self.i = 0
         self.max_nesting = max_nesting
         self.depth = 0
@@ -175,7 +86,7 @@ class _Parser:
     def script(self) -> Script:
         tokens = self.tokens
         body: list[Statement] = []
-        blocks: list[_Block] = []
+        blocks: list[OpenBlock] = []
         while True:
             at = self.i
             token = tokens[at]
@@ -197,7 +108,7 @@ class _Parser:
                 self.i = at + 1
                 self.depth -= 1
                 block = blocks.pop()
-                statement = _close_block(block, tuple(body), at)
+                statement = block.close(tuple(body), at)
                 body = block.outer
                 body.append(statement)
             elif token == "ELSE" and blocks and blocks[-1].kind == "IF" and blocks[-1].then is None:
@@ -214,7 +125,7 @@ class _Parser:
                     raise self.unexpected(at, "a statement")
                 body.append(Do(at, self.expression("a statement"), self.suspends))
 
-    def open_block(self, keyword: str, outer: list[Statement]) -> _Block:
+    def open_block(self, keyword: str, outer: list[Statement]) -> OpenBlock:
         at = self.i
         self.i += 1
         name, name_at = "", self.i
@@ -234,7 +145,7 @@ class _Parser:
             self.deepest = self.depth
             if self.depth > self.max_nesting:
                 raise self.too_deep(at)
-        return _Block(keyword, at, head, self.suspends, outer, name, name_at)
+        return OpenBlock(keyword, at, head, self.suspends, outer, name, name_at)
 
     def expect(self, token: str, wanted: str) -> None:
         if self.tokens[self.i] != token:
@@ -247,6 +158,9 @@ class _Parser:
         )
 
     def unexpected(self, at: int, wanted: str) -> PlacedError:
+        if self.tokens[at] == CUT_SHORT:
+            words = f"the script has more than {MAX_TOKENS} words, signs and comments"
+            return LimitExceeded(words, at, hint="give it long lists as variables")
         return unexpected(self.tokens, at, wanted)
 
     # Expressions.
@@ -261,8 +175,8 @@ class _Parser:
         depth, deepest, limit = self.depth, self.deepest, self.max_nesting
         self.suspends = 0
         # The innermost bracket that is open, and the last operator inside it, which waits for an operand.
-        around: _Bracket | None = None
-        waiting: _Sign | _Joined | None = None
+        around: Bracket | None = None
+        waiting: Sign | Joined | None = None
         # The keys of that bracket, where another is due before the operand.
         keys: dict[str, int] | None = None
         # The way into the operand so far, while it goes on.
@@ -293,7 +207,7 @@ class _Parser:
                         if depth > limit:
                             raise self.too_deep(at)
                     if tokens[i] != ")":
-                        around, waiting = _Bracket("function", ")", at, around, waiting, []), None
+                        around, waiting = Bracket("function", ")", at, around, waiting, []), None
                         continue
                     depth -= 1
                     operand = Function(at, token, ())
@@ -315,7 +229,7 @@ class _Parser:
                     deepest = depth
                     if depth > limit:
                         raise self.too_deep(at)
-                waiting = _Sign(at, token, waiting)
+                waiting = Sign(at, token, waiting)
                 continue
             else:
                 bracket = self.open(at, around, waiting)
@@ -353,7 +267,7 @@ class _Parser:
                                 deepest = depth
                                 if depth > limit:
                                     raise self.too_deep(i)
-                            around = _Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
+                            around = Bracket("index", "]", i, around, waiting, None, way=(operand, steps))
                             waiting, steps = None, None
                             break
                         token = tokens[i]
@@ -372,10 +286,10 @@ class _Parser:
                             depth -= 1
                         waiting = waiting.outer
                     if waiting is not None and waiting.level == level:
-                        assert type(waiting) is _Joined
+                        assert type(waiting) is Joined
                         waiting.links.extend((operand, token, i))
                     else:
-                        waiting = _Joined([operand, token, i], level, waiting)
+                        waiting = Joined([operand, token, i], level, waiting)
                     i += 1
                     break
 
@@ -418,35 +332,35 @@ class _Parser:
                 waiting = around.waiting
                 around = around.around
 
-    def open(self, at: int, around: _Bracket | None, waiting: _Sign | _Joined | None) -> _Bracket | None:
+    def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket | None:
         """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""
         token = self.tokens[at]
         self.i = at + 1
         if token == "{":
-            return _Bracket("{", "}", at, around, waiting, [], {})
+            return Bracket("{", "}", at, around, waiting, [], {})
         if token == "CALL":
             return self.open_call(at + 1, around, waiting)
         if token == "[":
-            return _Bracket("[", "]", at, around, waiting, [])
+            return Bracket("[", "]", at, around, waiting, [])
         if token == "(":
-            return _Bracket("(", ")", at, around, waiting, None)
+            return Bracket("(", ")", at, around, waiting, None)
         if token == "CALC":
             self.begin_calc()
-            return _Bracket("calc", "}", at, around, waiting, [], {})
+            return Bracket("calc", "}", at, around, waiting, [], {})
         return None
 
-    def close(self, bracket: _Bracket, end: int) -> Expression:
+    def close(self, bracket: Bracket, end: int) -> Expression:
         """What a bracket was, once it closes at `end`; goes on behind it."""
         self.i = end + 1
         kind, at, items, keys = bracket.kind, bracket.at, tuple(bracket.items or ()), bracket.keys
         if keys is None:
             return ListOf(at, items)
         if kind == "call":
-            return Call(at, self.tokens[at], bracket.site, tuple(keys), tuple(keys.values()), items)
+            return CallNode(at, self.tokens[at], bracket.site, tuple(keys), tuple(keys.values()), items)
         variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
         return variables if kind == "{" else self.close_calc(at, variables)
 
-    def unusual_key(self, at: int, bracket: _Bracket | None, keys: dict[str, int]) -> None:
+    def unusual_key(self, at: int, bracket: Bracket | None, keys: dict[str, int]) -> None:
         """Read a key that is a string, or refuse one that is none or is there already."""
         key = self.tokens[at]
         if key[0] not in NAME_START:
@@ -461,7 +375,7 @@ class _Parser:
         if self.tokens[at + 1] != ":":
             raise self.unexpected(at + 1, f": after {key}")
 
-    def open_call(self, at: int, around: _Bracket | None, waiting: _Sign | _Joined | None) -> _Bracket:
+    def open_call(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket:
         """Open the bracket of a CALL whose tool's name stands here."""
         name = self.tokens[at]
         if name in KEYWORDS or name[0] not in NAME_START:
@@ -472,7 +386,7 @@ class _Parser:
         self.suspends += 1
         site = self.sites
         self.sites = site + 1
-        return _Bracket("call", "}", at, around, waiting, [], {}, site)
+        return Bracket("call", "}", at, around, waiting, [], {}, site)
 
     def begin_calc(self) -> None:
         """Read a CALC from behind its keyword up to the bracket of its variables."""
@@ -491,7 +405,27 @@ class _Parser:
         self.expect("}", "} at the end of CALC")
         formula_at = at + 4
         text = self.string(formula_at)
-        return Calc(at, formula_at, text, _parse_formula(text, formula_at), variables)
+        return Calc(at, formula_at, text, self.formula(text, formula_at), variables)
+
+    def formula(self, text: str, at: int) -> Expression:
+        """Read the formula of a CALC: numbers, names, and arithmetic between them."""
+        try:
+            parser = _Parser(text, None, MAX_FORMULA_NESTING, self.room)
+            formula = parser.expression("a formula")
+            if parser.tokens[parser.i] != END:
+                raise parser.unexpected(parser.i, "an operator or the end of the formula")
+        except PlacedError as error:
+            error.fact = f"in the formula: {error.fact}"
+            error.at = at
+            raise
+        self.room = parser.room
+        if not all(map(_is_arithmetic, inside(formula))):
+            raise ParseError(
+                "a formula holds numbers, names, parentheses and + - * / % only",
+                at,
+                hint="write anything else as an ordinary expression, outside CALC",
+            )
+        return formula
 
     def number(self, at: int) -> int | float:
         value = read_number(self.tokens[at])
@@ -506,37 +440,10 @@ class _Parser:
             raise LexError(str(problem), at) from None
 
 
-def _close_block(block: _Block, body: tuple[Statement, ...], end: int) -> If | For:
-    at, head, suspends = block.at, block.head, block.suspends
-    if block.kind == "FOR":
-        return For(at, block.name_at, block.name, head, body, suspends, end)
-    if block.then is None:
-        return If(at, head, body, None, suspends, end, end)
-    return If(at, head, block.then, body, suspends, block.else_at, end)
-
-
-def _parse_formula(text: str, at: int) -> Expression:
-    """Read the formula of a CALC: numbers, names, and arithmetic between them."""
-    parser = _Parser(text, None, MAX_FORMULA_NESTING)
-    try:
-        formula = parser.expression("a formula")
-        if parser.tokens[parser.i] != END:
-            raise parser.unexpected(parser.i, "an operator or the end of the formula")
-    except PlacedError as error:
-        error.fact = f"in the formula: {error.fact}"
-        error.at = at
-        raise
-    for node in inside(formula):
-        arithmetic = (
-            (type(node) is Literal and type(node.value) in (int, float))
-            or type(node) is Name
-            or (type(node) is Unary and node.operator != "NOT")
-            or (type(node) is Chain and LEVELS[node.operators[0]] >= LEVELS["+"])
-        )
-        if not arithmetic:
-            raise ParseError(
-                "a formula holds numbers, names, parentheses and + - * / % only",
-                at,
-                hint="write anything else as an ordinary expression, outside CALC",
-            )
-    return formula
+def _is_arithmetic(node: Expression) -> bool:
+    return (
+        (type(node) is Literal and type(node.value) in (int, float))
+        or type(node) is Name
+        or (type(node) is Unary and node.operator != "NOT")
+        or (type(node) is Chain and LEVELS[node.operators[0]] >= LEVELS["+"])
+    )

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from lastword.script.lexer import token_places
+from lastword.script.lexer import Places
 from lastword.script.nodes import (
-    Call,
+    CallNode,
     Chain,
     Expression,
     For,
@@ -36,6 +36,14 @@ from lastword.script.signatures import Signatures
 
 # What a person takes in at a glance; the script itself has the rest.
 MAX_SHOWN = 70
+# Of the loops and branches around a CALL so many are named; the others, in the middle, are counted.
+MAX_AROUND = 8
+# A larger number of times says nothing more than "any".
+MAX_TIMES = 2**53
+# Hundreds of CALLs may share one constant. A longer one is not written out again for each of them.
+MAX_SHARED = 2_000
+# Unknown tools that are named at the top of a plan; each step says it again.
+MAX_UNKNOWN = 5
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -48,11 +56,13 @@ class Argument(msgspec.Struct, frozen=True):
     text: str
     """The constant as a person would write it, or the expression that computes it."""
     secret: bool = False
+    shared: bool = False
+    """Whether it is a long constant with a name, which other CALLs may be given too."""
 
     def as_dict(self) -> dict[str, Any]:
         """For programs."""
         shown: dict[str, Any] = {"name": self.name, "constant": self.constant, "text": self.text}
-        if self.constant and not self.secret:
+        if self.constant and not self.secret and not self.shared:
             shown["value"] = self.value
         return shown
 
@@ -74,7 +84,8 @@ class Step(msgspec.Struct, frozen=True):
     least: int
     most: int | None
     """How often it may run; None where that depends on what the script meets."""
-    needs_person: bool
+    needs_person: bool | None
+    """Whether somebody is asked first; None where the tool is not known, and so nobody can say."""
     effect: str | None
 
     @property
@@ -111,18 +122,18 @@ def plan(script: str | Script, signatures: Signatures | None = None) -> list[Ste
     """Every CALL that a script may make, in the order in which it would make them. Raises if it does not parse."""
     if isinstance(script, str):
         script = parse(script)
-    places = token_places(script.source)
+    places = Places(script.source)
     constants = _constants(script.body)
     steps: list[Step] = []
     for call, around in _calls(script.body, constants):
-        offset = places[call.at][0]
+        line, column = places.of(call.at)
         signature = signatures.get(call.tool) if signatures is not None else None
         secrets = {parameter.name for parameter in signature.parameters if parameter.secret} if signature else set()
         steps.append(
             Step(
                 number=len(steps) + 1,
-                line=script.source.count("\n", 0, offset) + 1,
-                column=offset - script.source.rfind("\n", 0, offset),
+                line=line,
+                column=column,
                 tool=call.tool,
                 title=signature.title if signature else call.tool,
                 description=signature.description if signature else "",
@@ -134,7 +145,7 @@ def plan(script: str | Script, signatures: Signatures | None = None) -> list[Ste
                 when=around.when,
                 least=around.least,
                 most=around.most,
-                needs_person=signature.needs_person if signature else False,
+                needs_person=signature.needs_person if signature else None,
                 effect=signature.effect if signature else None,
             )
         )
@@ -153,7 +164,7 @@ def plan_text(steps: list[Step]) -> str:
         lines += [f"   - {argument.name}: {argument.text}" for argument in step.arguments]
         lines.append(f"   {_sentence([*step.when, step.how_often])} (line {step.line})")
         if not step.known:
-            lines.append("   No such tool is known here.")
+            lines.append("   No such tool is known here: the script would stop.")
         elif step.needs_person:
             lines.append(f"   You are asked {'first' if step.most == 1 else 'first, each time'}.")
         if step.effect:
@@ -164,14 +175,23 @@ def plan_text(steps: list[Step]) -> str:
 
 def _summary(steps: list[Step]) -> str:
     count = "one tool call" if len(steps) == 1 else f"{len(steps)} tool calls"
-    asked = sum(step.needs_person for step in steps)
-    if asked == 0:
-        consent = "Nobody is asked"
-    elif asked == len(steps):
-        consent = "You are asked before it runs" if asked == 1 else "You are asked before each of them runs"
-    else:
-        consent = f"You are asked before {asked} of them run{'s' if asked == 1 else ''}"
-    return f"This script has {count}. {consent}."
+    sentences = [f"This script has {count}."]
+    known = sum(step.known for step in steps)
+    asked = sum(step.needs_person is True for step in steps)
+    if asked == len(steps):
+        sentences.append("You are asked before it runs." if asked == 1 else "You are asked before each of them runs.")
+    elif asked:
+        sentences.append(f"You are asked before {asked} of them run{'s' if asked == 1 else ''}.")
+    elif known == len(steps):
+        sentences.append("Nobody is asked.")
+    elif known:
+        sentences.append("Nobody is asked for the tools that are known here.")
+    if known < len(steps):
+        names = list(dict.fromkeys(step.tool for step in steps if not step.known))
+        more = f" and {len(names) - MAX_UNKNOWN} more" if len(names) > MAX_UNKNOWN else ""
+        word = "Unknown tool" if len(names) == 1 else "Unknown tools"
+        sentences.append(f"{word}: {', '.join(names[:MAX_UNKNOWN])}{more}.")
+    return " ".join(sentences)
 
 
 def _sentence(parts: list[str]) -> str:
@@ -182,20 +202,51 @@ def _sentence(parts: list[str]) -> str:
 class _Around(msgspec.Struct, frozen=True):
     """The loops and branches around a place in the script."""
 
-    when: tuple[str, ...] = ()
+    outer: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
+    between: int = 0
+    """How many there are that are not named."""
     least: int = 1
     most: int | None = 1
 
+    @property
+    def when(self) -> tuple[str, ...]:
+        """From the outside in, in words."""
+        if not self.between:
+            return self.outer + self.inner
+        return (*self.outer, f"inside {self.between} more loops and conditions", *self.inner)
+
     def maybe(self, words: str) -> _Around:
-        return _Around((*self.when, words), 0, self.most)
+        return self._inside(words, 0, self.most)
 
     def times(self, words: str, count: int | None) -> _Around:
-        if count is None:
-            return _Around((*self.when, words), 0, 0 if self.most == 0 else None)
-        return _Around((*self.when, words), self.least * count, None if self.most is None else self.most * count)
+        least = min(self.least * (count or 0), MAX_TIMES)
+        if self.most == 0:
+            most: int | None = 0
+        elif self.most is None or count is None or self.most * count > MAX_TIMES:
+            most = None
+        else:
+            most = self.most * count
+        return self._inside(words, least, most)
+
+    def _inside(self, words: str, least: int, most: int | None) -> _Around:
+        if len(self.outer) < MAX_AROUND // 2:
+            return _Around((*self.outer, words), (), 0, least, most)
+        if len(self.inner) < MAX_AROUND // 2:
+            return _Around(self.outer, (*self.inner, words), 0, least, most)
+        return _Around(self.outer, (*self.inner[1:], words), self.between + 1, least, most)
 
 
-def _constants(body: tuple[Statement, ...]) -> dict[str, Expression]:
+class _Constant(msgspec.Struct, frozen=True):
+    """What a variable stands for that is given a value once."""
+
+    node: Expression
+    value: Any
+    text: str
+    long: bool
+
+
+def _constants(body: tuple[Statement, ...]) -> dict[str, _Constant]:
     """The variables that are given a value once in the whole script, at its top, by literals alone."""
     given: dict[str, int] = {}
     constants: dict[str, Expression] = {}
@@ -204,16 +255,22 @@ def _constants(body: tuple[Statement, ...]) -> dict[str, Expression]:
         statement, at_top = waiting.pop()
         if isinstance(statement, (Let, Set, For)):
             given[statement.name] = given.get(statement.name, 0) + 1
-        if isinstance(statement, Let) and at_top and _constant(statement.value) is not _MISSING:
+        if isinstance(statement, Let) and at_top:
             constants[statement.name] = statement.value
         elif isinstance(statement, For):
             waiting += [(inner, False) for inner in statement.body]
         elif isinstance(statement, If):
             waiting += [(inner, False) for inner in (*statement.then, *(statement.otherwise or ()))]
-    return {name: value for name, value in constants.items() if given[name] == 1}
+    found: dict[str, _Constant] = {}
+    for name, node in constants.items():
+        # Worked out here and once, since very many CALLs may be given it.
+        if given[name] == 1 and (value := _constant(node)) is not _MISSING:
+            text = one_line(node)
+            found[name] = _Constant(node, value, _cut(text), len(text) > MAX_SHARED)
+    return found
 
 
-def _calls(body: tuple[Statement, ...], constants: dict[str, Expression]) -> Iterator[tuple[Call, _Around]]:
+def _calls(body: tuple[Statement, ...], constants: dict[str, _Constant]) -> Iterator[tuple[CallNode, _Around]]:
     """Every CALL of a script with what is around it, without recursion."""
     waiting: list[tuple[Statement, _Around]] = [(statement, _Around()) for statement in reversed(body)]
     while waiting:
@@ -234,13 +291,13 @@ def _calls(body: tuple[Statement, ...], constants: dict[str, Expression]) -> Ite
         waiting.extend(reversed(inner))
 
 
-def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[Call, _Around]]:
+def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[CallNode, _Around]]:
     """The CALLs of an expression: those in the arguments of another come before it."""
-    found: list[tuple[Call, _Around]] = []
+    found: list[tuple[CallNode, _Around]] = []
     waiting = [(node, around)]
     while waiting:
         part, here = waiting.pop()
-        if isinstance(part, Call):
+        if isinstance(part, CallNode):
             found.append((part, here))
         inner = list(children(part))
         if isinstance(part, Chain) and part.operators[0] in ("AND", "OR"):
@@ -267,13 +324,17 @@ def _length(node: Expression) -> int | None:
 _MISSING = object()
 
 
-def _known(node: Expression, constants: dict[str, Expression]) -> Expression:
+def _known(node: Expression, constants: dict[str, _Constant]) -> Expression:
     """What a name stands for, where the text alone says so."""
-    return constants.get(node.name, node) if isinstance(node, Name) else node
+    return constants[node.name].node if isinstance(node, Name) and node.name in constants else node
 
 
-def _argument(name: str, node: Expression, secret: bool, constants: dict[str, Expression]) -> Argument:
-    node = _known(node, constants)
+def _argument(name: str, node: Expression, secret: bool, constants: dict[str, _Constant]) -> Argument:
+    if isinstance(node, Name) and node.name in constants:
+        constant = constants[node.name]
+        if secret:
+            return Argument(name, True, None, "(secret)", secret=True)
+        return Argument(name, True, constant.value, constant.text, shared=constant.long)
     value = _constant(node)
     if secret:
         return Argument(name, value is not _MISSING, None, "(secret)", secret=True)
@@ -324,7 +385,7 @@ def _in_words(node: Expression) -> str:
     text = one_line(node)
     shown = []
     end = 0
-    for offset, width in token_places(text):
+    for offset, width in Places(text).tokens:
         word = text[offset : offset + width]
         shown += [text[end:offset], _WORDS.get(word, word)]
         end = offset + width

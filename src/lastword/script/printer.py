@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from lastword.script.lexer import KEYWORDS, is_name
+from lastword.script.nesting import LEVELS, UNARY_LEVEL
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Expression,
     Function,
@@ -24,8 +25,7 @@ from lastword.script.nodes import (
     ObjectOf,
     Unary,
 )
-from lastword.script.parser import LEVELS, UNARY_LEVEL
-from lastword.script.work import Work, carry_out
+from lastword.script.work import Work, drive
 
 # Two spaces a level, as in the examples of the language.
 INDENT = "  "
@@ -38,7 +38,7 @@ _ATOM_LEVEL = UNARY_LEVEL + 1
 def one_line(node: Expression) -> str:
     """An expression in one line."""
     writer = _Writer(None)
-    carry_out(writer.write(node, 0))
+    drive(writer.write(node, 0))
     return "".join(writer.pieces)
 
 
@@ -46,7 +46,7 @@ def laid_out(node: Expression, indent: int, used: int, width: int) -> str:
     """An expression after `used` characters of a line, broken at its brackets where it would pass the width."""
     writer = _Writer(width)
     writer.column = used
-    carry_out(writer.write(node, indent))
+    drive(writer.write(node, indent))
     return "".join(writer.pieces)
 
 
@@ -88,7 +88,7 @@ class _Writer:
                 yield self.bracket(node, "{", "}", node.keys, node.values, indent)
             case Function():
                 yield self.bracket(node, f"{node.name}(", ")", None, node.arguments, indent)
-            case Call():
+            case CallNode():
                 yield self.bracket(node, f"CALL {node.tool} {{", "}", node.keys, node.values, indent)
             case Unary():
                 self.put("NOT " if node.operator == "NOT" else node.operator)
@@ -132,7 +132,7 @@ class _Writer:
     ) -> Work:
         self.put(opening)
         apart = items and not self.fits(node, opening)
-        padded = items and not apart and isinstance(node, Call)
+        padded = items and not apart and isinstance(node, CallNode)
         if padded:
             self.put(" ")
         for number, item in enumerate(items):
@@ -140,7 +140,7 @@ class _Writer:
                 self.break_line(indent + 1)
             if keys is not None:
                 # The arguments of a CALL are always names.
-                bare = isinstance(node, Call) or is_plain_key(keys[number])
+                bare = isinstance(node, CallNode) or is_plain_key(keys[number])
                 self.put(f"{keys[number] if bare else _literal(keys[number])}: ")
             yield self.write(item, indent + 1 if apart else indent)
             if number < len(items) - 1:
@@ -156,7 +156,7 @@ class _Writer:
             return True
         writer = _Writer(None, self.width - self.column + len(opening))
         try:
-            carry_out(writer.write(node, 0))
+            drive(writer.write(node, 0))
         except _TooLong:
             return False
         return True

@@ -10,10 +10,12 @@ step for each element.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import msgspec
 
 from lastword.script import steps
+from lastword.script.aside import LARGE_TEXT
 from lastword.script.builtins import BUILTINS
 from lastword.script.expressions import (
     ENTRY_WORDS,
@@ -25,10 +27,11 @@ from lastword.script.expressions import (
     calc,
     wrong_function,
 )
+from lastword.script.lexer import Places
 from lastword.script.nodes import (
     Access,
     Calc,
-    Call,
+    CallNode,
     Chain,
     Do,
     Expression,
@@ -47,9 +50,9 @@ from lastword.script.nodes import (
 )
 from lastword.script.operators import negate, sign
 from lastword.script.scopes import Scopes
-from lastword.script.sites import CallSite, Places
+from lastword.script.sites import CallSite
 from lastword.script.steps import Step
-from lastword.script.work import Block, Work, carry_out, walk
+from lastword.script.work import Block, Work, drive, walk
 
 # Up to here closures call each other; what nests deeper runs step by step. Few scripts reach five.
 MAX_CLOSURE_DEPTH = 12
@@ -66,7 +69,7 @@ class Program(msgspec.Struct, frozen=True):
     slots: dict[str, int]
     """The places of the variables of the top."""
     changed: dict[int, int]
-    """For every place in the frame, the token of the last statement that changes it."""
+    """For every place of the top, the token of the last statement that changes it."""
     frame_size: int
 
 
@@ -74,6 +77,9 @@ def write_program(script: Script, given: Iterable[str] = ()) -> Program:
     """The program of a script, for runs that are given variables of these names."""
     writer = _Writer(script, given)
     walk(script.body, writer.take)
+    if script.sites and len(script.source) > LARGE_TEXT:
+        # Not when the first CALL asks where it stands: then everybody would wait for it.
+        writer.places.of(0)
     scopes, cost = writer.scopes, writer.cost + len(script.body)
     return Program(writer.steps, cost, writer.words, scopes.innermost.slots, writer.changed, scopes.size)
 
@@ -123,7 +129,7 @@ class _Writer(Expressions):
                 # As `closure` does, without one more call: most statements come this way.
                 self.cost += 1
                 return MAKERS[type(node)](self, node)
-            if suspends == 1 and type(node) is Call:
+            if suspends == 1 and type(node) is CallNode:
                 # The common one: nothing inside it waits.
                 self.cost += 1
                 self.jumps += 1
@@ -133,20 +139,25 @@ class _Writer(Expressions):
         if id(node) not in self.hard:
             return self.closure(node)
         self.jumps += 1
-        carry_out(self.spread(node))
+        drive(self.spread(node))
         return steps.pop
 
     def assign(self, statement: Set, value: Closure) -> Step:
-        places, sure = self.scopes.find(statement.name)
-        for place in places:
-            self.changed[place] = statement.at
-        if sure and len(places) == 1:
-            return steps.store(places[0], value)
-        return steps.store_in_first(places, value, statement.name, self.scopes, statement.at)
+        slot = self.scopes.sure_slot(statement.name)
+        if slot is not None:
+            self.changed[slot] = statement.at
+            return steps.store(slot, value)
+        place = self.scopes.find(statement.name)
+        if place is not None:
+            self.cost += place.count
+            if place.top is not None:
+                self.changed[place.top] = statement.at
+        return steps.store_in_first(place, value, statement.name, self.scopes, statement.at)
 
     def choice(self, node: If) -> Iterator[Block]:
         jumps, height = self.jumps, self.height
         condition = self.value(node.condition, node.suspends)
+        outside, self.elastic = self.elastic, False
         self.cost += len(node.then) + len(node.otherwise or ())
         branch = self.leave_room()
         self.height = 0
@@ -161,8 +172,10 @@ class _Writer(Expressions):
             for name in set(sure_then).intersection(scope.take_back(since)):
                 self.scopes.define(name)
 
+        elastic, self.elastic = self.elastic, self.elastic or outside
         if self.jumps == jumps and self.height < MAX_CLOSURE_DEPTH:
-            step = steps.choose(condition, self.steps[branch + 1 : skip], self.steps[skip + 1 :], node.condition.at)
+            then, otherwise = self.steps[branch + 1 : skip], self.steps[skip + 1 :]
+            step = steps.choose(condition, then, otherwise, elastic, node.condition.at)
             del self.steps[branch:]
             self.steps.append(step)
             self.height = max(height, self.height + 1)
@@ -188,16 +201,15 @@ class _Writer(Expressions):
         cost, words, elastic = self.cost, self.words, self.elastic
         self.cost, self.words, self.elastic = outside
 
-        self.steps[enter] = steps.enter(items, cost, words, node.items.at)
         emptied = sorted(scope.asked)
+        self.steps[enter] = steps.enter(items, cost, words, node.items.at, waits=self.jumps != jumps)
         if self.jumps == jumps:
             body = self.steps[following + 1 :]
             del self.steps[following + 1 :]
             self.steps[following] = steps.sweep(slot, emptied, body, cost, elastic, following, node.at)
         else:
             self.steps.append(steps.jump(following))
-            end = len(self.steps)
-            self.steps[following] = steps.take_next(slot, emptied, cost, following, end, node.at)
+            self.steps[following] = steps.take_next(slot, emptied, cost, len(self.steps), node.at)
         self.jumps += 1
 
     def leave_room(self) -> int:
@@ -216,12 +228,12 @@ class _Writer(Expressions):
     def spread(self, node: Expression) -> Work:
         self.cost += 1
         match node:
-            case Call() if any(id(value) in self.hard for value in node.values):
+            case CallNode() if any(id(value) in self.hard for value in node.values):
                 self.steps.append(steps.look_up(node))
                 for value in node.values:
                     yield self.part(value)
                 self.steps.append(steps.invoke(node, CallSite(self.places, node.at, node.tool, node.site)))
-            case Call():
+            case CallNode():
                 self.call(node)
             case Chain() if node.operators[0] in ("AND", "OR"):
                 yield self.logic(node)
@@ -285,14 +297,14 @@ class _Writer(Expressions):
     def function(self, node: Function) -> Work:
         builtin = BUILTINS.get(node.name)
         if builtin is None or not builtin.least <= len(node.arguments) <= builtin.most:
-            self.steps.append(steps.refuse(wrong_function(node, builtin)))
+            self.steps.append(steps.refuse(partial(wrong_function, node, builtin)))
             return
         for argument in node.arguments:
             yield self.part(argument)
         self.elastic = True
         self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
 
-    def call(self, node: Call) -> None:
+    def call(self, node: CallNode) -> None:
         """A CALL whose arguments need no waiting."""
         constants, entries = self.entries(node)
         self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node.at, node.tool, node.site)))
@@ -314,7 +326,7 @@ def _hard_parts(node: Expression) -> set[int]:
         heights[id(current)] = height
         if (
             (inner and height > MAX_CLOSURE_DEPTH * 2)
-            or isinstance(current, Call)
+            or isinstance(current, CallNode)
             or (isinstance(current, Function) and current.name == "NOW")
             or any(id(child) in hard for child in inner)
         ):

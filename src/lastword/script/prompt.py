@@ -7,7 +7,7 @@ it says less about each of them before it leaves any out, and says how many it l
 from __future__ import annotations
 
 from lastword.script.builtins import BUILTINS
-from lastword.script.signatures import Parameter, Signature, Signatures
+from lastword.script.signatures import Signature, SignatureParameter, Signatures
 
 # A small model has 8,000 tokens for everything. Half of it for the tools leaves room for a conversation.
 TOKEN_BUDGET = 4_000
@@ -86,7 +86,7 @@ def _tool(signature: Signature, detail: int) -> list[str]:
     return [head, *(f"  {parameter.name}: {_one_line(parameter.description)}" for parameter in described)]
 
 
-def _argument(parameter: Parameter) -> str:
+def _argument(parameter: SignatureParameter) -> str:
     return f"{parameter.name}{'' if parameter.required else '?'}: {parameter.type}"
 
 

@@ -1,19 +1,19 @@
 """What a running script has at hand: its frame, its budgets, its output, its host.
 
-A frame is a list. Its first two places hold the Run and the stack of values of unfinished expressions; each variable of
-the script has a place after them. A frame dies with its run, and nothing in it is shared with another.
+A frame is a list. Its first two places hold the RunState and the stack of values of unfinished expressions; each
+variable of the script has a place after them. A frame dies with its run, and nothing in it is shared with another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from time import perf_counter
 from typing import Any, Protocol
 
 from lastword.errors import NotJSON
 from lastword.script.errors import LimitExceeded, NumberRange
-from lastword.script.limits import Limits
-from lastword.values import MAX_SAFE_INTEGER, compare, measure, number_text, scalar_text, text
+from lastword.script.limits import ScriptLimits
+from lastword.values import MAX_SAFE_INTEGER, compare, number_text, scalar_text, weigh, write
 
 Frame = list[Any]
 RUN = 0
@@ -22,6 +22,13 @@ FIRST_SLOT = 2
 
 # Steps between two breaths, at which other runs get their turn: about two milliseconds of computing.
 SLICE = 20_000
+# What a CALL brings the next breath nearer, in steps. The way through a host's door takes some microseconds, which are
+# no work of the script: so that there is a breath every thousand of them.
+CALL_FUEL = 20
+# Steps for one element of a value that is written as text, for one of two that are compared, and for a line of output.
+WRITING = 5
+COMPARING = 5
+PRINTING = 5
 _CONTAINERS = frozenset([list, dict])
 
 
@@ -76,12 +83,25 @@ class Host(Protocol):
         ...
 
 
-class Run:
+class RunState:
     """The budgets and the output of one run."""
 
-    __slots__ = ("at", "calls", "created", "deadline", "fuel", "host", "limits", "output", "output_left", "steps")
+    __slots__ = (
+        "at",
+        "calls",
+        "created",
+        "deadline",
+        "floor",
+        "fuel",
+        "host",
+        "limits",
+        "output",
+        "output_left",
+        "rest",
+        "steps",
+    )
 
-    def __init__(self, host: Host, limits: Limits) -> None:
+    def __init__(self, host: Host, limits: ScriptLimits) -> None:
         self.host = host
         self.limits = limits
         self.steps = limits.steps
@@ -91,10 +111,14 @@ class Run:
         self.output_left = limits.output_bytes
         self.fuel = SLICE
         """Steps until the next breath."""
+        self.floor = -limits.at_once
+        """How far the fuel may fall below zero before there is a breath."""
+        self.rest: list[Iterator[Callable[[Frame], Any]]] = []
+        """What is left of the blocks that were left in their middle for a breath, the innermost first."""
         self.deadline = 0.0
         """When the computing time is over; moved on by every wait."""
         self.at = 0
-        """The CALL or NOW being answered, or the loop that last took a breath."""
+        """The CALL or NOW being answered, or what used up the fuel."""
 
     def charge(self, steps: int, words: int, at: int) -> None:
         """Pay for work before it is done."""
@@ -112,7 +136,16 @@ class Run:
     def work(self, steps: int, words: int, at: int) -> None:
         """Pay for work whose size only shows while running, which also brings the next breath nearer."""
         self.fuel -= steps
+        if self.fuel < 0:
+            self.at = at
+            if self.fuel < self.floor:
+                raise self.too_much(at)
         self.charge(steps, words, at)
+
+    def too_much(self, at: int) -> LimitExceeded:
+        """The error for work that would keep everybody else waiting."""
+        words = f"more than {self.limits.at_once} steps of work at once"
+        return LimitExceeded(words, at, hint="do it in smaller parts, or ask a tool to do it")
 
     def check_clock(self) -> None:
         if perf_counter() > self.deadline:
@@ -129,16 +162,18 @@ class Run:
         if kind is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             return str(value)
         limits = self.limits
+        size = min(limits.value_size, limits.string_length)
         try:
             if kind is not list and kind is not dict:
                 return scalar_text(value)
-            shown = text(value, max_depth=limits.value_depth, max_size=min(limits.value_size, limits.string_length))
+            most = limits.at_once // WRITING
+            shown, elements = write(value, max_depth=limits.value_depth, max_size=size, max_elements=most)
         except NotJSON as problem:
             raise LimitExceeded(f"the value is {problem.fact}", at) from None
         except ValueError:
             # Python refuses to write integers of thousands of digits; one can only come from a tool.
             raise NumberRange("the number has too many digits to print", at) from None
-        self.work(len(shown), 8 + len(shown) // 2, at)
+        self.work(WRITING * (3 + elements) + len(shown) // 8, 8 + len(shown) // 2, at)
         return shown
 
     def string(self, length: int, at: int) -> None:
@@ -150,29 +185,33 @@ class Run:
         self.fuel -= steps
         self.steps -= steps
         self.created -= 8 + length // 2
-        if self.steps < 0 or self.created < 0:
-            self.charge(0, 0, at)
+        if self.fuel < 0 or self.steps < 0 or self.created < 0:
+            self.work(0, 0, at)
 
-    def list(self, length: int, at: int) -> None:
-        """Pay for a list before it is made, if it may be that long."""
+    def list(self, length: int, steps: int, at: int) -> None:
+        """Pay for a list, and the work of making it, before it is made, if it may be that long."""
         if length > self.limits.list_length:
             raise LimitExceeded(f"a list of more than {self.limits.list_length} elements", at)
-        self.work(1 + length, 8 + length, at)
+        self.work(1 + steps, 8 + length, at)
 
     def bounded(self, value: Any, at: int) -> None:
         """Refuse a value that is too large or too deep to leave the script."""
         if type(value) is list or type(value) is dict:
+            limits = self.limits
             try:
-                size = measure(value, max_depth=self.limits.value_depth, max_size=self.limits.value_size)
+                _, elements = weigh(
+                    value, max_depth=limits.value_depth, max_size=limits.value_size, max_elements=limits.at_once
+                )
             except NotJSON as problem:
                 raise LimitExceeded(f"the value is {problem.fact}", at) from None
-            self.work(size, 0, at)
+            self.work(elements, 0, at)
 
     def call(self, tool: Tool, arguments: dict[str, Any], site: Site, at: int) -> Any:
         """Hand a CALL out. Gives a value, or something to wait for."""
         self.calls -= 1
         if self.calls < 0:
             raise LimitExceeded(f"more than {self.limits.calls} CALLs", at)
+        self.fuel -= CALL_FUEL
         for value in arguments.values():
             if type(value) in _CONTAINERS:
                 self.bounded(value, at)
@@ -184,6 +223,7 @@ class Run:
 
     def print(self, value: Any, at: int) -> None:
         line = value if type(value) is str else self.show(value, at)
+        self.work(PRINTING + len(line) // 16, 0, at)
         self.output_left -= len(line.encode("utf-8", "surrogatepass")) + 1
         if self.output_left < 0:
             raise LimitExceeded(f"more than {self.limits.output_bytes} bytes of output", at)
@@ -193,10 +233,12 @@ class Run:
 
 def equality(f: Frame, left: Any, right: Any, at: int) -> bool:
     """Deep equality; fails only for values so large that comparing them would be an attack."""
-    run: Run = f[RUN]
+    run: RunState = f[RUN]
+    limits = run.limits
     try:
-        answer, work = compare(left, right, max_size=run.limits.value_size)
+        most = limits.at_once // COMPARING
+        answer, work = compare(left, right, max_size=limits.value_size, max_elements=most)
     except NotJSON as problem:
         raise LimitExceeded(f"a value to compare is {problem.fact}", at) from None
-    run.work(work, 0, at)
+    run.work(COMPARING * (1 + work), 0, at)
     return answer

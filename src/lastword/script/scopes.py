@@ -15,6 +15,22 @@ import msgspec
 from lastword.script.runtime import FIRST_SLOT
 
 
+class Place(msgspec.Struct, frozen=True, eq=False):
+    """Where a variable may be: a place in the frame, and where to look if that is empty.
+
+    A chain of these and not a list for every name that is read: a script can have very many of both.
+    """
+
+    slot: int
+    outer: Place | None
+    count: int
+    """How many places there are from here on."""
+    top: int | None
+    """The one among them that belongs to the top of the script."""
+    asked: set[int] | None
+    """The places of its scope that are asked for; None where it surely has a value."""
+
+
 class Scope(msgspec.Struct, eq=False):
     """The names of the top of a script, or of one iteration of a FOR."""
 
@@ -23,6 +39,8 @@ class Scope(msgspec.Struct, eq=False):
     """Those that are sure, in the order in which they became so: a branch can be taken back from the end."""
     asked: set[int] = set()
     """Places that somebody looks into without knowing: a FOR empties these before each iteration."""
+    around: dict[str, Place] = {}
+    """Where its names may be in the scopes around it, in which nothing changes while this one is open."""
 
     def take_back(self, since: int) -> list[str]:
         """Forget what became sure since then, and say what that was: the branch may not have run."""
@@ -37,6 +55,8 @@ class Scopes(msgspec.Struct, eq=False):
 
     innermost: Scope
     stack: list[Scope]
+    holders: dict[str, list[Scope]] = {}
+    """For every name the scopes that have a place for it, the innermost last."""
     size: int = FIRST_SLOT
 
     @classmethod
@@ -56,7 +76,8 @@ class Scopes(msgspec.Struct, eq=False):
 
     def leave(self) -> None:
         """Come out of a FOR."""
-        self.stack.pop()
+        for name in self.stack.pop().slots:
+            self.holders[name].pop()
         self.innermost = self.stack[-1]
 
     def define(self, name: str) -> int:
@@ -66,6 +87,10 @@ class Scopes(msgspec.Struct, eq=False):
         if slot is None:
             slot = scope.slots[name] = self.size
             self.size = slot + 1
+            holders = self.holders.setdefault(name, [])
+            if holders:
+                scope.around[name] = self._place(name, holders[-1])
+            holders.append(scope)
         scope.sure[name] = slot
         return slot
 
@@ -74,20 +99,31 @@ class Scopes(msgspec.Struct, eq=False):
         slot = self.innermost.sure.get(name)
         if slot is not None:
             return slot
-        places, sure = self.find(name)
-        return places[0] if sure and len(places) == 1 else None
+        holders = self.holders.get(name)
+        return holders[-1].sure.get(name) if holders else None
 
-    def find(self, name: str) -> tuple[tuple[int, ...], bool]:
-        """The places where the variable may be, innermost first, and whether the last of them surely has it."""
-        places = []
-        for scope in reversed(self.stack):
-            slot = scope.slots.get(name)
-            if slot is not None:
-                places.append(slot)
-                if name in scope.sure:
-                    return tuple(places), True
-                scope.asked.add(slot)
-        return tuple(places), False
+    def find(self, name: str) -> Place | None:
+        """Where the variable may be, innermost first. Whoever looks there must find it empty in a new iteration."""
+        holders = self.holders.get(name)
+        if not holders:
+            return None
+        found = self._place(name, holders[-1])
+        place: Place | None = found
+        # Where one was asked for before, so were those around it.
+        while place is not None and place.asked is not None and place.slot not in place.asked:
+            place.asked.add(place.slot)
+            place = place.outer
+        return found
+
+    def _place(self, name: str, scope: Scope) -> Place:
+        slot = scope.slots[name]
+        top = slot if scope is self.stack[0] else None
+        if name in scope.sure:
+            return Place(slot, None, 1, top, None)
+        outer = scope.around.get(name)
+        if outer is None:
+            return Place(slot, None, 1, top, scope.asked)
+        return Place(slot, outer, 1 + outer.count, outer.top, scope.asked)
 
     def known(self) -> set[str]:
         """Every name that has a place here, for hints."""

@@ -23,7 +23,7 @@ KINDS = {
 """The types of signatures in the words of the language; any other type says nothing."""
 
 
-class Parameter(msgspec.Struct, frozen=True):
+class SignatureParameter(msgspec.Struct, frozen=True):
     """One argument of a tool."""
 
     name: str
@@ -39,7 +39,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
 
     name: str
     description: str = ""
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[SignatureParameter, ...] = ()
     returns: str = "any"
     needs_person: bool = False
     """Whether somebody will be asked before it runs."""
@@ -50,7 +50,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
     display_name: str | None = None
 
     @cached_property
-    def by_name(self) -> dict[str, Parameter]:
+    def by_name(self) -> dict[str, SignatureParameter]:
         """Its arguments by their names, worked out when a script first calls it."""
         return {parameter.name: parameter for parameter in self.parameters}
 

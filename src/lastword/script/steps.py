@@ -1,7 +1,11 @@
 """The steps that programs are made of.
 
 A step is a function of the frame. It gives None to go on with the next step, a number to go on with that one, a number
-below zero to do so after a breath (`~number`), or an awaitable whose value the machine puts on the stack.
+below zero to do so after a breath (`~number`), or an awaitable whose value the machine puts on the stack. The machine
+takes a breath after a step that has used up the fuel.
+
+A block that is one step looks at the fuel between its statements. Where it is used up, the block leaves what is left of
+it with the run and gives PAUSE, and so does every block around it; the machine takes a breath and goes on inside.
 
 Values of unfinished expressions wait on the stack of the frame, and so do the loops that are under way.
 
@@ -20,13 +24,16 @@ from typing import Any
 from lastword.script.builtins import Body
 from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError
 from lastword.script.expressions import undefined
-from lastword.script.nodes import Call, Member
+from lastword.script.nodes import CallNode, Member
 from lastword.script.operators import arithmetic, compare, element, kind_of, member, not_boolean
-from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, Run, Site, equality
-from lastword.script.scopes import Scopes
+from lastword.script.runtime import RUN, SLICE, STACK, UNSET, Frame, RunState, Site, equality
+from lastword.script.scopes import Place, Scopes
 
 Step = Callable[[Frame], Any]
 Closure = Callable[[Frame], Any]
+
+PAUSE = object()
+"""What a block gives that has left something to be done after a breath."""
 
 # What a tool may give at once; anything else is something to wait for.
 VALUE_TYPES = frozenset((str, int, float, bool, type(None), list, dict))
@@ -58,15 +65,17 @@ def store(place: int, value: Closure) -> Step:
     return step
 
 
-def store_in_first(places: tuple[int, ...], value: Closure, name: str, scopes: Scopes, at: int) -> Step:
+def store_in_first(place: Place | None, value: Closure, name: str, scopes: Scopes, at: int) -> Step:
     """SET where only the run knows which of several scopes has the variable."""
 
     def step(f: Frame) -> None:
         result = value(f)
-        for place in places:
-            if f[place] is not UNSET:
-                f[place] = result
+        there = place
+        while there is not None:
+            if f[there.slot] is not UNSET:
+                f[there.slot] = result
                 return
+            there = there.outer
         raise undefined(name, scopes, at)
 
     return step
@@ -78,22 +87,22 @@ def not_a_condition(value: Any, at: int) -> PlacedError:
     )
 
 
-def choose(condition: Closure, then: list[Step], otherwise: list[Step], at: int) -> Step:
+def choose(condition: Closure, then: list[Step], otherwise: list[Step], elastic: bool, at: int) -> Step:
     """An IF whose branches neither wait nor jump."""
     if len(then) == 1 and len(otherwise) <= 1:
         yes = then[0]
         no = otherwise[0] if otherwise else nothing
 
-        def one_of_two(f: Frame, condition: Closure = condition, yes: Step = yes, no: Step = no, at: int = at) -> None:
+        def one_of_two(f: Frame, condition: Closure = condition, yes: Step = yes, no: Step = no, at: int = at) -> Any:
             value = condition(f)
             if value is True:
-                yes(f)
-            elif value is False:
-                no(f)
-            else:
-                raise not_a_condition(value, at)
+                return yes(f)
+            if value is False:
+                return no(f)
+            raise not_a_condition(value, at)
 
         return one_of_two
+    through = go_through if elastic else _hurry_through
 
     def step(
         f: Frame,
@@ -101,14 +110,28 @@ def choose(condition: Closure, then: list[Step], otherwise: list[Step], at: int)
         then: list[Step] = then,
         otherwise: list[Step] = otherwise,
         at: int = at,
-    ) -> None:
+    ) -> Any:
         value = condition(f)
         if value is not True and value is not False:
             raise not_a_condition(value, at)
-        for inner in then if value else otherwise:
-            inner(f)
+        return through(f, iter(then if value else otherwise))
 
     return step
+
+
+def _hurry_through(f: Frame, block: Iterator[Step]) -> None:
+    for inner in block:
+        inner(f)
+
+
+def go_through(f: Frame, block: Iterator[Step]) -> Any:
+    """Do what is left of a block; gives PAUSE where there must be a breath first."""
+    run: RunState = f[RUN]
+    for inner in block:
+        if inner(f) is not None or run.fuel < 0:
+            run.rest.append(block)
+            return PAUSE
+    return None
 
 
 def branch(condition: Closure, otherwise: int, at: int) -> Step:
@@ -133,29 +156,42 @@ def jump(target: int) -> Step:
 # Loops. Entering one pushes its iterator; the step after it takes elements until there are none.
 
 
-def enter(items: Closure, cost: int, words: int, at: int) -> Step:
+def enter(items: Closure, cost: int, words: int, at: int, *, waits: bool) -> Step:
+    """Begin a FOR. Its rounds are paid for now, so that one that is too long fails before its first effect.
+
+    One whose body may wait or loop begins even if it cannot be paid for: it may end before that, at a CALL.
+    """
+
     def step(f: Frame, items: Closure = items, cost: int = cost, words: int = words, at: int = at) -> None:
         values = items(f)
         if type(values) is not list:
             hint = "loop over KEYS(object)" if type(values) is dict else None
             raise InvalidIterable(f"FOR takes a list, not {kind_of(values)}", at, hint=hint)
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         count = len(values)
+        if waits and not (count * cost <= run.steps and count * words <= run.created):
+            f[STACK].append(_paid_one_by_one(values, run, cost, words, at))
+            return
         run.charge(count * cost, count * words, at)
         f[STACK].append(iter(values))
 
     return step
 
 
-def take_next(place: int, emptied: list[int], cost: int, here: int, end: int, at: int) -> Step:
-    """One element of a FOR whose body may wait."""
+def _paid_one_by_one(values: list[Any], run: RunState, cost: int, words: int, at: int) -> Iterator[Any]:
+    for value in values:
+        run.charge(cost, words, at)
+        yield value
+
+
+def take_next(place: int, emptied: list[int], cost: int, end: int, at: int) -> Step:
+    """One element of a FOR whose body may wait or loop."""
 
     def step(f: Frame) -> int | None:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         run.fuel -= cost
         if run.fuel < 0:
-            run.fuel, run.at = SLICE, at
-            return ~here
+            run.at = at
         for value in f[STACK][-1]:
             f[place] = value
             for other in emptied:
@@ -173,7 +209,7 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
     An elastic body may turn out to be far more work than its cost says, so there the fuel is looked at each time.
     """
     portion = max(1, SLICE // cost)
-    take = _take_watchfully if elastic or emptied else _take
+    take = _take if not (elastic or emptied) else _take_watchfully if emptied or len(body) != 1 else _take_one
 
     def step(
         f: Frame,
@@ -184,40 +220,49 @@ def sweep(place: int, emptied: list[int], body: list[Step], cost: int, elastic: 
         here: int = here,
         at: int = at,
     ) -> int | None:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         iterator: Iterator[Any] = f[STACK][-1]
         before = length_hint(iterator)
         take(f, islice(iterator, portion), place, body, emptied, run)
         left = length_hint(iterator)
         if left:
-            run.fuel, run.at = SLICE, at
+            run.at = at
             return ~here
         f[STACK].pop()
         run.fuel -= cost * before
         if run.fuel < 0:
-            run.fuel, run.at = SLICE, at
+            run.at = at
             return ~(here + 1)
         return None
 
     return step
 
 
-def _take(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run) -> None:
+def _take(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: RunState) -> None:
     for f[place] in values:
         for inner in body:
             inner(f)
 
 
+def _take_one(f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: RunState) -> None:
+    (only,) = body
+    for f[place] in values:
+        if only(f) is not None or run.fuel < 0:
+            return
+
+
 def _take_watchfully(
-    f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: Run
+    f: Frame, values: Iterator[Any], place: int, body: list[Step], emptied: list[int], run: RunState
 ) -> None:
     for f[place] in values:
         for other in emptied:
             f[other] = UNSET
-        for inner in body:
-            inner(f)
-        if run.fuel < 0:
-            break
+        # As `go_through` does, without one more call.
+        block = iter(body)
+        for inner in block:
+            if inner(f) is not None or run.fuel < 0:
+                run.rest.append(block)
+                return
 
 
 # Expressions that are spread over several steps.
@@ -288,9 +333,9 @@ def take_element(at: int) -> Step:
     return collect(2, lambda f, values: element(values[0], values[1], at))
 
 
-def refuse(problem: PlacedError) -> Step:
+def refuse(problem: Callable[[], PlacedError]) -> Step:
     def step(f: Frame) -> None:
-        raise problem
+        raise problem()
 
     return step
 
@@ -311,7 +356,7 @@ def apply(body: Body, count: int, at: int) -> Step:
 # Calls.
 
 
-def call(node: Call, constants: dict[str, Any], entries: list[tuple[str, Closure]], site: Site) -> Step:
+def call(node: CallNode, constants: dict[str, Any], entries: list[tuple[str, Closure]], site: Site) -> Step:
     """A CALL whose arguments need no waiting: look up, evaluate, hand out."""
 
     def step(
@@ -322,7 +367,7 @@ def call(node: Call, constants: dict[str, Any], entries: list[tuple[str, Closure
         site: Site = site,
         at: int = node.at,
     ) -> Any:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         run.at = at
         function = run.host.lookup(tool)
         arguments = constants.copy()
@@ -337,18 +382,18 @@ def call(node: Call, constants: dict[str, Any], entries: list[tuple[str, Closure
     return step
 
 
-def look_up(node: Call) -> Step:
+def look_up(node: CallNode) -> Step:
     tool, at = node.tool, node.at
 
     def step(f: Frame) -> None:
-        run: Run = f[RUN]
+        run: RunState = f[RUN]
         run.at = at
         f[STACK].append(run.host.lookup(tool))
 
     return step
 
 
-def invoke(node: Call, site: Site) -> Step:
+def invoke(node: CallNode, site: Site) -> Step:
     keys, at = node.keys, node.at
     count = len(keys)
 

@@ -17,7 +17,7 @@ Block = tuple[Statement, ...]
 Take = Callable[[Iterator[Statement], Block], Iterator[Block] | None]
 
 
-def carry_out(work: Work) -> None:
+def drive(work: Work) -> None:
     """Do a piece of work and all that it asks for."""
     waiting = [work]
     while waiting:

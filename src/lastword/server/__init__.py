@@ -16,9 +16,9 @@
     metrics        what is counted
     chat           one turn, from request to answer
     stream         the same turn, piece by piece
-    operations     the list of doors, with scope and types; the app and the OpenAPI document are made from it
+    operations     the list of operations, with scope and types; the app and the OpenAPI document are made from it
     openapi        the document
-    door           what every request passes: Host, Origin, body, log, metrics
+    perimeter      what every request passes: Host, Origin, body, log, metrics
     app            all of it together; who may, and how often
     serving        sockets, slow headers and bodies, the graceful stop
 

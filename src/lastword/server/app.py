@@ -1,10 +1,10 @@
-"""The app: the doors, behind the checks, with everything they need."""
+"""The app: the operations, behind the checks, with everything they need."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,22 +13,22 @@ from starlette.datastructures import QueryParams
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lastword.server.auth import EVERYTHING, Caller, Tokens, require
-from lastword.server.chat import Chat
+from lastword.server.auth import LOCAL_OWNER, Caller, Tokens, require
+from lastword.server.chat import Turns
 from lastword.server.conversations import Conversations
-from lastword.server.door import HEADERS, Body, Door, Gathered, access_log, send_body
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
 from lastword.server.openapi import document
-from lastword.server.operations import OPERATIONS, Incoming, Operation, Parts
+from lastword.server.operations import OPERATIONS, ApiOperation, Incoming, Parts
+from lastword.server.perimeter import HEADERS, Body, Gathered, Perimeter, access_log, send_body
 from lastword.server.presence import Stopping
 from lastword.server.refusal import Refusal
 from lastword.server.tail import Tail
 from lastword.server.upstream import Upstream
 from lastword.store import Store
 
-OUTSIDER = Caller("nobody", frozenset())
-"""Whoever knocks at a door that is open to all."""
+ANONYMOUS = Caller("nobody", frozenset())
+"""Whoever calls an operation that needs no token."""
 
 INSIDE = "lastword.inside"
 """Set in the scope by a program that calls the app object itself. It could read the store as well, so it needs no
@@ -41,14 +41,14 @@ def build_app(
     *,
     model: str | None = None,
     persona: str | None = None,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     log: Callable[[str], Any] | None = None,
     stopping: Stopping | None = None,
 ) -> ASGIApp:
     """The assistant API over this store and this model. It closes the model; the store is the caller's to close."""
-    limits = limits or Limits()
+    limits = limits or ServerLimits()
     metrics = Metrics()
     tail = Tail(store)
     conversations = Conversations(store, tail)
@@ -56,7 +56,7 @@ def build_app(
         store=store,
         tokens=Tokens(store, tail),
         conversations=conversations,
-        chat=Chat(upstream, conversations, model=model, persona=persona, limits=limits, metrics=metrics),
+        turns=Turns(upstream, conversations, model=model, persona=persona, limits=limits, metrics=metrics),
         upstream=upstream,
         limits=limits,
         metrics=metrics,
@@ -72,7 +72,7 @@ def build_app(
         finally:
             await upstream.close()
 
-    by_path: dict[str, list[Operation]] = {}
+    by_path: dict[str, list[ApiOperation]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, []).append(operation)
     endpoints: dict[str, ASGIApp] = {path: Endpoint(path, found, parts, rates) for path, found in by_path.items()}
@@ -81,31 +81,14 @@ def build_app(
     # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
     routes = [Route(path, endpoint) for path, endpoint in endpoints.items()]
     router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
-    inside = Paths(endpoints, router)
     write = log or Gathered(sys.stderr.write).write
-    return Door(inside, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
-
-
-class Paths:
-    """The way to an endpoint. Most requests name a path as it is written here, and need no router to find it."""
-
-    def __init__(self, endpoints: dict[str, ASGIApp], router: Router) -> None:
-        self._literal = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
-        self._router = router
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        # The router knows what a root path does to a path, and what to do at the start and the end.
-        endpoint = None if scope.get("root_path") or scope["type"] != "http" else self._literal.get(scope["path"])
-        if endpoint is None:
-            return self._router(scope, receive, send)
-        scope["path_params"] = {}
-        return endpoint(scope, receive, send)
+    return Perimeter(router, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
 
 
 class Endpoint:
-    """The doors of one path: who is calling, may they, how often; then the one for the method."""
+    """The operations of one path: who is calling, may they, how often; then the one for the method."""
 
-    def __init__(self, path: str, operations: Sequence[Operation], parts: Parts, rates: Rates) -> None:
+    def __init__(self, path: str, operations: Sequence[ApiOperation], parts: Parts, rates: Rates) -> None:
         self._path = path
         self._operations = {operation.method: operation for operation in operations}
         self._parts = parts
@@ -117,11 +100,11 @@ class Endpoint:
         if operation is None:
             raise wrong_method(self._operations)
         headers = scope[HEADERS]
-        caller = OUTSIDER
+        caller = ANONYMOUS
         if operation.scopes:
             authorization = headers.get(b"authorization")
             if scope.get(INSIDE) is True:
-                caller = EVERYTHING
+                caller = LOCAL_OWNER
             else:
                 caller = await self._parts.tokens.identify(authorization.decode("latin-1") if authorization else None)
             scope["lastword.caller"] = caller.id
@@ -137,7 +120,7 @@ class Endpoint:
 class OpenDocument:
     """The OpenAPI document. Made when somebody asks: it takes longer than everything else at the start together."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._body: Body | None = None
 

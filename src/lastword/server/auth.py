@@ -66,7 +66,7 @@ class Caller(msgspec.Struct, frozen=True):
         return self.may("read")
 
 
-EVERYTHING = Caller(LOCAL, frozenset(SCOPES))
+LOCAL_OWNER = Caller(LOCAL, frozenset(SCOPES))
 
 
 class Tokens:
@@ -114,7 +114,7 @@ class Tokens:
         """Who sends this Authorization header. Raises 401 when a token is needed and this is none."""
         tokens = await self._caught_up()
         if not tokens:
-            return EVERYTHING
+            return LOCAL_OWNER
         scheme, _, text = (authorization or "").partition(" ")
         shape = _TOKEN.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
         token = tokens.get(shape[1]) if shape else None
@@ -136,7 +136,7 @@ class Tokens:
             seen = self._tail.seq
             for record in await self._store.read(stream=STREAM, after=self._seq):
                 self._apply(record)
-            # What came while the store made us wait went past us, so the question is asked again.
+            # Records that came while the store yielded to the loop were not taken, so it is asked again.
             self._lost = self._tail.seq != seen
         return self._tokens
 

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from lastword.server.auth import Caller
-from lastword.server.conversations import Conversation, Conversations, Running, Said, Turn, settle
+from lastword.server.conversations import ChatMessage, Conversation, Conversations, Running, Turn, settle
 from lastword.server.intake import Intake, as_they_are, satellite_prompt, take_in
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
 from lastword.server.prompt import compose, translate, window
 from lastword.server.refusal import Refusal
@@ -28,7 +28,7 @@ CONFIGURED = "lastword"
 """The name under which a request asks for the model that the operator chose."""
 
 
-class Chat:
+class Turns:
     """Carries out turns."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Chat:
         *,
         model: str | None,
         persona: str | None,
-        limits: Limits,
+        limits: ServerLimits,
         metrics: Metrics,
     ) -> None:
         self.upstream = upstream
@@ -49,7 +49,7 @@ class Chat:
         self._persona = persona
         self._running: dict[str, int] = {}
 
-    def read(self, body: bytes) -> Asked:
+    def read(self, body: bytes) -> ParsedRequest:
         """What a client asks for, or a refusal."""
         try:
             raw = msgspec.json.decode(body)
@@ -68,16 +68,16 @@ class Chat:
                 param="messages",
                 hint="send a conversation_id, and only what is new",
             )
-        return Asked(request, raw)
+        return ParsedRequest(request, raw)
 
-    def room(self, asked: Asked, caller: Caller) -> Room:
-        """Room for a turn, held while it runs."""
+    def slot(self, asked: ParsedRequest, caller: Caller) -> TurnSlot:
+        """The slot for a turn, held while it runs."""
         id = asked.request.conversation_id
         running = None if id is None else self._conversations.running(id)
-        return Room(self._running, caller.id, self.limits.streams_per_token, running)
+        return TurnSlot(self._running, caller.id, self.limits.streams_per_token, running)
 
-    async def open(self, asked: Asked, caller: Caller) -> OpenTurn:
-        """A turn that may go to the model. Whoever opens it has the room, asks the model and finishes it."""
+    async def open(self, asked: ParsedRequest, caller: Caller) -> OpenTurn:
+        """A turn that may go to the model. Whoever opens it holds the slot, asks the model and finishes it."""
         if asked.request.conversation_id is None:
             return await self._stateless(asked.request, asked.raw)
         return await self._in_conversation(asked.request, asked.raw, asked.request.conversation_id, caller)
@@ -123,14 +123,14 @@ class Chat:
         return self._model
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ParsedRequest(msgspec.Struct, frozen=True):
     """A request as we understand it, and as it came."""
 
     request: ChatRequest
     raw: dict[str, Any]
 
 
-class Room:
+class TurnSlot:
     """One of the turns that a caller runs at the same time, and the only one of its conversation."""
 
     def __init__(self, running: dict[str, int], caller: str, limit: int, conversation: Running | None) -> None:
@@ -179,16 +179,18 @@ class OpenTurn:
 
     def __init__(
         self,
-        chat: Chat,
+        turns: Turns,
         request: ChatRequest,
         body: dict[str, Any],
         ignored: list[IgnoredResult],
         remembered: Remembered | None = None,
     ) -> None:
-        self.chat = chat
+        self.limits = turns.limits
+        self.metrics = turns.metrics
         self.request = request
         self.body = body
         self.protocol: ToolProtocol = request.tool_protocol or ("native" if request.tools else "json")
+        self._upstream = turns.upstream
         self._ignored = ignored
         self._remembered = remembered
 
@@ -196,11 +198,11 @@ class OpenTurn:
         """Ask the model and give back its whole answer with our fields in it."""
         start = time.perf_counter()
         try:
-            completion = await self.chat.upstream.complete(self.body)
+            completion = await self._upstream.complete(self.body)
         finally:
-            self.chat.metrics.count_asking(time.perf_counter() - start)
+            self.metrics.count_asking(time.perf_counter() - start)
         extras = await self.finish(completion.message)
-        self.chat.metrics.count_tokens(completion.body["usage"])
+        self.metrics.count_tokens(completion.body["usage"])
         return {**completion.body, **msgspec.to_builtins(extras)}
 
     async def finish(self, message: dict[str, Any]) -> Extras:
@@ -210,7 +212,7 @@ class OpenTurn:
         remembered = self._remembered
         if remembered is not None:
             intake = remembered.intake
-            said = Said("assistant", message.get("content"), tool_calls=message.get("tool_calls"))
+            said = ChatMessage("assistant", message.get("content"), tool_calls=message.get("tool_calls"))
             turn = Turn(
                 said=[*intake.results, *intake.users, said],
                 settled=settle(remembered.conversation.pending.values(), intake.answered),
@@ -218,7 +220,7 @@ class OpenTurn:
                 after=remembered.turns,
             )
             await remembered.conversations.commit(remembered.conversation, remembered.owner, turn)
-        self.chat.metrics.count_reading(reading, self._ignored)
+        self.metrics.count_reading(reading, self._ignored)
         return Extras(
             conversation_id=self.request.conversation_id,
             tool_request=reading.requests[0] if reading.requests else None,

@@ -31,7 +31,7 @@ CACHED_CONVERSATIONS = 512
 CACHED_BYTES = 64 * 1024 * 1024
 
 
-class Pending(msgspec.Struct, frozen=True):
+class PendingRequest(msgspec.Struct, frozen=True):
     """A request that waits for its result. The digest is None when the model's arguments could not be read."""
 
     id: str
@@ -41,7 +41,7 @@ class Pending(msgspec.Struct, frozen=True):
     created: int
 
 
-class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message. A result that answers a native call says so, since it goes to the model in another role."""
 
     role: Literal["user", "assistant", "tool_result"]
@@ -52,10 +52,10 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     tool_calls: list[dict[str, Any]] | None = None
 
 
-class Line(msgspec.Struct, frozen=True):
+class HistoryLine(msgspec.Struct, frozen=True):
     """A message in its place in the history."""
 
-    said: Said
+    said: ChatMessage
     turn: int
     at: int
     weight: int
@@ -67,9 +67,9 @@ class Line(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct, frozen=True):
     """What one turn adds."""
 
-    said: list[Said]
+    said: list[ChatMessage]
     settled: dict[str, Literal["answered", "abandoned"]]
-    pending: list[Pending]
+    pending: list[PendingRequest]
     after: int = 0
     """How many turns there were when the model was asked. The conversation may know of more by now."""
 
@@ -83,8 +83,8 @@ class Conversation:
         self.created = 0
         self.deleted = False
         self.turns = 0
-        self.lines: list[Line] = []
-        self.pending: dict[str, Pending] = {}
+        self.lines: list[HistoryLine] = []
+        self.pending: dict[str, PendingRequest] = {}
         self.seq = 0
         self.weight = 0
         self.seqs: list[int] = []
@@ -115,10 +115,10 @@ class Conversation:
             message = _decode_message(data)
             self.turns = message.turn
             weight = len(data)
-            self.lines.append(Line(message.said, message.turn, record.at, weight, _plain(message.said)))
+            self.lines.append(HistoryLine(message.said, message.turn, record.at, weight, _plain(message.said)))
             self.weight += weight
         elif kind == "conversation.pending":
-            self.pending[record.subject] = msgspec.json.decode(data, type=Pending)
+            self.pending[record.subject] = msgspec.json.decode(data, type=PendingRequest)
         elif kind == "conversation.settled":
             self.pending.pop(record.subject, None)
 
@@ -230,7 +230,7 @@ class Conversations:
             seen = self._tail.seq
             for record in await self._store.read(stream=_stream(id), after=conversation.seq):
                 conversation.apply(record)
-            # What came while the store made us wait went past this fold, so the question is asked again.
+            # Records that came while the store yielded to the loop are not in this fold, so it is asked again.
             if self._tail.seq == seen:
                 break
         # Somebody who was faster may have a turn running on theirs. Both are the same fold.
@@ -314,7 +314,7 @@ def _stream(id: str) -> str:
 
 
 class _Message(msgspec.Struct, frozen=True):
-    said: Said
+    said: ChatMessage
     turn: int
 
 
@@ -322,13 +322,13 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
 
-def _plain(said: Said) -> dict[str, Any] | None:
+def _plain(said: ChatMessage) -> dict[str, Any] | None:
     if said.role == "tool_result" or said.tool_calls:
         return None
     return {"role": said.role, "content": said.content}
 
 
-def _message_data(turn: int, said: Said) -> bytes:
+def _message_data(turn: int, said: ChatMessage) -> bytes:
     """A message as canonical JSON. Most are plain text, and need no walk over their values to be that."""
     message = _Message(said, turn)
     if said.tool_calls is None and (said.content is None or isinstance(said.content, str)):
@@ -340,7 +340,7 @@ def _turn_key(id: str, number: int) -> str:
     return f"turn/{id}/{number}"
 
 
-def settle(pending: Iterable[Pending], answered: Iterable[str]) -> dict[str, Literal["answered", "abandoned"]]:
+def settle(pending: Iterable[PendingRequest], answered: Iterable[str]) -> dict[str, Literal["answered", "abandoned"]]:
     """How everything that was pending ends with this turn."""
     answered = set(answered)
     return {entry.id: "answered" if entry.id in answered else "abandoned" for entry in pending}

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from lastword import values
-from lastword.server.conversations import Pending, Said
-from lastword.server.limits import Limits
+from lastword.server.conversations import ChatMessage, PendingRequest
+from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.server.scripts import is_script
 from lastword.server.wire import (
@@ -35,7 +35,7 @@ from lastword.wire.protocol import NotARequest, ToolRequest, parse_arguments, pa
 SCRIPT = "script"
 """The name under which the result of a script is sent."""
 
-# Named once: a union that is written where it is used is made anew each time.
+# Named once: a union written inside a function is built anew at each call.
 _RESULTS = (ToolResultMessage, ToolMessage)
 _PROMPTS = (SystemMessage, DeveloperMessage)
 
@@ -44,22 +44,22 @@ class Intake(msgspec.Struct, frozen=True):
     """The messages of a request in a conversation, sorted: results before the person's words."""
 
     prompt: str
-    results: list[Said]
-    users: list[Said]
+    results: list[ChatMessage]
+    users: list[ChatMessage]
     answered: list[str]
     ignored: list[IgnoredResult]
 
 
-def take_in(request: ChatRequest, pending: Iterable[Pending], limits: Limits) -> Intake:
+def take_in(request: ChatRequest, pending: Iterable[PendingRequest], limits: ServerLimits) -> Intake:
     """Sort the messages of a request in a conversation. The client's assistant messages are dropped: we know better."""
     open_requests = {entry.id: entry for entry in pending}
     answered: list[str] = []
-    results: list[Said] = []
-    users: list[Said] = []
+    results: list[ChatMessage] = []
+    users: list[ChatMessage] = []
     ignored: list[IgnoredResult] = []
     for message in request.messages:
         if isinstance(message, UserMessage):
-            users.append(Said("user", message.content))
+            users.append(ChatMessage("user", message.content))
         elif isinstance(message, _RESULTS):
             found = match(message, open_requests, answered)
             if isinstance(found, IgnoredResult):
@@ -68,7 +68,9 @@ def take_in(request: ChatRequest, pending: Iterable[Pending], limits: Limits) ->
                 del open_requests[found.id]
                 answered.append(found.id)
                 results.append(
-                    Said("tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native)
+                    ChatMessage(
+                        "tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native
+                    )
                 )
     if not users and not results:
         raise Refusal(
@@ -81,7 +83,7 @@ def take_in(request: ChatRequest, pending: Iterable[Pending], limits: Limits) ->
     return Intake(satellite_prompt(request, limits), results, users, answered, ignored)
 
 
-def satellite_prompt(request: ChatRequest, limits: Limits) -> str:
+def satellite_prompt(request: ChatRequest, limits: ServerLimits) -> str:
     """What the satellite adds to the persona, as one text."""
     parts = [text_of(m.content) for m in request.messages if isinstance(m, _PROMPTS)]
     prompt = "\n\n".join(part for part in parts if part)
@@ -97,8 +99,8 @@ def satellite_prompt(request: ChatRequest, limits: Limits) -> str:
 
 
 def match(
-    message: ToolResultMessage | ToolMessage, open_requests: dict[str, Pending], answered: Sequence[str]
-) -> Pending | IgnoredResult:
+    message: ToolResultMessage | ToolMessage, open_requests: dict[str, PendingRequest], answered: Sequence[str]
+) -> PendingRequest | IgnoredResult:
     """The pending request that this result answers: by id when it has one, else by name."""
     name = message.name if isinstance(message, ToolResultMessage) else None
     id = message.id if isinstance(message, ToolResultMessage) else message.tool_call_id
@@ -120,15 +122,15 @@ def match(
 
 def as_they_are(
     request: ChatRequest, raw: list[dict[str, Any]]
-) -> tuple[list[dict[str, Any] | Said], list[IgnoredResult]]:
+) -> tuple[list[dict[str, Any] | ChatMessage], list[IgnoredResult]]:
     """The messages of a request without a conversation: the client's own, except results that nobody asked for.
 
     What is pending is what the assistant message before them asked for. Native results that are honoured stay as the
-    client wrote them; the others become `Said`, since the model's server does not know their role.
+    client wrote them; the others become `ChatMessage`, since the model's server does not know their role.
     """
-    open_requests: dict[str, Pending] = {}
+    open_requests: dict[str, PendingRequest] = {}
     answered: list[str] = []
-    kept: list[dict[str, Any] | Said] = []
+    kept: list[dict[str, Any] | ChatMessage] = []
     ignored: list[IgnoredResult] = []
     for message, original in zip(request.messages, raw, strict=True):
         if isinstance(message, _RESULTS):
@@ -142,7 +144,9 @@ def as_they_are(
                 kept.append(original)
             else:
                 kept.append(
-                    Said("tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native)
+                    ChatMessage(
+                        "tool_result", text_of(message.content), name=found.name, id=found.id, native=found.native
+                    )
                 )
             continue
         if isinstance(message, AssistantMessage):
@@ -162,24 +166,24 @@ def as_they_are(
     return kept, ignored
 
 
-def asked_by(message: AssistantMessage, protocol: ToolProtocol | None) -> list[Pending]:
+def asked_by(message: AssistantMessage, protocol: ToolProtocol | None) -> list[PendingRequest]:
     """What an assistant message that a client sent asks for."""
     if message.tool_calls:
         return [pending_call(call.id, call.function.name, call.function.arguments) for call in message.tool_calls]
     text = text_of(message.content)
     found = parse_tool_request(text)
     if isinstance(found, ToolRequest):
-        return [Pending(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
+        return [PendingRequest(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
     if protocol == "script" and is_script(text):
-        return [Pending(stateless_id(text), SCRIPT, values.digest(text.encode()), False, 0)]
+        return [PendingRequest(stateless_id(text), SCRIPT, values.digest(text.encode()), False, 0)]
     return []
 
 
-def pending_call(id: str, name: str, arguments: str, created: int = 0) -> Pending:
+def pending_call(id: str, name: str, arguments: str, created: int = 0) -> PendingRequest:
     """A native call as a pending request."""
     read = parse_arguments(arguments)
     digest = None if isinstance(read, NotARequest) else arguments_digest(read)
-    return Pending(id, name, digest, True, created)
+    return PendingRequest(id, name, digest, True, created)
 
 
 def stateless_id(asked: ToolRequest | str) -> str:

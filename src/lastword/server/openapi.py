@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the list of doors and the types on the wire."""
+"""The OpenAPI document, made from the list of operations and the types on the wire."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from lastword.server.limits import Limits
-from lastword.server.operations import OPERATIONS, Operation
+from lastword.server.limits import ServerLimits
+from lastword.server.operations import OPERATIONS, ApiOperation
 from lastword.server.refusal import ErrorBody
 from lastword.server.wire import ConversationId
 
@@ -41,7 +41,7 @@ EVENT = {
 LINKS = {"chat": "conversation_id", "list_conversations": "data/0/id", "show_conversation": "id"}
 
 
-def document(limits: Limits) -> dict[str, Any]:
+def document(limits: ServerLimits) -> dict[str, Any]:
     """The whole document."""
     kinds = [kind for operation in OPERATIONS for kind in (operation.takes, operation.returns) if kind is not None]
     template = "#/components/schemas/{name}"
@@ -65,8 +65,9 @@ def document(limits: Limits) -> dict[str, Any]:
     }
 
 
-def _describe(operation: Operation) -> dict[str, Any]:
-    refuses = {*operation.refuses, 403, 421, 500, *((401,) if operation.scopes else ())}
+def _describe(operation: ApiOperation) -> dict[str, Any]:
+    # Whoever has to say who they are is also counted: app.py.
+    refuses = {*operation.refuses, 403, 421, 500, *((401, 429) if operation.scopes else ())}
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -85,7 +86,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
     return described
 
 
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: ApiOperation) -> list[dict[str, Any]]:
     parameters: list[dict[str, Any]] = []
     if "{id}" in operation.path:
         parameters.append({"name": "id", "in": "path", "required": True, "schema": _schema(ConversationId)})
@@ -95,7 +96,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     return parameters
 
 
-def _response(operation: Operation) -> dict[str, Any]:
+def _response(operation: ApiOperation) -> dict[str, Any]:
     content: dict[str, Any] = {operation.media: {"schema": _schema(operation.returns)}}
     if operation.name == "chat":
         content["text/event-stream"] = {"schema": EVENT}

@@ -1,7 +1,7 @@
-"""The doors of the API, each with its scope and its types. App and OpenAPI document are both made from this list.
+"""The operations of the API, each with its scope and types. App and OpenAPI document are both made from OPERATIONS.
 
-A door takes an `Incoming` and gives back a value for the wire. The chat door writes its own response, since that may
-be a stream.
+An operation takes an `Incoming` and gives back a value for the wire. That of a chat writes its own response, since
+that may be a stream.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import msgspec
 from starlette.types import Receive, Send
 
 from lastword.server.auth import Caller, Scope, Tokens
-from lastword.server.chat import CONFIGURED, Chat, OpenTurn
+from lastword.server.chat import CONFIGURED, OpenTurn, Turns
 from lastword.server.conversations import Conversation, Conversations, not_found, seconds
-from lastword.server.door import Body, EventStream, read_body, send_body
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.metrics import CONTENT_TYPE, Metrics
+from lastword.server.perimeter import Body, EventStream, read_body, send_body
 from lastword.server.presence import Attended, Stopping
 from lastword.server.refusal import Refusal
 from lastword.server.stream import error_event, events
@@ -45,20 +45,20 @@ MAX_PAGE = 1000
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What the doors work with."""
+    """What the operations work with."""
 
     store: Store
     tokens: Tokens
     conversations: Conversations
-    chat: Chat
+    turns: Turns
     upstream: Upstream
-    limits: Limits
+    limits: ServerLimits
     metrics: Metrics
     stopping: Stopping
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """A request that has passed the checks before its door."""
+    """A request that has passed the checks before its operation."""
 
     caller: Caller
     path: dict[str, str]
@@ -87,32 +87,63 @@ class QueryNumber(msgspec.Struct, frozen=True):
     description: str
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One door."""
+Handle = Callable[[Parts, Incoming], Awaitable[Any]]
+
+
+class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """One method of one path."""
 
     method: str
     path: str
     name: str
     summary: str
-    handle: Callable[[Parts, Incoming], Awaitable[Any]]
+    handle: Handle
     returns: Any
     scopes: tuple[Scope, ...] = ()
-    """Any of these will do; none at all is for doors that are open to everybody."""
+    """Any of these will do; none at all is for operations that are open to everybody."""
     takes: Any = None
     query: tuple[QueryNumber, ...] = ()
     refuses: tuple[int, ...] = ()
+    """The statuses of this operation alone, besides those that every one has."""
     media: str = "application/json"
 
 
-async def chat_completions(parts: Parts, incoming: Incoming) -> None:
+OPERATIONS: list[ApiOperation] = []
+"""All of them, in the order of this module."""
+
+
+def operation(method: str, path: str, summary: str, **facts: Any) -> Callable[[Handle], Handle]:
+    """Put the function below into OPERATIONS, under its own name."""
+
+    def add(handle: Handle) -> Handle:
+        name = handle.__name__
+        OPERATIONS.append(ApiOperation(method=method, path=path, name=name, summary=summary, handle=handle, **facts))
+        return handle
+
+    return add
+
+
+_LIMIT = QueryNumber("limit", PAGE, 1, MAX_PAGE, "How many at most.")
+
+
+@operation(
+    "POST",
+    "/v1/chat/completions",
+    "Carry out one turn: ask the model, and read what its reply asks for.",
+    scopes=("chat",),
+    takes=ChatRequest,
+    returns=ChatResponse,
+    refuses=(400, 404, 408, 409, 413, 415, 502, 503, 504),
+)
+async def chat(parts: Parts, incoming: Incoming) -> None:
     """One turn. Errors before the first piece of an answer have a status; later ones are an event in the stream."""
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
     stream = EventStream(incoming.send)
     try:
         async with Attended(incoming.receive, parts.stopping):
-            asked = parts.chat.read(body)
-            with parts.chat.room(asked, incoming.caller):
-                turn = await parts.chat.open(asked, incoming.caller)
+            asked = parts.turns.read(body)
+            with parts.turns.slot(asked, incoming.caller):
+                turn = await parts.turns.open(asked, incoming.caller)
                 answer = None if turn.request.stream else await turn.answer()
                 if answer is None:
                     await _stream(parts, turn, stream)
@@ -135,6 +166,15 @@ async def _stream(parts: Parts, turn: OpenTurn, stream: EventStream) -> None:
                 await stream.write(piece)
 
 
+@operation(
+    "GET",
+    "/v1/conversations",
+    "List conversations, oldest first.",
+    scopes=("chat", "read"),
+    query=(_LIMIT, QueryNumber("after", 0, 0, 2**53, "The `next` of the page before.")),
+    returns=ConversationList,
+    refuses=(400,),
+)
 async def list_conversations(parts: Parts, incoming: Incoming) -> ConversationList:
     """The caller's conversations; those of everybody with the scope read."""
     owner = None if incoming.caller.sees_all() else incoming.caller.id
@@ -143,6 +183,15 @@ async def list_conversations(parts: Parts, incoming: Incoming) -> ConversationLi
     return ConversationList([ConversationSummary(record.subject, seconds(record.at)) for record in records], more)
 
 
+@operation(
+    "GET",
+    "/v1/conversations/{id}",
+    "Read a conversation: its newest messages, and what is pending.",
+    scopes=("chat", "read"),
+    query=(_LIMIT,),
+    returns=ConversationOut,
+    refuses=(400, 404),
+)
 async def show_conversation(parts: Parts, incoming: Incoming) -> ConversationOut:
     """The newest messages of a conversation, and what is pending in it."""
     conversation = await _visible(parts, incoming, to_change=False)
@@ -172,6 +221,14 @@ async def show_conversation(parts: Parts, incoming: Incoming) -> ConversationOut
     )
 
 
+@operation(
+    "DELETE",
+    "/v1/conversations/{id}",
+    "Delete a conversation.",
+    scopes=("chat",),
+    returns=Deleted,
+    refuses=(404, 409),
+)
 async def delete_conversation(parts: Parts, incoming: Incoming) -> Deleted:
     """Forget what was said. The id stays used."""
     conversation = await _visible(parts, incoming, to_change=True)
@@ -188,6 +245,7 @@ async def _visible(parts: Parts, incoming: Incoming, *, to_change: bool) -> Conv
     return conversation
 
 
+@operation("GET", "/v1/models", "List the models that a request may name.", scopes=("chat",), returns=ModelList)
 async def list_models(parts: Parts, incoming: Incoming) -> ModelList:
     """Our name for the configured model, and the names of the model's server if it answers."""
     try:
@@ -197,11 +255,13 @@ async def list_models(parts: Parts, incoming: Incoming) -> ModelList:
     return ModelList([Model(CONFIGURED, owned_by="lastword"), *(Model(name) for name in found if name != CONFIGURED)])
 
 
+@operation("GET", "/healthz", "Say that the process answers.", returns=Health)
 async def health(parts: Parts, incoming: Incoming) -> Health:
     """The process answers."""
     return Health()
 
 
+@operation("GET", "/readyz", "Say that the server takes turns.", returns=Health, refuses=(503,))
 async def ready(parts: Parts, incoming: Incoming) -> Health:
     """The store answers, and the server is not stopping."""
     if parts.stopping.begun:
@@ -210,93 +270,7 @@ async def ready(parts: Parts, incoming: Incoming) -> Health:
     return Health()
 
 
+@operation("GET", "/metrics", "Counters for Prometheus.", scopes=("read",), returns=str, media="text/plain")
 async def metrics(parts: Parts, incoming: Incoming) -> Body:
     """Counters for Prometheus."""
     return Body(parts.metrics.exposition(), CONTENT_TYPE)
-
-
-_LIMIT = QueryNumber("limit", PAGE, 1, MAX_PAGE, "How many at most.")
-
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        method="POST",
-        path="/v1/chat/completions",
-        name="chat",
-        summary="Carry out one turn: ask the model, and read what its reply asks for.",
-        handle=chat_completions,
-        scopes=("chat",),
-        takes=ChatRequest,
-        returns=ChatResponse,
-        refuses=(400, 404, 408, 409, 413, 415, 429, 502, 503, 504),
-    ),
-    Operation(
-        method="GET",
-        path="/v1/conversations",
-        name="list_conversations",
-        summary="List conversations, oldest first.",
-        handle=list_conversations,
-        scopes=("chat", "read"),
-        query=(_LIMIT, QueryNumber("after", 0, 0, 2**53, "The `next` of the page before.")),
-        returns=ConversationList,
-        refuses=(400, 429),
-    ),
-    Operation(
-        method="GET",
-        path="/v1/conversations/{id}",
-        name="show_conversation",
-        summary="Read a conversation: its newest messages, and what is pending.",
-        handle=show_conversation,
-        scopes=("chat", "read"),
-        query=(_LIMIT,),
-        returns=ConversationOut,
-        refuses=(400, 404, 429),
-    ),
-    Operation(
-        method="DELETE",
-        path="/v1/conversations/{id}",
-        name="delete_conversation",
-        summary="Delete a conversation.",
-        handle=delete_conversation,
-        scopes=("chat",),
-        returns=Deleted,
-        refuses=(404, 409, 429),
-    ),
-    Operation(
-        method="GET",
-        path="/v1/models",
-        name="list_models",
-        summary="List the models that a request may name.",
-        handle=list_models,
-        scopes=("chat",),
-        returns=ModelList,
-        refuses=(429,),
-    ),
-    Operation(
-        method="GET",
-        path="/healthz",
-        name="health",
-        summary="Say that the process answers.",
-        handle=health,
-        returns=Health,
-    ),
-    Operation(
-        method="GET",
-        path="/readyz",
-        name="ready",
-        summary="Say that the server takes turns.",
-        handle=ready,
-        returns=Health,
-        refuses=(503,),
-    ),
-    Operation(
-        method="GET",
-        path="/metrics",
-        name="metrics",
-        summary="Counters for Prometheus.",
-        handle=metrics,
-        scopes=("read",),
-        returns=str,
-        refuses=(429,),
-        media="text/plain",
-    ),
-)

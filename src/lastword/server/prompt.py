@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lastword.server.conversations import Line, Said
+from lastword.server.conversations import ChatMessage, HistoryLine
 from lastword.wire.protocol import result_message
 
 BYTES_PER_TOKEN = 4
@@ -21,7 +21,11 @@ NO_RESULT = "No result was given: the request was abandoned."
 
 
 def compose(
-    persona: str | None, prompt: str, history: Sequence[Line], results: Sequence[Said], users: Sequence[Said]
+    persona: str | None,
+    prompt: str,
+    history: Sequence[HistoryLine],
+    results: Sequence[ChatMessage],
+    users: Sequence[ChatMessage],
 ) -> list[dict[str, Any]]:
     """The messages for the model's server."""
     messages: list[dict[str, Any]] = []
@@ -36,21 +40,21 @@ def compose(
     return messages + translate([*(line.said for line in history), *results, *users])
 
 
-def translate(said: Iterable[Said | dict[str, Any]]) -> list[dict[str, Any]]:
+def translate(said: Iterable[ChatMessage | dict[str, Any]]) -> list[dict[str, Any]]:
     """Our messages in the roles that the model's server knows. Those of a client that are plain already stay so."""
     messages: list[dict[str, Any]] = []
     # The ids of the native calls that wait for a result, and whether the history they stand in is ours.
     unanswered: dict[str, bool] = {}
     for entry in said:
-        if isinstance(entry, Said) and entry.role == "tool_result":
+        if isinstance(entry, ChatMessage) and entry.role == "tool_result":
             if entry.native and entry.id in unanswered:
                 del unanswered[entry.id]
                 messages.append({"role": "tool", "tool_call_id": entry.id, "content": entry.content})
             else:
                 messages.append({"role": "user", "content": result_message(entry.name or "", entry.content)})
             continue
-        ours = isinstance(entry, Said)
-        message = _plain(entry) if isinstance(entry, Said) else entry
+        ours = isinstance(entry, ChatMessage)
+        message = _plain(entry) if isinstance(entry, ChatMessage) else entry
         if message["role"] == "tool":
             unanswered.pop(message["tool_call_id"], None)
         else:
@@ -62,7 +66,9 @@ def translate(said: Iterable[Said | dict[str, Any]]) -> list[dict[str, Any]]:
     return messages + _abandoned(unanswered)
 
 
-def window(lines: Sequence[Line], max_turns: int, max_tokens: int, weight: int | None = None) -> list[Line]:
+def window(
+    lines: Sequence[HistoryLine], max_turns: int, max_tokens: int, weight: int | None = None
+) -> list[HistoryLine]:
     """The newest part of a history that fits. Whoever knows the weight of all lines saves the counting, mostly."""
     if not lines or (
         lines[-1].turn <= max_turns
@@ -73,7 +79,7 @@ def window(lines: Sequence[Line], max_turns: int, max_tokens: int, weight: int |
     ):
         return list(lines)
     chains = _chains(lines)
-    kept: list[list[Line]] = []
+    kept: list[list[HistoryLine]] = []
     turns = tokens = 0
     for chain in reversed(chains):
         size = _tokens(chain)
@@ -89,9 +95,9 @@ def window(lines: Sequence[Line], max_turns: int, max_tokens: int, weight: int |
     return [line for chain in reversed(kept) for line in chain]
 
 
-def _chains(lines: Sequence[Line]) -> list[list[Line]]:
+def _chains(lines: Sequence[HistoryLine]) -> list[list[HistoryLine]]:
     """The history in pieces that belong together: each begins with a turn that answers no request."""
-    chains: list[list[Line]] = []
+    chains: list[list[HistoryLine]] = []
     turn = -1
     for line in lines:
         begins = line.turn != turn and line.said.role != "tool_result"
@@ -102,18 +108,18 @@ def _chains(lines: Sequence[Line]) -> list[list[Line]]:
     return chains
 
 
-def _shorten(chain: list[Line], max_turns: int, max_tokens: int) -> list[Line]:
+def _shorten(chain: list[HistoryLine], max_turns: int, max_tokens: int) -> list[HistoryLine]:
     """The words that began a chain, and as many of its newest pairs as fit; at least one."""
     opening = [line for line in chain if line.turn == chain[0].turn and line.said.role == "user"]
     rest = chain[len(opening) :]
     # A pair begins with a reply of the model and ends before the next one.
-    pairs: list[list[Line]] = []
+    pairs: list[list[HistoryLine]] = []
     for line in rest:
         if line.said.role == "assistant" or not pairs:
             pairs.append([])
         pairs[-1].append(line)
     tokens = _tokens(opening)
-    kept: list[list[Line]] = []
+    kept: list[list[HistoryLine]] = []
     for pair in reversed(pairs):
         tokens += _tokens(pair)
         if kept and (len(kept) >= max_turns or tokens > max_tokens):
@@ -122,11 +128,11 @@ def _shorten(chain: list[Line], max_turns: int, max_tokens: int) -> list[Line]:
     return opening + [line for pair in reversed(kept) for line in pair]
 
 
-def _tokens(lines: Iterable[Line]) -> int:
+def _tokens(lines: Iterable[HistoryLine]) -> int:
     return sum(line.weight // BYTES_PER_TOKEN + 1 for line in lines)
 
 
-def _plain(said: Said) -> dict[str, Any]:
+def _plain(said: ChatMessage) -> dict[str, Any]:
     message: dict[str, Any] = {"role": said.role, "content": said.content}
     if said.tool_calls:
         message["tool_calls"] = said.tool_calls

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lastword.server.conversations import Pending
+from lastword.server.conversations import PendingRequest
 from lastword.server.intake import SCRIPT, arguments_digest, pending_call, stateless_id
 from lastword.server.scripts import ScriptOpening, is_script
 from lastword.server.wire import ScriptOut, ToolProtocol, ToolRequestError, ToolRequestOut
@@ -26,7 +26,7 @@ class Reading(msgspec.Struct, frozen=True):
     requests: list[ToolRequestOut] = []
     error: ToolRequestError | None = None
     script: ScriptOut | None = None
-    pending: list[Pending] = []
+    pending: list[PendingRequest] = []
 
 
 def read_reply(message: dict[str, Any], protocol: ToolProtocol, at: int, *, stateless: bool) -> Reading:
@@ -41,13 +41,15 @@ def read_reply(message: dict[str, Any], protocol: ToolProtocol, at: int, *, stat
         id = stateless_id(found) if stateless else new_id()
         return Reading(
             requests=[ToolRequestOut(id, found.name, found.arguments)],
-            pending=[Pending(id, found.name, arguments_digest(found.arguments), False, at)],
+            pending=[PendingRequest(id, found.name, arguments_digest(found.arguments), False, at)],
         )
     if found.near:
         return Reading(error=ToolRequestError(found.why, found.reason))
     if protocol == "script" and is_script(text):
         id = stateless_id(text) if stateless else new_id()
-        return Reading(script=ScriptOut(id, text), pending=[Pending(id, SCRIPT, digest(text.encode()), False, at)])
+        return Reading(
+            script=ScriptOut(id, text), pending=[PendingRequest(id, SCRIPT, digest(text.encode()), False, at)]
+        )
     return Reading()
 
 
@@ -55,7 +57,7 @@ def _read_calls(calls: list[dict[str, Any]], at: int) -> Reading:
     """Every native call is pending, since each must be answered; only those that can be read are requests."""
     requests: list[ToolRequestOut] = []
     error: ToolRequestError | None = None
-    pending: list[Pending] = []
+    pending: list[PendingRequest] = []
     for call in calls:
         id, name, text = call["id"], call["function"]["name"], call["function"]["arguments"]
         pending.append(pending_call(id, name, text, at))

@@ -8,7 +8,7 @@ from lastword.errors import ScriptError
 from lastword.script.builtins import BUILTINS
 from lastword.script.errors import PlacedError
 from lastword.script.lexer import cut, find_token
-from lastword.script.nodes import Calc, Call, Do, Function, Statement, inside
+from lastword.script.nodes import Calc, CallNode, Do, Function, Statement, inside
 from lastword.script.parser import parse
 
 # A script that a person is to read has some hundred lines. Beyond this a message is text, without a look at it.
@@ -18,7 +18,7 @@ MAX_SCRIPT = 200_000
 GROWTH = 1.25
 FIRST_LOOK = 16
 
-# The last tokens of a text that is still arriving may be halves of longer ones: `1.` of `1.5`, `TH` of THEN.
+# The last tokens of a text that is still arriving may be prefixes of longer ones: `1.` of `1.5`, `TH` of THEN.
 UNFINISHED_TOKENS = 3
 # No text of the language holds this character outside a string or comment, so the parser stops at it at the latest.
 STOPPER = "\n;"
@@ -38,7 +38,7 @@ def _does_something(body: Iterable[Statement]) -> bool:
     return any(
         not isinstance(statement, Do)
         or any(
-            isinstance(node, Call | Calc) or (isinstance(node, Function) and node.name in BUILTINS)
+            isinstance(node, CallNode | Calc) or (isinstance(node, Function) and node.name in BUILTINS)
             for node in inside(statement.value)
         )
         for statement in body

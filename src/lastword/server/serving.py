@@ -25,7 +25,7 @@ from uvicorn.server import ServerState
 
 from lastword.errors import ConfigError
 from lastword.server.auth import Tokens
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.store import Store
 
@@ -35,8 +35,8 @@ KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 # After the clients were told, what their connections get to take the words in.
 TOLD_SECONDS = 2.0
-# New objects between two looks for garbage in circles. The usual 700 is reached by one or two turns at a time, whose
-# objects are all in use: under load the looking took a sixth of the server's time.
+# Allocations between two runs of the collector of reference cycles. The default of 700 is reached within one or two
+# turns, whose objects are all alive: under load the collector took a sixth of the server's time.
 GARBAGE_THRESHOLD = 20_000
 
 
@@ -64,7 +64,7 @@ async def check_address(host: str, store: Store) -> None:
 class Serving(uvicorn.Server):
     """A server that tells its clients when it stops."""
 
-    def __init__(self, app: ASGIApp, stopping: Stopping, limits: Limits, sock: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, stopping: Stopping, limits: ServerLimits, sock: socket.socket) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -116,8 +116,8 @@ class Serving(uvicorn.Server):
             telling.cancel()
 
 
-def settle_memory() -> None:
-    """For a process that does nothing but serve: leave what the start has made out of every search for garbage."""
+def tune_gc() -> None:
+    """For a process that does nothing but serve: exempt what is allocated by now, and collect rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
@@ -142,53 +142,7 @@ def bind(host: str, port: int) -> socket.socket:
     return sock
 
 
-class JoinedWrites(asyncio.Transport):
-    """A transport that sends the head of an answer together with its body.
-
-    uvicorn writes the two apart. Each write goes to the network at once, and wakes the client for a head without a
-    body: together they take half the time. The head of a stream says no length, and goes ahead: nobody knows when the
-    first piece comes, and who listens wants to know that they are heard.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__()
-        self._transport = transport
-        self._head = b""
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, except for the head of a whole answer: that waits for the next write, for `flush` or for the end."""
-        data = bytes(data)
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data.startswith(b"HTTP/1.1 ") and b"\r\ncontent-length: " in data:
-            self._head = data
-            return
-        self._transport.write(data)
-
-    def flush(self) -> None:
-        """Send a head that nothing follows, as in the answer to a HEAD request."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._transport.get_extra_info(name, default)
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._transport.resume_reading()
-
-
-def _protocol(limits: Limits) -> type[asyncio.Protocol]:
+def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
     """uvicorn's HTTP protocol with limits on connections, and on the time and size of headers."""
 
     class Limited(HttpToolsProtocol):
@@ -206,8 +160,7 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._in_headers = True
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-            self._joined = JoinedWrites(transport)
-            super().connection_made(self._joined)
+            super().connection_made(transport)
             if len(self.connections) > limits.connections:
                 self._refuse(503, "too_many_connections", f"more than {limits.connections} connections are open")
             else:
@@ -246,10 +199,6 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
             self._header_bytes = 0
             self._stop_body_timer()
             super().on_message_complete()
-
-        def on_response_complete(self) -> None:
-            self._joined.flush()
-            super().on_response_complete()
 
         def _start_timer(self) -> None:
             self._header_timer = self.loop.call_later(limits.header_seconds, self._too_slow)

@@ -16,10 +16,11 @@ from lastword.server.chat import OpenTurn
 from lastword.server.refusal import Refusal
 from lastword.server.reply import watches
 from lastword.server.reply_shape import CallsInPieces, new_answer_id
+from lastword.wire.sse import write_event
 
 _encode = msgspec.json.Encoder().encode
 
-DONE = b"data: [DONE]\n\n"
+DONE = write_event(b"[DONE]")
 
 
 async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
@@ -48,7 +49,7 @@ async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> Asyn
             if piece := delta.get("content"):
                 text.append(piece)
                 size += len(piece)
-                if size > turn.chat.limits.reply_bytes:
+                if size > turn.limits.reply_bytes:
                     raise Refusal(502, "upstream_too_large", "the model's answer is longer than fits")
                 watching = [watch for watch in watching if watch.feed(piece)]
                 if watching:
@@ -61,25 +62,26 @@ async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> Asyn
                 out = {"index": 0, "delta": delta, "finish_reason": None}
                 if choice.get("logprobs") is not None:
                     out["logprobs"] = choice["logprobs"]
-                yield _event({**head, "choices": [out]})
+                yield write_event(_encode({**head, "choices": [out]}))
 
     message: dict[str, Any] = {"role": "assistant", "content": "".join(text) or None}
     if called:
         message["tool_calls"] = calls.whole()
     extras = msgspec.to_builtins(await turn.finish(message))
-    turn.chat.metrics.count_tokens(usage)
+    turn.metrics.count_tokens(usage)
     delta = {"content": "".join(held)} if held else {}
     head = head or _head({})
-    yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], **extras})
+    last = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], **extras}
+    yield write_event(_encode(last))
     options = turn.request.stream_options
     if options is not None and options.include_usage and usage is not None:
-        yield _event({**head, "choices": [], "usage": usage, **extras})
+        yield write_event(_encode({**head, "choices": [], "usage": usage, **extras}))
     yield DONE
 
 
 def error_event(refusal: Refusal) -> bytes:
     """What a client is told when the answer breaks off in the middle."""
-    return b"data: " + _encode(refusal.body()) + b"\n\n"
+    return write_event(_encode(refusal.body()))
 
 
 def _head(chunk: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +92,3 @@ def _head(chunk: dict[str, Any]) -> dict[str, Any]:
         "created": created if type(created) is int else int(time.time()),
         "model": model if isinstance(model, str) else "unknown",
     }
-
-
-def _event(chunk: dict[str, Any]) -> bytes:
-    return b"data: " + _encode(chunk) + b"\n\n"

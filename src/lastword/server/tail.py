@@ -5,7 +5,7 @@ there is something new. One look at the end of the list serves both, and everybo
 a request must see was written before it was sent.
 
 Whoever follows is handed each record once, in order. After a long silence the list may have grown by more than is worth
-reading; followers then hear that they have lost the thread, and read what they need from the beginning.
+reading; followers are then told that records were skipped, and read what they need from the beginning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tail:
         """How far the list was read; before the first look, nowhere."""
         self.looks = 0
         """How many have begun."""
-        self._round = 0
+        self._iteration = 0
         self._fresh_in: int | None = None
 
     def follow(self, take: Callable[[Record], None], lose: Callable[[], None]) -> None:
@@ -39,21 +39,21 @@ class Tail:
         self._followers.append((take, lose))
 
     async def look(self) -> None:
-        """Hand out what is new. Returns at once when somebody has looked in this round of the event loop.
+        """Hand out what is new. Returns at once when somebody has looked in this iteration of the event loop.
 
-        Whatever runs in this round was waiting before that look, and so were the bytes of its request. The round is
-        counted before the store is asked: a store that makes us wait for its answer ends it.
+        Whatever runs in this iteration was ready before that look, and so were the bytes of its request. The number
+        of the iteration is taken before the store is asked: a store that yields to the loop ends the iteration.
         """
-        if self._fresh_in == self._round:
+        if self._fresh_in == self._iteration:
             return
-        asyncio.get_running_loop().call_soon(self._end_round)
-        now = self._round
+        asyncio.get_running_loop().call_soon(self._end_iteration)
+        now = self._iteration
         self.looks += 1
         if self.seq < 0:
             await self._start_anew()
         read = 0
         while records := await self._store.read(after=self.seq, limit=PAGE_RECORDS):
-            # Another look may have been faster, if the store made this one wait; followers know what they have seen.
+            # If the store yielded to the loop, another look may have been faster; followers know what they have seen.
             self.seq = max(self.seq, records[-1].seq)
             self._hand_out(records)
             if len(records) < PAGE_RECORDS:
@@ -85,5 +85,5 @@ class Tail:
         for _, lose in self._followers:
             lose()
 
-    def _end_round(self) -> None:
-        self._round += 1
+    def _end_iteration(self) -> None:
+        self._iteration += 1

@@ -20,9 +20,10 @@ import aiohttp
 import msgspec
 
 from lastword.errors import ConfigError
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.server.reply_shape import Completion, check_chunk, check_completion
+from lastword.wire.sse import EventReader, SentEvent
 
 # Connections kept to the model's server. More streams than this wait for one another.
 POOL = 512
@@ -63,7 +64,7 @@ class Upstream(Protocol):
 class HttpUpstream:
     """A model behind a URL."""
 
-    def __init__(self, url: str, *, key: str | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, url: str, *, key: str | None = None, limits: ServerLimits | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
@@ -72,7 +73,7 @@ class HttpUpstream:
         self.url = url.rstrip("/")
         self._chat = f"{self.url}/chat/completions"
         self._key = key
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._session: aiohttp.ClientSession | None = None
 
     async def complete(self, body: dict[str, Any]) -> Completion:
@@ -92,7 +93,10 @@ class HttpUpstream:
                 return
             finished = False
             async with aclosing(self._events(response)) as events:
-                async for data in events:
+                async for event in events:
+                    data = event.data.strip()
+                    if not data:
+                        continue
                     if data == b"[DONE]":
                         return
                     chunk = check_chunk(self._decode(data), self.redact)
@@ -193,20 +197,19 @@ class HttpUpstream:
             parts.append(piece)
         return b"".join(parts)
 
-    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-        """The data of each server-sent event. Events that carry none, such as comments, are skipped."""
-        rest = b""
+    async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[SentEvent]:
+        """The events of an answer, with one that its end cut short: some servers leave out the last blank line."""
+        most = self._limits.reply_bytes * STREAM_OVERHEAD
+        reader = EventReader(max_event_bytes=most)
         size = 0
         while piece := await self._piece(response.content):
             size += len(piece)
-            if size > self._limits.reply_bytes * STREAM_OVERHEAD:
+            if size > most:
                 raise self._too_large()
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                if line.startswith(b"data:") and (data := line[5:].strip()):
-                    yield data
-        if rest.startswith(b"data:") and (data := rest[5:].strip()):
-            yield data
+            for event in reader.feed(piece):
+                yield event
+        for event in reader.end():
+            yield event
 
     async def _piece(self, content: aiohttp.StreamReader) -> bytes:
         """What arrives next, with the failures of the network as refusals; nothing at the end."""
@@ -290,7 +293,7 @@ def _seconds(retry_after: str | None) -> float:
 async def find_local(places: Mapping[str, str] = USUAL) -> tuple[str, str] | None:
     """The name and address of the first local model's server that answers and has a model."""
     # On this machine an answer takes a moment, or there is nobody.
-    limits = Limits(connect_seconds=0.5)
+    limits = ServerLimits(connect_seconds=0.5)
     for name, url in places.items():
         upstream = HttpUpstream(url, limits=limits)
         try:

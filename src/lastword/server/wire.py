@@ -163,7 +163,7 @@ class AnswerMessage(msgspec.Struct, frozen=True):
     tool_calls: list[ToolCall] | None = None
 
 
-class Choice(msgspec.Struct, frozen=True):
+class AnswerChoice(msgspec.Struct, frozen=True):
     """The one answer."""
 
     index: int
@@ -178,7 +178,7 @@ class ChatResponse(Extras, frozen=True, kw_only=True):
     object: Literal["chat.completion"]
     created: int
     model: str
-    choices: Annotated[list[Choice], msgspec.Meta(min_length=1)]
+    choices: Annotated[list[AnswerChoice], msgspec.Meta(min_length=1)]
     usage: dict[str, Any] | None = None
 
 

@@ -30,7 +30,7 @@ from lastword.store.sqlite_file import (
     not_text,
     work_out_standing,
 )
-from lastword.store.sqlite_ledger import Change
+from lastword.store.sqlite_ledger import StoreChange
 from lastword.store.sqlite_seen import Seen, end_of
 from lastword.store.sqlite_writer import Job, Writer
 
@@ -76,7 +76,7 @@ class SqliteStore:
 
     async def commit(self, *entries: Entry) -> bool:
         check_group(entries)
-        return await self._change(Change(entries)) >= 0
+        return await self._change(StoreChange(entries)) >= 0
 
     async def read(
         self,
@@ -182,7 +182,7 @@ class SqliteStore:
         return self._look(self._seen.missing)
 
     async def accept(self, head: Head) -> None:
-        await self._change(Change(accept=head))
+        await self._change(StoreChange(accept=head))
 
     async def changed(self, after: int) -> None:
         reply = asyncio.get_running_loop().create_future()
@@ -197,7 +197,7 @@ class SqliteStore:
         forgotten = 0
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):
-            forgotten += await self._change(Change(prune=some))
+            forgotten += await self._change(StoreChange(prune=some))
         return forgotten
 
     def hold(self, name: str) -> Callable[[], None] | None:
@@ -217,7 +217,7 @@ class SqliteStore:
             if self._stop(ended):
                 await ended
             else:
-                await self._change(Change())
+                await self._change(StoreChange())
 
     def _stop(self, ended: asyncio.Future[None]) -> bool:
         with self._lock:
@@ -231,7 +231,7 @@ class SqliteStore:
                 self._reader = None
             return True
 
-    async def _change(self, change: Change) -> int:
+    async def _change(self, change: StoreChange) -> int:
         reply = asyncio.get_running_loop().create_future()
         job = Job(change, reply)
         while not self._living_writer().submit(job):
@@ -242,7 +242,7 @@ class SqliteStore:
         """Let everything accepted reach the file before it is read. Usually it has."""
         writer = self._living_writer()
         if writer.unwritten or not writer.is_open:
-            await self._change(Change())
+            await self._change(StoreChange())
 
     def _query(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
         return self._look(lambda reader: reader.execute(sql, tuple(values)).fetchall())

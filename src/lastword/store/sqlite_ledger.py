@@ -26,7 +26,7 @@ _ENDS = "DELETE FROM standing WHERE kind = ? AND stream = ? AND name = ?"
 _ENDS_ALL = "DELETE FROM standing WHERE kind = ? AND stream = ?"
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class StoreChange(msgspec.Struct, frozen=True, gc=False):
     """Entries to be written together, then records that shall lose their data, then a head that somebody accepts."""
 
     entries: tuple[Entry, ...] = ()
@@ -77,7 +77,7 @@ class Ledger:
     def last_seq(self) -> int:
         return int(self.open().execute("SELECT ifnull(max(seq), 0) FROM records").get)
 
-    def write(self, changes: Sequence[Change]) -> list[int | StoreError]:
+    def write(self, changes: Sequence[StoreChange]) -> list[int | StoreError]:
         """Carry out the changes in one transaction.
 
         Per change, the number of records written and pruned; -1 when a key that it claims is taken, and an error when
@@ -99,7 +99,7 @@ class Ledger:
                 if refusal is not None and change.is_irrevocable:
                     results.append(refusal)
                     continue
-                head, result = _carry_out(connection, head, change)
+                head, result = _apply(connection, head, change)
                 results.append(self._accept(connection, change.accept) if change.accept else result)
         except BaseException:
             roll_back(connection)
@@ -177,7 +177,7 @@ def _identity(path: str) -> tuple[int, int]:
     return (found.st_dev, found.st_ino)
 
 
-def _carry_out(connection: apsw.Connection, head: Head, change: Change) -> tuple[Head, int]:
+def _apply(connection: apsw.Connection, head: Head, change: StoreChange) -> tuple[Head, int]:
     for entry in change.entries:
         if entry.once is not None and connection.execute("SELECT 1 FROM records WHERE once = ?", (entry.once,)).get:
             return head, -1

@@ -27,7 +27,7 @@ import msgspec
 from lastword.errors import StoreError
 from lastword.store import Entry
 from lastword.store.sqlite_file import explain
-from lastword.store.sqlite_ledger import Change, InDoubt, Ledger
+from lastword.store.sqlite_ledger import InDoubt, Ledger, StoreChange
 
 # Entries nobody waits for gather this long. Long enough to share a transaction, too short for a person to notice.
 LINGER_SECONDS = 0.01
@@ -53,7 +53,7 @@ Reply = asyncio.Future[Any] | Future[Any]
 class Job(msgspec.Struct, frozen=True, gc=False):
     """A change, and who waits for it. An empty change is durable when everything before it is."""
 
-    change: Change
+    change: StoreChange
     reply: Reply | None = None
 
 
@@ -103,7 +103,7 @@ class Writer:
 
     def append(self, entry: Entry) -> bool:
         """Accept an entry that nobody waits for. False when the writer has stopped."""
-        job = Job(Change((entry,)))
+        job = Job(StoreChange((entry,)))
         with self._work:
             if self._backlog_bytes > MAX_BACKLOG_BYTES:
                 self._wait_for_room()
@@ -333,7 +333,7 @@ def _finish_at_exit() -> None:
     for writer in list(_living):
         reply: Future[int] = Future()
         was_told = writer.is_known_to_fail
-        if writer.unwritten and writer.process == os.getpid() and writer.submit(Job(Change(), reply)):
+        if writer.unwritten and writer.process == os.getpid() and writer.submit(Job(StoreChange(), reply)):
             try:
                 reply.result(EXIT_SECONDS)
             except (StoreError, TimeoutError) as problem:

@@ -17,7 +17,7 @@ import msgspec
 Name = Literal["subject", "key", "stream"]
 
 
-class Rule(msgspec.Struct, frozen=True, gc=False):
+class StandingRule(msgspec.Struct, frozen=True, gc=False):
     """How long the records of one kind count."""
 
     name: Name
@@ -29,16 +29,16 @@ class Rule(msgspec.Struct, frozen=True, gc=False):
     """A kind whose records end all of the stream."""
 
 
-RULES: dict[str, Rule] = {
-    "asked": Rule("subject", ended_by="finished"),
-    "burned": Rule("subject", ended_by="finished"),
-    "run_started": Rule("subject", ended_by="run_finished"),
-    "state_set": Rule("key", all_ended_by="state_cleared"),
-    "state_described": Rule("key", all_ended_by="state_cleared"),
-    "conversation": Rule("stream"),
-    "left_off": Rule("subject"),
-    "page.session": Rule("stream"),
-    "page.window": Rule("subject", all_ended_by="page.closed"),
+RULES: dict[str, StandingRule] = {
+    "asked": StandingRule("subject", ended_by="finished"),
+    "burned": StandingRule("subject", ended_by="finished"),
+    "run_started": StandingRule("subject", ended_by="run_finished"),
+    "state_set": StandingRule("key", all_ended_by="state_cleared"),
+    "state_described": StandingRule("key", all_ended_by="state_cleared"),
+    "conversation": StandingRule("stream"),
+    "left_off": StandingRule("subject"),
+    "page.session": StandingRule("stream"),
+    "page.window": StandingRule("subject", all_ended_by="page.closed"),
 }
 
 _ENDED = {rule.ended_by: tuple(k for k, r in RULES.items() if r.ended_by == rule.ended_by) for rule in RULES.values()}
@@ -52,7 +52,7 @@ NAMED_BY_DATA = frozenset(kind for kind, rule in RULES.items() if rule.name == "
 """Of these nobody knows any more which they are once their data is forgotten, so they stop counting."""
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
+class StandingStep(msgspec.Struct, frozen=True, gc=False):
     """What one record changes."""
 
     begins: str | None = None
@@ -63,10 +63,10 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     """Kinds of which none of its stream count any more."""
 
 
-_NOTHING = Step()
+_NOTHING = StandingStep()
 
 
-def step(kind: str, subject: str, data: bytes | None) -> Step:
+def step(kind: str, subject: str, data: bytes | None) -> StandingStep:
     """What a record of this kind changes."""
     if kind not in KINDS:
         return _NOTHING
@@ -74,7 +74,7 @@ def step(kind: str, subject: str, data: bytes | None) -> Step:
     name = None
     if rule is not None:
         name = subject if rule.name == "subject" else "" if rule.name == "stream" else _key(data)
-    return Step(name, _ENDED.get(kind, ()), _ALL_ENDED.get(kind, ()))
+    return StandingStep(name, _ENDED.get(kind, ()), _ALL_ENDED.get(kind, ()))
 
 
 class _Keyed(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +94,7 @@ def _key(data: bytes | None) -> str | None:
         return None
 
 
-class Place(msgspec.Struct, gc=False):
+class StandingPlace(msgspec.Struct, gc=False):
     """Where a record is that counts."""
 
     since: int
@@ -107,7 +107,7 @@ class Standing:
 
     def __init__(self) -> None:
         # By kind, stream and name. What is empty is taken out, so that looking costs what there is to see.
-        self._places: dict[str, dict[str, dict[str, Place]]] = {kind: {} for kind in RULES}
+        self._places: dict[str, dict[str, dict[str, StandingPlace]]] = {kind: {} for kind in RULES}
 
     def take(self, seq: int, stream: str, kind: str, subject: str, data: bytes | None) -> None:
         """Take one more record, in order."""
@@ -118,7 +118,7 @@ class Standing:
             self._places[ended].pop(stream, None)
         if change.begins is not None:
             names = self._places[kind].setdefault(stream, {})
-            names.setdefault(change.begins, Place(seq, seq)).seq = seq
+            names.setdefault(change.begins, StandingPlace(seq, seq)).seq = seq
 
     def drop(self, seq: int, stream: str, kind: str) -> None:
         """The data of a record was forgotten."""

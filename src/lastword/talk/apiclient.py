@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 
 from lastword.errors import ConfigError, LastWordError
+from lastword.wire.sse import EventTooLarge, SentEvent, read_events
 
 # Reaching a server on this machine or in the same house. A server that is further away has a network in between.
 CONNECT_SECONDS = 10.0
@@ -74,15 +75,15 @@ class Api:
             if response.status != 200:
                 raise refusal_of(response.status, await read_all(response))
             done = False
-            async with aclosing(response.pieces()) as pieces:
-                async for event in _events(pieces):
-                    if event == b"[DONE]":
+            async with aclosing(read_stream(response, too_large_status=502)) as events:
+                async for event in events:
+                    if event.data == b"[DONE]":
                         done = True
                         break
-                    chunk = decode(event)
+                    chunk = decode(event.data)
                     if "error" in chunk:
                         # The answer has begun, so its status is spent; the refusal comes as an event.
-                        raise refusal_of(502, event)
+                        raise refusal_of(502, event.data)
                     yield chunk
             if not done:
                 raise ConnectionLost("the server closed the connection before its answer was complete")
@@ -167,16 +168,14 @@ async def read_all(response: Response) -> bytes:
         return b"".join([piece async for piece in pieces])
 
 
-async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each server-sent event."""
-    rest = b""
-    async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > MAX_EVENT_BYTES:
-            raise ApiError(502, "too_large", f"the server sent an event of more than {MAX_EVENT_BYTES} bytes")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
+async def read_stream(response: Response, *, too_large_status: int) -> AsyncGenerator[SentEvent]:
+    """The events of a body. One that is too large is refused with a status that says whether to try again."""
+    try:
+        async with aclosing(response.pieces()) as pieces, aclosing(read_events(pieces, MAX_EVENT_BYTES)) as events:
+            async for event in events:
+                yield event
+    except EventTooLarge as problem:
+        raise ApiError(too_large_status, "too_large", f"the server sent {problem.fact}") from None
 
 
 def decode(data: bytes) -> dict[str, Any]:

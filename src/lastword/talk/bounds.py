@@ -27,7 +27,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Further attempts when the server or the model cannot be reached: together about fifteen seconds."""
 
 
-Bound = Literal["steps", "seconds", "tokens", "repairs"]
+Bound = Literal["steps", "seconds", "tokens", "repairs", "stop"]
+"""What ends the loop: the limits above, and a person who stopped everything."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +106,8 @@ class Spent:
 
 
 def _stopped(bound: Bound, bounds: Bounds) -> str:
+    if bound == "stop":
+        return "Stopped: everything was stopped. What was done is kept. Say something to go on."
     limit = getattr(bounds, bound)
     what = {
         "steps": f"the model has replied {limit} times",

@@ -1,6 +1,6 @@
-"""How a satellite works under a preset's name: model, persona, auto-approval, protocol, bounds.
+"""What a preset's name stands for: model, persona, auto-approval, protocol, bounds.
 
-What does not live here: the two keys of auto-approval (approval.py) and reading `lastword.toml` (config.py).
+What does not live here: the two keys of auto-approval (consent/approval.py) and reading `lastword.toml` (config.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lastword.talk.satellite import CONFIGURED, Satellite
 DEFAULT = "default"
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedPreset(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a preset decides."""
 
     preset: Preset
@@ -29,30 +29,30 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds
 
     def apply(self, satellite: Satellite) -> None:
-        """Let the satellite work this way from now on."""
+        """Let the satellite work under this preset from now on."""
         satellite.session.preset = self.preset
         satellite.protocol, satellite.model, satellite.persona = self.protocol, self.model, self.persona
         satellite.bounds = self.bounds
 
 
-def ways_of(presets: Mapping[str, PresetConfig], protocol: Protocol) -> dict[str, Way]:
-    """The ways that a configuration names, and the default one. `protocol` is for presets that name none."""
+def resolve_presets(presets: Mapping[str, PresetConfig], protocol: Protocol) -> dict[str, ResolvedPreset]:
+    """The presets that a configuration names, and the default one. `protocol` is for presets that name none."""
     configured = {DEFAULT: PresetConfig(), **presets}
-    return {name: _way(name, preset, protocol) for name, preset in configured.items()}
+    return {name: _resolve(name, preset, protocol) for name, preset in configured.items()}
 
 
-def find_way(ways: Mapping[str, Way], name: str | None) -> str:
-    """The name of the way to begin with, or an error with the nearest one."""
+def find_preset(presets: Mapping[str, ResolvedPreset], name: str | None) -> str:
+    """The name of the preset to begin with, or an error with the nearest one."""
     if name is None:
         return DEFAULT
-    if name not in ways:
-        hint = did_you_mean(name, ways) or f"the presets are: {', '.join(ways)}"
+    if name not in presets:
+        hint = did_you_mean(name, presets) or f"the presets are: {', '.join(presets)}"
         raise ConfigError(f"there is no preset {name}", place="--preset", hint=hint)
     return name
 
 
-def _way(name: str, preset: PresetConfig, protocol: Protocol) -> Way:
-    return Way(
+def _resolve(name: str, preset: PresetConfig, protocol: Protocol) -> ResolvedPreset:
+    return ResolvedPreset(
         preset=Preset(preset.auto_approve, name),
         protocol=preset.protocol or protocol,
         model=preset.model or CONFIGURED,

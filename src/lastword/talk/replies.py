@@ -40,7 +40,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     requests: tuple[Request, ...] = ()
     script: Request | None = None
     """The id under which its result is awaited; the text is the script."""
-    near: str | None = None
+    malformed_because: str | None = None
     """Why the message nearly is a request, and is none."""
     tokens: int = 0
     ignored: tuple[str, ...] = ()
@@ -99,7 +99,9 @@ class Pieces:
             text=text,
             requests=readable + unreadable,
             script=Request(script["id"], SCRIPT) if script else None,
-            near=None if unreadable else words or near_script(text, self._protocol, bool(readable or script)),
+            malformed_because=None
+            if unreadable
+            else words or near_script(text, self._protocol, bool(readable or script)),
             tokens=tokens if type(tokens) is int else estimate(text),
             ignored=tuple(entry.get("id") or "" for entry in extras.get("ignored_tool_results") or ()),
         )
@@ -114,7 +116,7 @@ def remembered(conversation: dict[str, Any], protocol: Protocol) -> Reply | None
     pending = conversation["pending"]
     requests: list[Request] = []
     script: Request | None = None
-    near: str | None = None
+    malformed_because: str | None = None
     if last.get("tool_calls"):
         waiting = {entry["id"] for entry in pending}
         for call in last["tool_calls"]:
@@ -133,9 +135,14 @@ def remembered(conversation: dict[str, Any], protocol: Protocol) -> Reply | None
         elif pending:
             script = Request(pending[0]["id"], SCRIPT)
         elif protocol != "native":
-            near = found.reason if found.near else near_script(text, protocol, asks=False)
+            malformed_because = found.reason if found.near else near_script(text, protocol, asks=False)
     return Reply(
-        turn=conversation["turns"], text=text, requests=tuple(requests), script=script, near=near, tokens=estimate(text)
+        turn=conversation["turns"],
+        text=text,
+        requests=tuple(requests),
+        script=script,
+        malformed_because=malformed_because,
+        tokens=estimate(text),
     )
 
 

@@ -24,7 +24,7 @@ import msgspec
 from lastword import ids, values
 from lastword.consent.outcome import Outcome
 from lastword.errors import LastWordError, SessionError
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.session import Session
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost
 from lastword.talk.bounds import BoundReached, Bounds, Ended, Spent
@@ -114,7 +114,7 @@ class Satellite:
             return await self._converse(messages)
 
     async def is_unfinished(self) -> bool:
-        """Whether an earlier process left something behind that the model still waits for, and nobody stopped."""
+        """Whether an earlier process left something behind that the model waits for, and no person had stopped it."""
         await self._look()
         return self._unanswered is not None and not await self._was_left_off(self._unanswered)
 
@@ -137,17 +137,26 @@ class Satellite:
     async def _converse(self, messages: list[Message]) -> Ended:
         spent = Spent(self.bounds)
         reply = self._unanswered
+        stops = await self.session.journal.stops()
         try:
             while True:
                 if messages:
                     spent.check()
                     reply = await self._send(messages, spent)
                 assert reply is not None
+                await self._check_stopped(stops)  # while the model thought
                 messages = await self._answer(reply, spent)
+                await self._check_stopped(stops)  # while its calls ran
                 if not messages:
                     return spent.ended(reply.text, None)
         except BoundReached as reached:
             return spent.ended("" if reply is None or reply.waits else reply.text, reached.bound)
+
+    async def _check_stopped(self, stops: int) -> None:
+        """Go no further when a person has stopped everything since, here or in another program."""
+        if await self.session.journal.stops() != stops:
+            await self.leave_off()
+            raise BoundReached("stop")
 
     # Asking the model.
 
@@ -241,11 +250,11 @@ class Satellite:
 
     async def _answer(self, reply: Reply, spent: Spent) -> list[Message]:
         """Carry out what the reply asks for, in order, and give back what to send; nothing when it is words."""
-        if reply.near is not None:
+        if reply.malformed_because is not None:
             spent.repair()
-            self._hear(Repairing(reply.near))
-            return [{"role": "user", "content": repair(reply.near, self.protocol)}]
-        messages = [_result(request, await self._carry_out(reply, request)) for request in reply.requests]
+            self._hear(Repairing(reply.malformed_because))
+            return [{"role": "user", "content": repair(reply.malformed_because, self.protocol)}]
+        messages = [_result(request, await self._call_tool(reply, request)) for request in reply.requests]
         if reply.script is not None:
             content, mistake = await self._run(reply, reply.script)
             messages.append(_result(reply.script, content))
@@ -256,7 +265,7 @@ class Satellite:
             spent.repair()
         return messages
 
-    async def _carry_out(self, reply: Reply, request: Request) -> str:
+    async def _call_tool(self, reply: Reply, request: Request) -> str:
         if request.problem is not None:
             return unreadable(request.problem)
         call_id = await self._named(reply, request)
@@ -367,9 +376,9 @@ class Satellite:
         return any(r.subject == self.conversation_id and data_of(r)["turn"] >= reply.turn for r in records)
 
     def _begin_anew(self, messages: list[Message]) -> None:
-        """The server has forgotten the conversation. Results that nobody waits for any more become words."""
+        """The server has forgotten the conversation. Results that it does not wait for any more become words."""
         # An id of its own: the turns are counted from one again, and must not name the calls of the old conversation.
-        self.conversation_id = f"{self.session.id[:100]}.{ids.name(4)}"
+        self.conversation_id = f"{self.session.id[:100]}.{ids.new(8)}"
         self._turns, self._unanswered, self._begun = 0, None, False
         self._hear(Forgotten(self.conversation_id))
         for place, message in enumerate(messages):

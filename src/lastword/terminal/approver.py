@@ -1,6 +1,6 @@
-"""Asking the person at this terminal: one card at a time, and whoever else waits is counted.
+"""Asking the person at this terminal: one card at a time, and the number of those that wait.
 
-What does not live here: what a card says (face.py) and the conversation about it (dialogue.py).
+What does not live here: what a card says (card/face.py) and the conversation about it (dialogue.py).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TextIO
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.terminal.dialogue import CardDialogue, FlatDialogue
 from lastword.terminal.keys import Keyboard
-from lastword.terminal.screen import is_dumb, somebody_is_there
+from lastword.terminal.screen import is_dumb, is_interactive
 
 
 class TerminalApprover:
     """Asks the person at this terminal. An approver: `Session(registry, approver=TerminalApprover())`."""
 
-    name = "terminal"
+    where = "terminal"
 
     def __init__(self, *, plain: bool | None = None, stdin: TextIO | None = None, screen: TextIO | None = None) -> None:
         self._stdin = stdin or sys.stdin
@@ -65,7 +65,7 @@ class TerminalApprover:
         try:
             await asyncio.wait({conversation})
         except asyncio.CancelledError:
-            # It was answered elsewhere, or the session is over. The terminal is put in order before anybody goes on.
+            # It was answered elsewhere, or the session is over. The terminal is put in order first.
             conversation.cancel()
             await asyncio.wait({conversation})
             dialogue.say("This card waits no longer: it was answered elsewhere, or the call was given up.")
@@ -77,5 +77,5 @@ class TerminalApprover:
 
 
 def terminal_approver(*, plain: bool = False) -> TerminalApprover | None:
-    """An approver for this terminal; None when nobody sits at one."""
-    return TerminalApprover(plain=plain or None) if somebody_is_there() else None
+    """An approver for this terminal; None when there is none with a person at it."""
+    return TerminalApprover(plain=plain or None) if is_interactive() else None

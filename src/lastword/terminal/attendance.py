@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from lastword.call.events import Answered, Asked, Event, Finished, Reported, Started
+from lastword.card.trouble import trouble
 from lastword.consent.outcome import Outcome
 from lastword.session import Session
 from lastword.terminal.approver import TerminalApprover
@@ -57,6 +58,13 @@ class _Watcher:
         self._stopping = False
 
     def hear(self, event: Event) -> None:
+        """Show an event. What cannot be shown of it must not stop what runs, nor the rest from being shown."""
+        try:
+            self._take(event)
+        except Exception as problem:
+            self.progress.say(trouble("Something happened that cannot be shown", problem))
+
+    def _take(self, event: Event) -> None:
         match event:
             case Asked(request):
                 # A report in the middle of a card would tear it; it waits until the card is answered.
@@ -73,7 +81,7 @@ class _Watcher:
         self.progress.show(event)
 
     def _tell_undo(self, outcome: Outcome) -> None:
-        """Say how to take the changes back: nobody can type an id that they have not seen."""
+        """Say how to take the changes back: the id has to be seen to be typed."""
         if outcome.changed:
             first, more = outcome.changed[0], len(outcome.changed) - 1
             what = f"{first} and {more} more" if more else first

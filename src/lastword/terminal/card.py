@@ -119,7 +119,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 def _body(face: Face, width: int) -> Iterator[Text]:
     if face.description:
         yield from _said(face.description, width)
-    yield Text(face.effect, "bold red" if face.irreversible else "bold")
+    yield Text(f"{face.effect}.", "bold red" if face.irreversible else "bold")
     if face.origin:
         yield from _said(f"Asked for by {face.origin}.", width, "dim")
     if face.edited:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-import msgspec
-
+from lastword.card.items import CallItem
+from lastword.card.trouble import trouble
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -26,15 +26,15 @@ from lastword.talk.apiclient import ApiError, ConnectionLost
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue
 from lastword.terminal.keys import Keyboard, no_echo
-from lastword.terminal.picture import Call, Change, Picture
+from lastword.terminal.picture import ItemChange, Picture
 from lastword.terminal.progress import Progress
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
-from lastword.terminal.transcript import Transcript, answer_words
-from lastword.terminal.window import Cut, Event, Window
+from lastword.terminal.transcript import Transcript, answer_words, preset_mark, preset_status
+from lastword.terminal.window import Cut, Window, WindowEvent
 
 
-class Chat:
+class TerminalChat:
     """One person at one terminal."""
 
     def __init__(
@@ -64,12 +64,12 @@ class Chat:
         self._slash = Slash(self)
         self._news = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        self._changes: deque[Change | str] = deque()
+        self._changes: deque[ItemChange | str] = deque()
         """What has happened and was not shown yet. A card has the screen to itself while it is answered."""
         self._is_cut = False
         self._talk: _Conversation | None = None
         self._settled: set[str] = set()
-        """Digests of the questions that nobody is asked again here."""
+        """Digests of the questions that are not shown again here."""
         self._invited: set[str] = set()
         """Calls of other programs whose card the person wants to answer here."""
         self._interrupts = 0
@@ -88,6 +88,8 @@ class Chat:
             try:
                 while not self.picture.is_known:
                     await self._hear_news()
+                    if not self.picture.is_known:
+                        self._show_changes()  # That the server does not answer, or why it fails.
                 self.transcript.greet(self._opening_words)
                 while await self._next(composer):
                     pass
@@ -96,6 +98,9 @@ class Chat:
             finally:
                 self._following.cancel()
                 await asyncio.wait({self._following, *self._errands})
+            if not self._following.cancelled() and (problem := self._following.exception()) is not None:
+                # The person left in the same moment, and did not wait for it.
+                self.transcript.print(trouble("The conversation could not be followed to its end", problem))
         self.transcript.print(self._farewell(self.picture.session))
 
     def leave(self) -> None:
@@ -106,7 +111,7 @@ class Chat:
     def words(self) -> dict[str, Iterable[str]]:
         """What can be typed after a slash, and what may follow it."""
         known: dict[str, Iterable[str]] = {f"/{name}": () for name in COMMANDS}
-        known["/preset"] = [way.name for way in self.picture.settings.presets]
+        known["/preset"] = [preset.name for preset in self.picture.settings.presets]
         for tool in self.picture.settings.tools:
             known.setdefault(f"/{tool.tool}", [f"{name}=" for name in tool.parameters])
         return known
@@ -127,7 +132,8 @@ class Chat:
             async for event in events:
                 if isinstance(event, Cut):
                     if not self._is_cut:
-                        self._changes.append("The server does not answer. Trying again until it does; Ctrl+D leaves.")
+                        what = f"answers with a failure: {event.failure}" if event.failure else "does not answer"
+                        self._changes.append(f"The server {what}. Trying again until it does; Ctrl+D leaves.")
                     self._is_cut = True
                 else:
                     if self._is_cut:
@@ -136,21 +142,15 @@ class Chat:
                     self._changes += self._take(event)
                 self._news.set()
 
-    def _take(self, event: Event) -> list[Change | str]:
+    def _take(self, event: WindowEvent) -> list[ItemChange | str]:
         is_first, preset = not self.picture.is_known, self.picture.settings.preset
-        try:
-            changes = self.picture.take(event)
-        except (msgspec.ValidationError, KeyError) as problem:
-            raise LastWordError(
-                f"the server tells of something that this terminal does not understand ({problem})",
-                hint="are both of the same version?",
-            ) from None
+        changes = self.picture.take(event)
         if is_first:
             # What was there before is said in the greeting; the questions of others still wait, and are news.
             return [change for change in changes if _is_theirs(change)]
         settings = self.picture.settings
-        # Whoever chose it, and in whichever window: auto-approval is never silent.
-        return [*changes, *([f"From now on: {settings.way.status()}."] if settings.preset != preset else [])]
+        # Also when it was chosen in another window: auto-approval is never silent.
+        return [*changes, *([f"From now on: {preset_status(settings.chosen)}."] if settings.preset != preset else [])]
 
     async def _hear_news(self) -> None:
         """Wait until something has happened. What ended the stream ends the conversation."""
@@ -166,11 +166,11 @@ class Chat:
 
     @property
     def _is_at_work(self) -> bool:
-        # Nobody knows what goes on in a server that does not answer, and nobody has to wait for it.
+        # What goes on in a server that does not answer is not known, and not waited for.
         return not self._is_cut and (self.picture.busy or bool(self._cards()))
 
-    def _cards(self) -> list[Call]:
-        """The calls whose cards are answered here. Those of other programs only when somebody asks for them."""
+    def _cards(self) -> list[CallItem]:
+        """The calls whose cards are answered here. Those of other programs only when the person asks for them."""
         others = self.picture.waiting_elsewhere() if self._invited else []
         return [*self.picture.waiting(), *(call for call in others if call.id in self._invited)]
 
@@ -199,7 +199,7 @@ class Chat:
 
     async def _read(self, composer: Composer) -> str | None:
         """What the person says; None when something else happened first, with what they had typed put aside."""
-        mark = self.picture.settings.way.mark()
+        mark = preset_mark(self.picture.settings.chosen)
         reading = asyncio.ensure_future(composer.read(mark))
         try:
             while True:
@@ -210,7 +210,7 @@ class Chat:
                 if reading.done():
                     return reading.result().strip()
                 self._check()
-                if self._is_at_work or mark != self.picture.settings.way.mark() or self._has_news():
+                if self._is_at_work or mark != preset_mark(self.picture.settings.chosen) or self._has_news():
                     return None
         finally:
             if not reading.done():
@@ -273,7 +273,7 @@ class Chat:
         except ConnectionLost:
             return  # The stream finds out as well, and says so.
         except ApiError as problem:
-            # Where somebody was quicker, the event that says so is on its way.
+            # Where another window was quicker, the event that says so is on its way.
             if problem.code not in ("not_waiting", "changed"):
                 self.transcript.quote(visible(str(problem)))
             self._settled.add(call.card.digest)
@@ -294,7 +294,7 @@ class Chat:
         try:
             action = talk.request.close() if talk.task.cancelled() else talk.task.result()
         except OSError:
-            raise Left from None  # The terminal is gone. The card still waits for whoever comes next.
+            raise Left from None  # The terminal is gone. The card still waits in other windows.
         try:
             await self.window.answer(talk.request, action, talk.dialogue.edits)
         except ApiError as problem:
@@ -317,11 +317,11 @@ class Chat:
         item = self.picture.items.get(talk.request.call_id)
         if self._is_cut:
             talk.dialogue.say("The card comes back with the server.")
-        elif isinstance(item, Call) and item.reply is not None:
+        elif isinstance(item, CallItem) and item.reply is not None:
             self.transcript.told.add(item.id)
             words = answer_words(item.reply)
             talk.dialogue.say(words[0].upper() + words[1:])
-        elif isinstance(item, Call) and item.card is not None:
+        elif isinstance(item, CallItem) and item.card is not None:
             talk.dialogue.say("The question has changed, and is asked again.")
         else:
             talk.dialogue.say("This card waits no longer: it was answered elsewhere, or the call was given up.")
@@ -345,7 +345,7 @@ class Chat:
             self._interrupts = 2
             self._send(self.window.stop())
         else:
-            # Nobody listens on the other side.
+            # The server does not react.
             self.leave()
 
     def _send(self, work: Coroutine[Any, Any, None]) -> None:
@@ -358,6 +358,9 @@ class Chat:
                 if not (isinstance(problem, ApiError) and problem.code == "not_running"):
                     self._changes.append(visible(str(problem)))
                     self._news.set()
+            except Exception as problem:
+                self._changes.append(trouble("What runs could not be told to stop", problem))
+                self._news.set()
 
         errand = asyncio.ensure_future(do())
         self._errands.add(errand)
@@ -372,16 +375,16 @@ class _Conversation:
         self.dialogue = dialogue
         self.task: asyncio.Task[UserAction] = asyncio.ensure_future(dialogue.hold())
 
-    def is_over(self, cards: Iterable[Call], *, is_cut: bool) -> bool:
-        """Whether the question is not waiting any more, though nobody answered it here."""
+    def is_over(self, cards: Iterable[CallItem], *, is_cut: bool) -> bool:
+        """Whether the question is not waiting any more, though it was not answered here."""
         asked = {call.card.digest for call in cards if call.card is not None}
         return not self.task.done() and (is_cut or self.request.digest not in asked)
 
     async def end(self) -> None:
-        """Put the terminal in order before anybody goes on."""
+        """Stop the dialogue, and wait until the terminal is in order again."""
         self.task.cancel()
         await asyncio.wait({self.task})
 
 
-def _is_theirs(change: Change) -> bool:
-    return isinstance(change[1], Call) and change[1].session is not None
+def _is_theirs(change: ItemChange) -> bool:
+    return isinstance(change[1], CallItem) and change[1].session is not None

@@ -91,7 +91,7 @@ class LineComposer:
         return True
 
 
-class Draft:
+class UnfinishedMessage:
     """A message that may have several lines, as they come."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class FlatComposer:
     def __init__(self, stdin: TextIO, screen: TextIO) -> None:
         self._stdin = stdin
         self._screen = screen
-        self._draft = Draft()
+        self._draft = UnfinishedMessage()
 
     async def read(self, mark: str) -> str:
         self._screen.write(f"You ({mark}): ")
@@ -129,15 +129,15 @@ class FlatComposer:
         self._screen.write("\n")  # Nothing that was said is taken back.
 
     def keep(self, text: str) -> bool:
-        return False  # The terminal itself edits the line, and nobody can write into it.
+        return False  # The terminal itself edits the line, and nothing can be put into it.
 
 
 class PipeComposer:
-    """Lines from a program or a file, where nobody sits."""
+    """Lines from a program or a file, without a person at a terminal."""
 
     def __init__(self, stdin: TextIO) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._draft = Draft()
+        self._draft = UnfinishedMessage()
         self._kept = ""
         self._loop = asyncio.get_running_loop()
         # A daemon thread: a pipe that stays open must not keep a program alive that wants to leave.
@@ -150,7 +150,7 @@ class PipeComposer:
         while True:
             line = await self._lines.get()
             if line is None:
-                self._lines.put_nowait(None)  # The end stays the end, however often somebody looks.
+                self._lines.put_nowait(None)  # The end stays the end, however often it is read.
             if (message := self._draft.add(line)) is not None:
                 return message
 

@@ -80,7 +80,7 @@ class CardDialogue:
             self._sheet.hint(self._others)
 
     def say(self, words: str) -> None:
-        """One last line about this card, from whoever took it away."""
+        """One last line about this card, when it was taken away."""
         self._sheet.answer(words)
 
     async def _step(self, key: str) -> UserAction | None:
@@ -256,7 +256,7 @@ class FlatDialogue:
         return self._draft.edits
 
     def count(self, waiting: int) -> None:
-        """Whoever listens to a card is not interrupted: the next one will say that it waited."""
+        """Says nothing: a card that is read aloud is not interrupted, and the next one says that it waited."""
 
     async def hold(self) -> UserAction:
         """Say the card and talk until there is an answer."""

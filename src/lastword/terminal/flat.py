@@ -13,7 +13,7 @@ def flat(face: Face, waiting: int = 0) -> Iterator[str]:
     yield f"Tool: {face.name} ({face.tool})."
     if face.description:
         yield f"What it does: {face.description}"
-    yield face.effect
+    yield f"{face.effect}."
     if face.origin:
         yield f"Asked for by {face.origin}."
     if face.edited:

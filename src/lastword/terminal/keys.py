@@ -25,7 +25,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from lastword.terminal.screen import size_of
 
-# Nobody sees a question, understands it and presses a key within this time; keys that arrive sooner were meant for
+# No person reads a question, understands it and presses a key within this time; keys that arrive sooner were meant for
 # something else. Each of them starts the time again, so that neither a typist nor a held key can answer.
 ARMING_SECONDS = 0.5
 # A lone Esc is told from an arrow key by what does not follow it.
@@ -79,7 +79,7 @@ class Keyboard:
         with self._input.attach(self._read):
             while True:
                 if self._is_closed:
-                    raise OSError("the terminal is gone")  # an approver that raises is nobody
+                    raise OSError("the terminal is gone")  # an approver that raises counts as none
                 presses = await self._arrived.get()
                 # Several at once come from a paste or were typed ahead; a person presses one, looks, and presses again.
                 if len(presses) != 1:
@@ -167,7 +167,7 @@ async def read_line(stdin: TextIO) -> str | None:
 
 
 def forget_typed(fd: int) -> None:
-    """Throw away what the terminal holds and nobody has read."""
+    """Throw away what was typed and not read yet."""
     with suppress(termios.error):  # not a terminal: nothing is held
         termios.tcflush(fd, termios.TCIFLUSH)
 

@@ -19,12 +19,12 @@ from lastword.display import displayable, visible
 from lastword.terminal.screen import size_of
 
 BAR_WIDTH = 20
-# A log, or somebody who listens, needs to know that it moves and not how smoothly.
+# A log or a screen reader needs to know that it moves, and not how smoothly.
 SPEAK_EVERY_SECONDS = 1.0
 # Of a report, what a line shows.
 MAX_LINE = 200
 
-Line = tuple[str, str]
+ReportLine = tuple[str, str]
 """A call and a report's id."""
 
 
@@ -39,15 +39,15 @@ class Progress:
         is_marked: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`is_marked`: what cannot be seen in the reports has been marked by somebody else."""
+        """`is_marked`: what cannot be seen in the reports has been marked by the server."""
         self._screen = screen
         self._is_marked = is_marked
         self._in_place = in_place
         self._clock = clock
-        self._rows: dict[Line, int] = {}
+        self._rows: dict[ReportLine, int] = {}
         self._printed = 0
-        self._spoke: dict[Line, float] = {}
-        self._unsaid: dict[Line, Reported] = {}
+        self._spoke: dict[ReportLine, float] = {}
+        self._unsaid: dict[ReportLine, Reported] = {}
         self._is_held = False
         self._held: list[Reported] = []
 

@@ -19,7 +19,7 @@ def size_of(screen: IO[str]) -> tuple[int, int]:
     return columns or COLUMNS, rows or ROWS
 
 
-def somebody_is_there() -> bool:
+def is_interactive() -> bool:
     """Whether there is a person to ask: keys come from a terminal, and what is drawn can be seen on one."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, get_args
+from typing import Protocol, get_args
 
 from lastword.call.recovery import Decision
 from lastword.card.face import one_line
+from lastword.card.items import CallItem, ScriptItem
 from lastword.display import visible
 from lastword.errors import LastWordError, did_you_mean
 from lastword.terminal.picture import Picture
-from lastword.terminal.transcript import Transcript
+from lastword.terminal.transcript import Transcript, preset_status
 from lastword.terminal.window import Window
 
 COMMANDS = {
@@ -79,7 +80,7 @@ class Slash:
 
     async def _preset(self, rest: str) -> None:
         chat = self._chat
-        names = [way.name for way in chat.picture.settings.presets]
+        names = [preset.name for preset in chat.picture.settings.presets]
         if rest and rest not in names:
             raise LastWordError(
                 f"there is no preset {one_line(rest, 60)}",
@@ -87,13 +88,13 @@ class Slash:
             )
         if rest:
             await chat.until_seen(await chat.window.choose(rest))
-        for way in chat.picture.settings.presets:
-            mark = "*" if way.name == chat.picture.settings.preset else " "
-            self._screen.print(f"{mark} {way.status()}; protocol {way.protocol}; model {way.model}")
+        for preset in chat.picture.settings.presets:
+            mark = "*" if preset.name == chat.picture.settings.preset else " "
+            self._screen.print(f"{mark} {preset_status(preset)}; protocol {preset.protocol}; model {preset.model}")
 
     async def _runs(self, rest: str) -> None:
         told = await self._chat.window.timeline()
-        rows = [_call_row(call) for call in told["calls"]] + [_run_row(run) for run in told["runs"]]
+        rows = [_call_row(call) for call in told.calls] + [_script_row(script) for script in told.runs]
         lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
         if len(lines) > MAX_RUNS:
             lines = [f"… {len(lines) - MAX_RUNS} earlier", *lines[-MAX_RUNS:]]
@@ -120,17 +121,17 @@ class Slash:
         self._screen.quote(await self._chat.window.resolve(call_id, decided))
 
 
-def _call_row(call: dict[str, Any]) -> tuple[float, str]:
+def _call_row(call: CallItem) -> tuple[float, str]:
     """When a call began, and a line about it."""
-    began = call["asked_at"] or call["started_at"] or call["ended_at"] or 0.0
-    if call["status"] == "doubt":
-        return began, f"{call['id']}  {call['tool']}: outcome unknown; /resolve {call['id']} decides"
-    if (end := call["end"]) is None:
-        return began, f"{call['id']}  {call['tool']}: {call['status']}"
-    can = f"  undone by {call['undone_by']}" if call["undone_by"] else "  can be undone" if call["changed"] else ""
-    first = end["message"].split("\n", 1)[0][:80]
-    return began, f"{call['id']}  {call['tool']}: {end['kind']}{can}  {first}"
+    began = call.asked_at or call.started_at or call.ended_at or 0.0
+    if call.status == "doubt":
+        return began, f"{call.id}  {call.tool}: outcome unknown; /resolve {call.id} decides"
+    if call.end is None:
+        return began, f"{call.id}  {call.tool}: {call.status}"
+    can = f"  undone by {call.undone_by}" if call.undone_by else "  can be undone" if call.changed else ""
+    first = call.end.message.split("\n", 1)[0][:80]
+    return began, f"{call.id}  {call.tool}: {call.end.kind}{can}  {first}"
 
 
-def _run_row(run: dict[str, Any]) -> tuple[float, str]:
-    return run["at"], f"{run['id']}  script: {run['status']}"
+def _script_row(script: ScriptItem) -> tuple[float, str]:
+    return script.at, f"{script.id}  script: {script.status}"

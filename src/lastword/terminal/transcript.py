@@ -11,9 +11,10 @@ from functools import partial
 from typing import TextIO
 
 from lastword.call.events import Reported
+from lastword.card.items import CallItem, CallReply, Item, MessageItem, PresetChoice, ScriptItem
 from lastword.consent.outcome import IN_A_WORD
 from lastword.terminal.card import MIN_WIDTH, wrap
-from lastword.terminal.picture import Call, Change, Item, Message, Picture, Reply, Run
+from lastword.terminal.picture import ItemChange, Picture
 from lastword.terminal.progress import Progress, fit
 from lastword.terminal.screen import size_of
 from lastword.terminal.speech import Speech
@@ -36,7 +37,7 @@ class Transcript:
 
     def __init__(self, picture: Picture, screen: TextIO, progress: Progress, *, plain: bool, can_answer: bool) -> None:
         self.told: set[str] = set()
-        """Calls of whose answer whoever sits here knows already."""
+        """Calls whose answer was given at this terminal, or said here already."""
         self._picture = picture
         self._screen = screen
         self._plain = plain
@@ -70,44 +71,46 @@ class Transcript:
         picture = self._picture
         self.print(
             *words,
-            f"This is {picture.settings.way.status()}.",
+            f"This is {preset_status(picture.settings.chosen)}.",
             f"{len(picture.settings.tools)} tools; session {picture.session}. /help says what else can be typed.",
         )
-        past = [i for i in picture.items.values() if not isinstance(i, Call) or (i.card is None and i.session is None)]
+        past = [
+            i for i in picture.items.values() if not isinstance(i, CallItem) or (i.card is None and i.session is None)
+        ]
         for item in past[-MAX_PAST:]:
             for act in self._acts((None, item), is_past=True):
                 act()
 
-    def show(self, change: Change | str) -> None:
+    def show(self, change: ItemChange | str) -> None:
         """Write what there is to show of a change, or a line of ours."""
         for act in self._acts(change):
             act()
 
-    def has_to_show(self, change: Change | str) -> bool:
+    def has_to_show(self, change: ItemChange | str) -> bool:
         """Whether that would be anything."""
         return bool(self._acts(change))
 
-    def _acts(self, change: Change | str, *, is_past: bool = False) -> list[Act]:
+    def _acts(self, change: ItemChange | str, *, is_past: bool = False) -> list[Act]:
         """What there is to show of a change: nothing of most."""
         if isinstance(change, str):
             return [lambda: self.print(change)]
         before, after = change
         match after:
-            case Message():
+            case MessageItem():
                 return self._acts_of_message(before, after, is_past=is_past)
-            case Run():
-                printed = before.printed if isinstance(before, Run) else 0
+            case ScriptItem():
+                printed = before.printed if isinstance(before, ScriptItem) else 0
                 new = () if is_past or after.printed <= printed else after.lines[printed - after.printed :]
                 return [partial(self.quote, line) for line in new]
-            case Call():
-                return self._acts_of_call(before if isinstance(before, Call) else None, after, is_past=is_past)
-        return [self._speech.finish] if isinstance(before, Message) and before.open else []
+            case CallItem():
+                return self._acts_of_call(before if isinstance(before, CallItem) else None, after, is_past=is_past)
+        return [self._speech.finish] if isinstance(before, MessageItem) and before.open else []
 
-    def _acts_of_message(self, before: Item | None, message: Message, *, is_past: bool) -> list[Act]:
+    def _acts_of_message(self, before: Item | None, message: MessageItem, *, is_past: bool) -> list[Act]:
         if message.by == "assistant":
             if message.open:
                 return [lambda: self._speech.say(message.id, message.text)]
-            is_new = before is None or (isinstance(before, Message) and before.open)
+            is_new = before is None or (isinstance(before, MessageItem) and before.open)
             return [lambda: self._speech.say(message.id, message.text, is_whole=True)] if is_new else []
         if before is not None:
             return []
@@ -126,7 +129,7 @@ class Transcript:
         else:
             self.print(f"{words}: {text}" if self._plain else f"{words} ▸ {text}")
 
-    def _acts_of_call(self, before: Call | None, call: Call, *, is_past: bool) -> list[Act]:
+    def _acts_of_call(self, before: CallItem | None, call: CallItem, *, is_past: bool) -> list[Act]:
         acts: list[Act] = []
         if call.session is not None:
             if call.card is not None and (before is None or before.card != call.card):
@@ -150,7 +153,7 @@ class Transcript:
                 acts.append(lambda: self._tell_undo(call))
         return acts
 
-    def _acts_of_reply(self, call: Call, reply: Reply) -> list[Act]:
+    def _acts_of_reply(self, call: CallItem, reply: CallReply) -> list[Act]:
         if reply.how == "auto" or call.id in self.told:
             return []
         return [lambda: self.print(f"{call.name}: {answer_words(reply)}")]
@@ -159,7 +162,7 @@ class Transcript:
         self._speech.finish()
         self.progress.show(report)
 
-    def _ended(self, call: Call) -> str:
+    def _ended(self, call: CallItem) -> str:
         assert call.end is not None
         how = IN_A_WORD[call.end.kind]
         if call.reply is not None and call.reply.how == "auto":
@@ -170,14 +173,25 @@ class Transcript:
             return words
         return fit(f"{'✓' if call.end.success else '✗'} {words}", size_of(self._screen)[0] - 1)
 
-    def _tell_undo(self, call: Call) -> None:
-        """Say how to take the changes back: nobody can type an id that they have not seen."""
+    def _tell_undo(self, call: CallItem) -> None:
+        """Say how to take the changes back: the id has to be seen to be typed."""
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
         self.progress.show(Reported(call.id, f"{what} changed. To take it back: /undo {call.id}", None, None))
 
 
-def answer_words(reply: Reply) -> str:
+def preset_mark(preset: PresetChoice) -> str:
+    """Whether it auto-approves, in two words: before every line of the person, where it stays while a turn runs."""
+    return f"{preset.name}, {'AUTO-APPROVES' if preset.auto_approve else 'asks'}"
+
+
+def preset_status(preset: PresetChoice) -> str:
+    """The same, longer."""
+    keys = "AUTO-APPROVES what tools allow" if preset.auto_approve else "asks before what needs approval"
+    return f"preset {preset.name}: {keys}"
+
+
+def answer_words(reply: CallReply) -> str:
     """Who answered, and what."""
     words = f"answered by {reply.by}: {_HOW.get(reply.how, reply.how)}"
     return f"{words}, because: {reply.reason}" if reply.reason else f"{words}."

@@ -9,27 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar, overload
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from lastword.call.recovery import Decision
+from lastword.card.items import CardQuestion, Done, DoneInWords, SessionTimeline, SharedText
 from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.talk.apiclient import MAX_EVENT_BYTES, ApiError, ConnectionLost, Wire, decode, read_all, refusal_of
+from lastword.errors import LastWordError
+from lastword.talk.apiclient import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
 from lastword.tools.manifest import Manifest, Parameter
+
+T = TypeVar("T")
 
 # The wait before a cut stream is opened again. A server that is started again needs about a second.
 RETRY_SECONDS = 0.25
 MAX_RETRY_SECONDS = 2.0
 
-# The server has marked what cannot be seen. Whoever it is, it does not get to steer this terminal.
+# The server has marked what cannot be seen. One that has not does not get to steer this terminal.
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
-class Event(msgspec.Struct, frozen=True):
+class WindowEvent(msgspec.Struct, frozen=True):
     """Something that changed."""
 
     id: str
@@ -43,7 +47,10 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """The server does not answer. What comes next, comes after it has been reached again."""
+    """The server does not answer, or only that it failed. What comes next, comes after it has been reached again."""
+
+    failure: str = ""
+    """What it said of its failure: that has the id under which its log has the rest."""
 
 
 class Window:
@@ -69,10 +76,11 @@ class Window:
 
     # Hearing.
 
-    async def events(self) -> AsyncGenerator[Event | Cut]:
-        """What happens, until nobody wants to know any more. It begins with the state."""
+    async def events(self) -> AsyncGenerator[WindowEvent | Cut]:
+        """What happens, for as long as it is iterated over. It begins with the state."""
         wait, self._seen = RETRY_SECONDS, ""
         while True:
+            failure = ""
             try:
                 async with aclosing(self._stream()) as events:
                     async for event in events:
@@ -83,7 +91,8 @@ class Window:
             except ApiError as problem:
                 if problem.status < 500:
                     raise
-            yield Cut()
+                failure = str(_clean(problem.fact))
+            yield Cut(failure)
             await asyncio.sleep(wait)
             wait = min(2 * wait, MAX_RETRY_SECONDS)
 
@@ -93,13 +102,16 @@ class Window:
         seen_boot, _, seen = self._seen.rpartition("-")
         return boot != seen_boot or int(seen) >= int(number)
 
-    async def _stream(self) -> AsyncGenerator[Event]:
+    async def _stream(self) -> AsyncGenerator[WindowEvent]:
         headers = {"Cookie": self._cookie, **({"Last-Event-ID": self._seen} if self._seen else {})}
         async with self._wire.exchange("GET", "/page/events", None, headers) as response:
             if response.status != 200:
                 raise refusal_of(response.status, await read_all(response))
-            async with aclosing(response.pieces()) as pieces:
-                async for event in _events(pieces):
+            async with aclosing(read_stream(response, too_large_status=400)) as events:
+                async for sent in events:
+                    if not sent.id:
+                        continue
+                    event = WindowEvent(sent.id, sent.kind, _clean(decode(sent.data)))
                     if event.kind == "state":
                         self._token = str(event.data.get("token", ""))
                     self._seen = event.id
@@ -109,58 +121,58 @@ class Window:
 
     async def say(self, text: str) -> str:
         """Say something to the assistant."""
-        return str((await self._post("say", {"text": text}))["event"])
+        return (await self._post("say", {"text": text}, Done)).event
 
     async def answer(self, request: ApprovalRequest, action: UserAction, edits: dict[str, str]) -> str:
         """Answer exactly the request that was shown. Refused when it is another one by now, or answered."""
         how = "allow" if action.primary_confirmed else "deny" if action.secondary_confirmed else "close"
         body = {"call_id": request.call_id, "digest": request.digest, "action": how, "reason": action.reason}
-        return str((await self._post("answer", {**body, "edits": edits if how == "allow" else {}}))["event"])
+        return (await self._post("answer", {**body, "edits": edits if how == "allow" else {}}, Done)).event
 
     async def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
-        await self._post("cancel", {"call_id": call_id})
+        await self._post("cancel", {"call_id": call_id}, Done)
 
     async def stop(self) -> None:
         """Stop the turn."""
-        await self._post("stop", {"turn": True})
+        await self._post("stop", {"turn": True}, Done)
 
     async def choose(self, preset: str) -> str:
         """Work under this preset from now on."""
-        return str((await self._post("preset", {"name": preset}))["event"])
+        return (await self._post("preset", {"name": preset}, Done)).event
 
     async def undo(self, call_id: str | None) -> str:
         """Take back what a call changed, or the last one; returns what was done, in words."""
-        return str((await self._post("undo", {"call_id": call_id}))["message"])
+        return (await self._post("undo", {"call_id": call_id}, DoneInWords)).message
 
     async def resolve(self, call_id: str, decision: Decision) -> str:
         """Decide about a call in doubt; returns what became of it, in words."""
-        return str((await self._post("resolve", {"call_id": call_id, "decision": decision}))["message"])
+        body = {"call_id": call_id, "decision": decision}
+        return (await self._post("resolve", body, DoneInWords)).message
 
     # Asking.
 
     async def question(self, call_id: str, digest: str) -> ApprovalRequest:
         """The request behind a card, as it was asked: unmarked, with secrets as digests."""
         data = await self._get(f"question?call_id={quote(call_id, safe='')}&digest={quote(digest, safe='')}")
-        manifest = _without_secret_types(msgspec.convert(data["manifest"], Manifest))
-        return ApprovalRequest.from_facts(data["facts"], manifest)
+        question = understood(data, CardQuestion)
+        manifest = _without_secret_types(understood(question.manifest, Manifest))
+        return ApprovalRequest.from_facts(question.facts, manifest)
 
     async def shared(self) -> str:
         """What the tools of the session know."""
-        return str(_clean(await self._get("shared"))["text"])
+        return understood(_clean(await self._get("shared")), SharedText).text
 
-    async def timeline(self) -> dict[str, Any]:
+    async def timeline(self) -> SessionTimeline:
         """The calls and runs of the session."""
-        told: dict[str, Any] = _clean(await self._get("timeline"))
-        return told
+        return understood(_clean(await self._get("timeline")), SessionTimeline)
 
     async def _get(self, path: str) -> dict[str, Any]:
         return await self._exchange("GET", path, None, {"Cookie": self._cookie})
 
-    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def _post(self, path: str, body: dict[str, Any], kind: type[T]) -> T:
         headers = {"Cookie": self._cookie, "X-Lastword-Token": self._token}
-        done: dict[str, Any] = _clean(await self._exchange("POST", path, msgspec.json.encode(body), headers))
-        return done
+        return understood(_clean(await self._exchange("POST", path, msgspec.json.encode(body), headers)), kind)
 
     async def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
         async with self._wire.exchange(method, f"/page/{path}", body, headers) as response:
@@ -170,22 +182,23 @@ class Window:
         return decode(data)
 
 
-async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
-    """Server-sent events, with their ids. Each has its data on one line."""
-    rest, fields = b"", dict[str, bytes]()
-    async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > MAX_EVENT_BYTES:
-            raise ApiError(400, "too_large", f"the server sent an event of more than {MAX_EVENT_BYTES} bytes")
-        for line in lines:
-            if line:
-                name, _, value = line.partition(b": ")
-                fields[name.decode("ascii", "replace")] = value
-                continue
-            if "data" in fields and "id" in fields:
-                kind = fields.get("event", b"").decode()
-                yield Event(fields["id"].decode(), kind, _clean(decode(fields["data"])))
-            fields = {}
+@overload
+def understood(data: Any, kind: type[T]) -> T: ...
+
+
+@overload
+def understood(data: Any, kind: Any) -> Any: ...
+
+
+def understood(data: Any, kind: Any) -> Any:
+    """What a server said, in the shape that it should have."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as problem:
+        raise LastWordError(
+            f"the server tells of something that this terminal does not understand ({problem})",
+            hint="are both of the same version?",
+        ) from None
 
 
 def _without_secret_types(manifest: Manifest) -> Manifest:

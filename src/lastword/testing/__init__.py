@@ -26,7 +26,7 @@ from typing import Any
 from lastword import values
 from lastword.author.authoring import TestApproval, TestExecute
 from lastword.author.tooltests import run_tool_tests, tool_beside
-from lastword.call.door import Limits
+from lastword.call.setting import Limits
 from lastword.consent.approval import ALLOWED, CLOSED, DENIED, ApprovalRequest, Preset, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider
@@ -34,7 +34,8 @@ from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
 from lastword.session import Session, wait_for_answer
 from lastword.store.memory import MemoryStore
-from lastword.tools.loader import MANIFEST_FILE, import_tool, read_manifest
+from lastword.tools.code import MANIFEST_FILE
+from lastword.tools.loader import import_tool, read_manifest
 from lastword.tools.manifest import Manifest
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
@@ -304,6 +305,25 @@ async def _the_arguments_are_changed_while_the_card_waits(stage: _Stage) -> None
     assert approver.requests[0].arguments == shown
     # A function gets its arguments in types of its own, and an assistant tool may not want them at all.
     assert stage.ran in ([shown], [None]), f"{outcome.kind}: shown {shown}, ran {stage.ran}"
+
+
+@_attack
+async def _the_state_that_the_card_was_drawn_from_changes_while_it_waits(stage: _Stage) -> None:
+    """Asked again each time, and not run in the end. A tool that looks at no state has no such card."""
+    count = itertools.count(1)
+    looked_at: set[str] = set()
+
+    def change(request: ApprovalRequest) -> UserAction:
+        for look in request.looked_at:
+            if look.kind == "state":
+                looked_at.add(look.name)
+                session.set_state(look.name, f"changed {next(count)} times by an attack")
+        return request.allow()
+
+    async with stage.session(FixedApprover(change)) as session:
+        outcome = await session.call(stage.tool.name, stage.arguments)
+    if looked_at:  # Its request function may also stumble over what it finds there now.
+        stage.refuses(outcome, "stale", "refused", "failed")
 
 
 ATTACKS: tuple[Attack, ...] = tuple(_attacks)

@@ -4,7 +4,7 @@
         …point something at model.url…
         model.requests[0]["messages"]
 
-A reply is a text, a list of pieces (streamed one by one; a `Gate` among them waits until the test opens it), a message
+A reply is a text, a list of pieces (streamed one by one; a `Pause` among them waits until the test opens it), a message
 as a dict (for native tool calls), or a `Fault`. Instead of a list, a function of the request may choose. It runs in a
 thread of its own, and really speaks HTTP: what it does wrong is wrong on the wire.
 """
@@ -48,7 +48,7 @@ class Fault:
         self.size = size
 
 
-class Gate:
+class Pause:
     """A point in a reply where the model waits."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Gate:
             await event.wait()
 
 
-Reply = str | Sequence[str | Gate] | dict[str, Any] | Fault
+Reply = str | Sequence[str | Pause] | dict[str, Any] | Fault
 Script = Iterable[Reply] | Callable[[dict[str, Any]], Reply]
 
 
@@ -151,7 +151,7 @@ class ScriptedModel:
     async def _stream(self, request: web.Request, body: dict[str, Any], reply: Reply) -> web.StreamResponse:
         response = await _begin(request)
         calls: list[dict[str, Any]] = []
-        pieces: Iterable[str | Gate]
+        pieces: Iterable[str | Pause]
         if isinstance(reply, dict):
             pieces = [reply["content"]] if reply.get("content") else []
             calls = reply.get("tool_calls") or []
@@ -162,7 +162,7 @@ class ScriptedModel:
             pieces = reply
         await _send(response, _chunk(body, {"role": "assistant", "content": ""}))
         for piece in pieces:
-            if isinstance(piece, Gate):
+            if isinstance(piece, Pause):
                 await piece.wait()
             else:
                 await _send(response, _chunk(body, {"content": piece}))
@@ -239,7 +239,7 @@ async def _message(reply: Reply) -> dict[str, Any]:
         return {"role": "assistant", "content": reply}
     assert not isinstance(reply, Fault)
     for piece in reply:
-        if isinstance(piece, Gate):
+        if isinstance(piece, Pause):
             await piece.wait()
     return {"role": "assistant", "content": "".join(piece for piece in reply if isinstance(piece, str))}
 

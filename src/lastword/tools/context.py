@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from lastword.tools.guard import Guard
+from lastword.tools.guard import Guard, refuse_if_watched
 from lastword.tools.manifest import Manifest
 from lastword.tools.state import State, StateOwner
 
@@ -28,7 +28,6 @@ class ToolContext(StateOwner):
     _guard: Guard | None = None
     _reports: Reporting | None = None
     _cancelled = False
-    _returned = False
     _on_cancel: OnCancel | None = None
 
     def __init__(
@@ -55,6 +54,7 @@ class ToolContext(StateOwner):
         if self._reports is None and self._open_reports is not None:
             self._reports = self._open_reports(self.call_id)  # Most calls say nothing, and pay nothing for it.
         if self._reports is not None:
+            refuse_if_watched("report the progress of another call")
             self._reports.add(str(message), id, fraction)
 
     def _close_reports(self) -> None:
@@ -84,6 +84,12 @@ class ToolContext(StateOwner):
         super()._before_change(what)
         if self._guard is not None:
             raise self._guard.refuse(what)
+
+    def _before_look(self, key: str | None) -> None:
+        if self._guard is None:
+            super()._before_look(key)
+        else:  # Also from a thread that the guard does not see.
+            self._guard.note_state(self._state, key)
 
 
 current: ContextVar[ToolContext | None] = ContextVar("lastword_tool_context", default=None)

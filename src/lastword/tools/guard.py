@@ -2,24 +2,29 @@
 
 While a card is drawn, and while a tool words its own cancellation, its code runs under a `Guard`. An audit hook refuses
 file writes, sockets, processes, threads and ctypes, and writes each attempt down, so that swallowing the exception
-does not help: the guard is asked afterwards.
+does not help: the guard is asked afterwards. What Python does not announce is wrapped (unannounced.py, databases.py);
+what lastword itself can do is refused where it is done (`refuse_if_watched`). What is read is noted (looks.py): it is
+part of the question.
 
-It catches mistakes, not malice. A tool is trusted code; one that wants to defeat this hook can.
+It catches mistakes, not malice. A tool is trusted code; one that wants to defeat this hook can. docs/threat-model.md
+lists what stays possible, and a test tries all of it.
 """
 
 from __future__ import annotations
 
-import _thread
 import os
+import re
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 from lastword.display import displayable
 from lastword.errors import NotAllowedNow
+from lastword.tools import databases, unannounced
+from lastword.tools.looks import Looks, Marked
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -39,61 +44,74 @@ _REFUSED = {
     "os.system": "run a command",
     "os.exec": "run a program",
     "os.posix_spawn": "run a program",
-    "os.spawn": "run a program",
     "os.fork": "start a process",
     "os.forkpty": "start a process",
-    "os.startfile": "open a file in another program",
     "os.kill": "signal a process",
     "os.killpg": "signal a process",
     "os.putenv": "change the environment",
     "os.unsetenv": "change the environment",
     "os.chdir": "change the current folder",
+    "os.chflags": "change a file's flags",
+    "os.lockf": "lock a file",
+    "fcntl.flock": "lock a file",
+    "fcntl.lockf": "lock a file",
+    "fcntl.ioctl": "control a device",
     "signal.pthread_kill": "signal a thread",
     "resource.setrlimit": "change a limit of the process",
     "resource.prlimit": "change a limit of a process",
-    "pty.spawn": "run a program",
     "webbrowser.open": "open a browser",
     "builtins.input": "ask on the terminal",
     "subprocess.Popen": "run a program",
     "_thread.start_new_thread": "start a thread",
     "_thread.start_joinable_thread": "start a thread",
+    "cpython.PyInterpreterState_New": "start an interpreter",
+    "sys.setprofile": "follow the program's steps",
+    "sys.settrace": "follow the program's steps",
+    "sys.monitoring.register_callback": "follow the program's steps",
+    "sys.addaudithook": "follow the program's steps",
+    "sqlite3.enable_load_extension": "extend a database",
+    "sqlite3.load_extension": "extend a database",
 }
 _REFUSED_FAMILIES = {
     "socket": "use the network",
     "ctypes": "reach outside Python",
     "shutil": "move or copy files",
     "tempfile": "make a temporary file",
-    "ftplib": "use the network",
-    "imaplib": "use the network",
-    "poplib": "use the network",
-    "smtplib": "use the network",
-    "nntplib": "use the network",
-    "telnetlib": "use the network",
-    "urllib": "use the network",
+    "http": "use the network",
     "syslog": "write to the system's log",
-    "winreg": "change the registry",
 }
 # Looking up one's own name, or closing what was open before, changes nothing.
 _HARMLESS = {"socket.gethostname", "ctypes.dlsym/handle"}
 
 
+# An author needs the first few; a loop that tries for ever must not fill the memory.
+MAX_VIOLATIONS = 100
+
+
 class Guard:
     """What may not happen now, and what was tried all the same."""
 
-    __slots__ = ("phase", "violations")
+    __slots__ = ("looks", "phase", "violations")
 
-    def __init__(self, phase: str) -> None:
+    def __init__(self, phase: str, looks: Looks | None = None) -> None:
         self.phase = phase
+        self.looks = looks
         self.violations: list[str] = []
 
     def refuse(self, what: str) -> NotAllowedNow:
         """Write the attempt down and give back the error to raise."""
         what = displayable(what)  # The name of a file may hold bytes that are no text, and the attempt is journaled.
-        self.violations.append(what)
+        if len(self.violations) < MAX_VIOLATIONS:
+            self.violations.append(what)
         return NotAllowedNow(
             f"{self.phase} tried to {what}",
             hint="do it in the execute function, after primary_confirmed",
         )
+
+    def note_state(self, state: Marked, key: str | None) -> None:
+        """A key of the state, or all of it, is about to be read."""
+        if self.looks is not None:
+            self.looks.add_state(state, key)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -107,10 +125,17 @@ class Guard:
 
 
 def refuse_if_watched(what: str, name: str = "") -> None:
-    """For effects that no audit event announces: refuse them while a guard watches this task or thread."""
+    """For effects of our own: refuse them while a guard watches this task or thread."""
     guard = _active.get()
     if guard is not None:
         raise guard.refuse(what + name)
+
+
+def note_state(state: Marked, key: str | None) -> None:
+    """Somebody is about to read state: note it, if that is a tool whose card is being drawn."""
+    guard = _active.get()
+    if guard is not None:
+        guard.note_state(state, key)
 
 
 _active: ContextVar[Guard | None] = ContextVar("lastword_guard", default=None)
@@ -120,26 +145,10 @@ _installed = False
 def _install() -> None:
     """Add the audit hook when the first card is drawn: it can never be removed again."""
     global _installed
+    unannounced.wrap_what_is_loaded(_active.get)
     if not _installed:
         _installed = True
-        if sys.version_info < (3, 12):
-            _announce_threads()
         sys.addaudithook(_hook)
-
-
-def _announce_threads() -> None:
-    """Raise the audit event that Python 3.12 raises when a thread starts, and 3.11 does not.
-
-    A thread begins with an empty context, so one that started unseen would run unwatched.
-    """
-    start = _thread.start_new_thread
-
-    def start_new_thread(function: Any, args: Any, kwargs: Any = None, /) -> int:
-        sys.audit("_thread.start_new_thread", function, args, kwargs)
-        return start(function, args, kwargs or {})
-
-    for module, name in ((_thread, "start_new_thread"), (threading, "_start_new_thread")):
-        setattr(module, name, start_new_thread)
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
@@ -147,33 +156,77 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     if guard is None:
         return
     if event == "open":
-        if what := _write(args):
+        _judge_opening(guard, args)
+    elif event == "import":
+        unannounced.wrap_when_imported(args[0], _active.get)
+    elif event == "sqlite3.connect":
+        if not databases.is_opening.get():
+            raise guard.refuse(f"{databases.CAN_WRITE}, not by sqlite3.connect")
+    elif event == "mmap.__new__":
+        if _writes_to_memory(args):
+            raise guard.refuse("map a file for writing")
+    else:
+        what = _REFUSED.get(event) or _REFUSED_FAMILIES.get(event.partition(".")[0])
+        if what is not None and event not in _HARMLESS and not (event in _CACHING and _keeps_byte_code(event, args)):
             raise guard.refuse(what)
-        return
-    if event == "sqlite3.connect":
-        if "mode=ro" not in str(args[0]):
-            raise guard.refuse("open a database that is not mode=ro")
-        return
-    what = _REFUSED.get(event) or _REFUSED_FAMILIES.get(event.partition(".")[0])
-    if what is None or event in _HARMLESS or (event in _CACHING and _is_cache(args)):
-        return
-    raise guard.refuse(what)
 
 
-def _write(args: tuple[Any, ...]) -> str | None:
+def _judge_opening(guard: Guard, args: tuple[Any, ...]) -> None:
     path, mode, flags = args
+    if isinstance(path, int):
+        return  # A descriptor was opened before, and judged then.
     writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool(flags & _WRITING)
-    # A descriptor was opened before, and judged then.
-    if not writes or isinstance(path, int) or path == os.devnull or _is_cache(args):
-        return None
-    return f"write {os.fsdecode(path)}"
+    if writes:
+        if path != os.devnull and not _keeps_byte_code("open", args):
+            raise guard.refuse(f"write {os.fsdecode(path)}")
+    elif guard.looks is not None and not _reads_for_itself():
+        # To know what is in the file we have to open it, too, and nobody needs to watch us.
+        token = _active.set(None)
+        try:
+            guard.looks.add_file(os.fsdecode(path))
+        finally:
+            _active.reset(token)
 
 
-# What the import system does to keep byte code, besides opening files.
+def _writes_to_memory(args: tuple[Any, ...]) -> bool:
+    """Whether what is written into a map ends up in a file: not in memory of nobody's, nor in one that is read."""
+    descriptor, _, access, *_ = args
+    return descriptor != -1 and access not in (_ACCESS_READ, _ACCESS_COPY)
+
+
+_ACCESS_READ, _ACCESS_COPY = 1, 3  # as in mmap, which few programs load
+
+_IMPORT_SYSTEM = ("<frozen importlib._bootstrap_external>", "<frozen zipimport>")
+# What the import system does to keep byte code, besides opening files, and what it calls them until they are complete.
 _CACHING = {"os.mkdir", "os.rename", "os.remove"}
+_BYTE_CODE = re.compile(r"\.pyc(\.\d+)?$")
 
 
-def _is_cache(args: tuple[Any, ...]) -> bool:
-    """Python may write its byte code when the tool imports a module: every path that is touched lies in a cache."""
-    paths = [arg for arg in args[:2] if isinstance(arg, str) and ("/" in arg or os.sep in arg)]
-    return bool(paths) and all("__pycache__" in path.split(os.sep) for path in paths)
+def _keeps_byte_code(event: str, args: tuple[Any, ...]) -> bool:
+    """Whether this is Python itself, keeping the byte code of a module that the tool imports. Nobody else may."""
+    frame = _caller()
+    if frame is None or frame.f_code.co_filename != _IMPORT_SYSTEM[0]:
+        return False
+    paths = [path for path in args[:2] if isinstance(path, str)]
+    return event == "os.mkdir" or all(_BYTE_CODE.search(path) for path in paths if "/" in path)
+
+
+def _reads_for_itself() -> bool:
+    """Whether the import system reads a module, or our editor a file, of which it keeps its own account."""
+    frame = _caller()
+    return frame is not None and (
+        frame.f_code.co_filename in _IMPORT_SYSTEM or frame.f_globals.get("__name__", "").startswith(_OUR_EDITOR)
+    )
+
+
+def _caller() -> FrameType | None:
+    """The Python code whose step was announced."""
+    frame = sys._getframe().f_back
+    while frame is not None and frame.f_globals is globals():
+        frame = frame.f_back
+    return frame
+
+
+_OUR_EDITOR = "lastword.editor."
+
+unannounced.wrap_what_is_loaded(_active.get)

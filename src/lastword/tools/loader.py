@@ -17,11 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from lastword.errors import ManifestError, Problem, ToolLoadError
+from lastword.tools.code import CODE_FILE, MANIFEST_FILE, code_of, digest_of_folder
 from lastword.tools.manifest import Manifest, parse_manifest
 from lastword.tools.tool import Tool
-
-MANIFEST_FILE = "assistant_tool.json"
-CODE_FILE = "assistant_tool.py"
 
 
 @dataclass
@@ -31,6 +29,8 @@ class Loading:
     manifest: Manifest
     folder: Path
     code: bytes
+    """What is run: the bytes of the Python file as they were read once."""
+    folder_digest: str
     request: Callable[..., Any] | None = None
     execute: Callable[..., Any] | None = None
     with_approval: bool | None = None
@@ -55,7 +55,9 @@ class Loading:
             raise ToolLoadError(
                 "it registers an approval request, but requireApproval is false", place=place, hint="set it to true"
             )
-        return Tool(manifest, "assistant", self.execute, request=self.request, code=self.code, folder=str(self.folder))
+        # The file that is run is in the digest as it was read, and the files that it may import as they lay there.
+        covered = self.code + b"\0" + self.folder_digest.encode()
+        return Tool(manifest, "assistant", self.execute, request=self.request, code=covered, folder=str(self.folder))
 
 
 loading: ContextVar[Loading | None] = ContextVar("lastword_loading", default=None)
@@ -92,21 +94,10 @@ def load(folder: Path) -> list[Tool]:
     return [import_tool(path, manifest).tool() for path, manifest in manifests]
 
 
-def code_of(folder: Path) -> bytes:
-    """The bytes that the tool's digest covers."""
-    file = folder / CODE_FILE
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        raise ToolLoadError(
-            f"{CODE_FILE} is missing", place=str(folder), hint=f"a tool is {MANIFEST_FILE} and {CODE_FILE}"
-        ) from None
-
-
 def import_tool(folder: Path, manifest: Manifest) -> Loading:
     """Run the Python file of a tool, once, and collect what it registers."""
     file = folder / CODE_FILE
-    here = Loading(manifest, folder, code_of(folder))
+    here = Loading(manifest, folder, code_of(folder), digest_of_folder(folder))
     # The name is the file's, so that two folders with a tool of the same id do not share a module.
     name = f"lastword_tool_{manifest.id}_{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
     module = ModuleType(name)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
-from lastword.errors import ToolLoadError, UnknownTool, did_you_mean
+from lastword.errors import ManifestError, Problem, ToolLoadError, UnknownTool, did_you_mean
 from lastword.tools.context import ToolContext
+from lastword.tools.facts import Facts, RegisterFacts, ToolFacts, wrong_facts
+from lastword.tools.guard import refuse_if_watched
 from lastword.tools.loader import load
 from lastword.tools.manifest import Manifest, parse_schema
 from lastword.tools.signature import manifest_of
@@ -29,29 +31,29 @@ class ToolRegistry(StateOwner):
         name: str,
         schema: Mapping[str, Any],
         execute: Function,
-        *,
-        require_approval: bool = False,
-        inline: bool = False,
+        **facts: Unpack[RegisterFacts],
     ) -> Tool:
         """Add a tool by schema: `execute(args, context)` returns a JSON value.
 
         The host application vouches for such a tool, so it needs no approval unless `require_approval` says so.
         `inline` keeps a small, pure, sync function on the event loop.
         """
-        manifest = parse_schema({"name": name, **schema}, require_approval=require_approval)
+        if wrong := list(wrong_facts(facts, RegisterFacts.__annotations__, None)):
+            raise ManifestError("", [Problem(problem.fact, place=name, hint=problem.hint) for problem in wrong])
+        manifest = parse_schema({"name": name, **schema}, require_approval=facts.get("require_approval", False))
         if manifest.id != name:
             raise ToolLoadError(f"registered as {name}, but its schema says {manifest.id}", place=name)
         if not callable(execute):
             raise ToolLoadError("the implementation is not callable", place=name, hint="pass a function(args, context)")
-        return self.add(Tool(manifest, "registry", execute, inline=inline))
+        return self.add(Tool(manifest, "registry", execute, inline=facts.get("inline", False)))
 
     @overload
     def tool(self, function: F, /) -> F: ...
 
     @overload
-    def tool(self, /, **facts: Any) -> Callable[[F], F]: ...
+    def tool(self, /, **facts: Unpack[ToolFacts]) -> Callable[[F], F]: ...
 
-    def tool(self, function: F | None = None, /, **facts: Any) -> F | Callable[[F], F]:
+    def tool(self, function: F | None = None, /, **facts: Unpack[ToolFacts]) -> F | Callable[[F], F]:
         """Decorate a typed function: its signature, hints and docstring become the manifest."""
 
         def add(function: F) -> F:
@@ -66,6 +68,7 @@ class ToolRegistry(StateOwner):
 
     def add(self, tool: Tool | Function) -> Tool:
         """Add a finished tool, or a function that `@tool` made one."""
+        refuse_if_watched("add a tool")
         if not isinstance(tool, Tool):
             made = getattr(tool, "__lastword_tool__", None)
             tool = made if isinstance(made, Tool) else tool_from(tool)
@@ -81,6 +84,7 @@ class ToolRegistry(StateOwner):
         return self._tools[tool.name]
 
     def unregister(self, name: str) -> None:
+        refuse_if_watched("forget the tool ", name)
         self.lookup(name)
         del self._tools[name]
 
@@ -116,9 +120,11 @@ class ToolRegistry(StateOwner):
         return ToolContext(self._state)
 
 
-def tool_from(function: Function, *, inline: bool = False, **facts: Any) -> Tool:
+def tool_from(function: Function, *, inline: bool = False, **facts: Unpack[Facts]) -> Tool:
     """A tool from a typed function."""
     manifest, converters = manifest_of(function, **facts)
+    if wrong := list(wrong_facts({"inline": inline}, ToolFacts.__annotations__, None)):
+        raise ManifestError("", [Problem(problem.fact, place=manifest.id) for problem in wrong])
     return Tool(manifest, "function", function, inline=inline, converters=converters)
 
 
@@ -127,10 +133,10 @@ def tool(function: F, /) -> F: ...
 
 
 @overload
-def tool(*, inline: bool = False, **facts: Any) -> Callable[[F], F]: ...
+def tool(**facts: Unpack[ToolFacts]) -> Callable[[F], F]: ...
 
 
-def tool(function: F | None = None, /, **facts: Any) -> F | Callable[[F], F]:
+def tool(function: F | None = None, /, **facts: Unpack[ToolFacts]) -> F | Callable[[F], F]:
     """Mark a typed function as a tool; `registry.add(function)` takes it. It stays an ordinary function."""
 
     def mark(function: F) -> F:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lastword.errors import ToolLoadError
-from lastword.tools.loader import CODE_FILE, MANIFEST_FILE
+from lastword.tools.code import CODE_FILE, MANIFEST_FILE
 from lastword.tools.manifest import MAX_ID_LENGTH, NAME, Effect
 
 WHEN_APPROVAL = """\

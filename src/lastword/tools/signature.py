@@ -6,13 +6,14 @@ import inspect
 import re
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 from lastword import values
 from lastword.errors import ManifestError, NotJSON, Problem
-from lastword.tools.manifest import Effect, Manifest, Parameter
+from lastword.tools.facts import Facts, wrong_facts
+from lastword.tools.manifest import Manifest, Parameter
 
 RESERVED = ("params", "user_action", "editor", "context")
 """Names that a tool's function may declare to receive what is not an argument."""
@@ -20,25 +21,9 @@ RESERVED = ("params", "user_action", "editor", "context")
 Convert = Callable[[Any], Any]
 
 
-def manifest_of(
-    function: Callable[..., Any],
-    *,
-    id: str | None = None,
-    display_name: str | None = None,
-    description: str | None = None,
-    icon: str | None = None,
-    color: str | None = None,
-    require_approval: bool = True,
-    auto_approve: bool = False,
-    script_editor_only: bool = False,
-    effect: Effect | None = None,
-    idempotent: bool = False,
-    timeout_seconds: float | None = None,
-    content_parameter: str | None = None,
-    secret: tuple[str, ...] = (),
-) -> tuple[Manifest, dict[str, Convert]]:
+def manifest_of(function: Callable[..., Any], **facts: Unpack[Facts]) -> tuple[Manifest, dict[str, Convert]]:
     """Derive the manifest of a function, with a converter for each argument that is not a plain JSON type."""
-    name = id or function.__name__
+    name = str(facts.get("id") or getattr(function, "__name__", ""))
     place = f"{name} ({inspect.getsourcefile(function) or 'unknown file'})"
     documented, described = _docstring(inspect.getdoc(function) or "")
     try:
@@ -48,6 +33,7 @@ def manifest_of(
     parameters: list[Parameter] = []
     converters: dict[str, Convert] = {}
     problems: list[Problem] = []
+    secret = facts.get("secret") or ()
     for argument in inspect.signature(function).parameters.values():
         if argument.name in RESERVED:
             continue
@@ -85,23 +71,25 @@ def manifest_of(
                 secret=argument.name in secret,
             )
         )
+    wrong = wrong_facts(facts, Facts.__annotations__, [parameter.name for parameter in parameters])
+    problems += [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong]
     if problems:
         raise ManifestError("", problems)
     manifest = Manifest(
         id=name,
-        display_name=display_name or name.replace("_", " ").strip().capitalize(),
-        description=description or documented or name.replace("_", " "),
-        icon=icon,
-        color=color,
+        display_name=facts.get("display_name") or name.replace("_", " ").strip().capitalize(),
+        description=facts.get("description") or documented or name.replace("_", " "),
+        icon=facts.get("icon"),
+        color=facts.get("color"),
         parameters=tuple(parameters),
         returns=_returns(hints.get("return", Any)),
-        require_approval=require_approval,
-        auto_approve=auto_approve,
-        script_editor_only=script_editor_only,
-        effect=effect,
-        idempotent=idempotent,
-        timeout_seconds=timeout_seconds,
-        content_parameter=content_parameter,
+        require_approval=facts.get("require_approval", True),
+        auto_approve=facts.get("auto_approve", False),
+        script_editor_only=facts.get("script_editor_only", False),
+        effect=facts.get("effect"),
+        idempotent=facts.get("idempotent", False),
+        timeout_seconds=facts.get("timeout_seconds"),
+        content_parameter=facts.get("content_parameter"),
     )
     return manifest, converters
 

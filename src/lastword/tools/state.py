@@ -16,7 +16,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import LastWordError, NotJSON
-from lastword.tools.guard import refuse_if_watched
+from lastword.tools.guard import note_state, refuse_if_watched
 
 # A prompt is paid for by the token; a person reads the whole value elsewhere.
 MAX_PROMPT_VALUE = 400
@@ -34,7 +34,7 @@ class StateMetadata(msgspec.Struct, frozen=True):
     formatter: Formatter | None = None
 
 
-class Change:
+class StateChange:
     """What can happen to state. Each is remembered with the call that made it."""
 
     SET = "state_set"
@@ -66,7 +66,7 @@ class State:
         with self._lock:
             self._values[key] = data
             if self._remember:
-                self._remember(Change.SET, {"key": key, "value": values.decode(data)}, call_id)
+                self._remember(StateChange.SET, {"key": key, "value": values.decode(data)}, call_id)
             if metadata is not None:
                 self.describe(key, metadata, call_id)
 
@@ -74,14 +74,14 @@ class State:
         with self._lock:
             self._metadata[key] = metadata
             if self._remember:
-                self._remember(Change.DESCRIBED, {"key": key, "description": metadata.description}, call_id)
+                self._remember(StateChange.DESCRIBED, {"key": key, "description": metadata.description}, call_id)
 
     def clear(self, call_id: str) -> None:
         with self._lock:
             self._values.clear()
             self._metadata.clear()
             if self._remember:
-                self._remember(Change.CLEARED, {}, call_id)
+                self._remember(StateChange.CLEARED, {}, call_id)
 
     def get(self, key: str) -> Any:
         data = self._values.get(key)
@@ -94,6 +94,20 @@ class State:
         with self._lock:
             return {key: values.decode(data) for key, data in self._values.items()}
 
+    def keys(self) -> list[str]:
+        """Every key that has a value or a description."""
+        with self._lock:
+            return [*self._values, *(key for key in self._metadata if key not in self._values)]
+
+    def mark(self, key: str) -> str | None:
+        """A digest of what is known under a key; None when nothing is."""
+        with self._lock:
+            data, metadata = self._values.get(key), self._metadata.get(key)
+        if data is None and metadata is None:
+            return None
+        description = str(metadata.description) if metadata else ""
+        return values.digest((data or b"") + b"\0" + description.encode("utf-8", "surrogatepass"))
+
     def metadata(self, key: str) -> StateMetadata | None:
         return self._metadata.get(key)
 
@@ -104,13 +118,13 @@ class State:
     def restore(self, kind: str, data: dict[str, Any]) -> None:
         """Apply a remembered change again, without remembering it a second time."""
         with self._lock:
-            if kind == Change.SET:
+            if kind == StateChange.SET:
                 self._values[data["key"]] = values.canonical(data["value"])
-            elif kind == Change.DESCRIBED:
+            elif kind == StateChange.DESCRIBED:
                 known = self._metadata.get(data["key"])
                 # Formatters are code, and registered again by code: keep one that is already here.
                 self._metadata[data["key"]] = StateMetadata(data["description"], known.formatter if known else None)
-            elif kind == Change.CLEARED:
+            elif kind == StateChange.CLEARED:
                 self._values.clear()
                 self._metadata.clear()
 
@@ -166,12 +180,15 @@ class StateOwner:
 
     def get_state_value(self, key: str) -> Any:
         """The value, or None when there is none."""
+        self._before_look(key)
         return self._state.get(key)
 
     def has_state(self, key: str) -> bool:
+        self._before_look(key)
         return self._state.has(key)
 
     def get_all_state(self) -> dict[str, Any]:
+        self._before_look(None)
         return self._state.all()
 
     def clear_state(self) -> None:
@@ -180,9 +197,11 @@ class StateOwner:
         self._state.clear(self._state_call_id)
 
     def get_state_metadata(self, key: str) -> StateMetadata | None:
+        self._before_look(key)
         return self._state.metadata(key)
 
     def get_all_state_metadata(self) -> dict[str, StateMetadata]:
+        self._before_look(None)
         return self._state.all_metadata()
 
     def register_state_metadata(self, key: str, metadata: StateMetadata | dict[str, Any]) -> None:
@@ -194,11 +213,16 @@ class StateOwner:
 
     def format_state_for_prompt(self) -> str:
         """The state as the lines of a prompt."""
+        self._before_look(None)
         return self._state.format_for_prompt()
 
     def _before_change(self, what: str) -> None:
         """Refuse while a tool may only look, whoever's state its code got hold of."""
         refuse_if_watched(what)
+
+    def _before_look(self, key: str | None) -> None:
+        """What a card is drawn from is part of the question: one key, or all of them."""
+        note_state(self._state, key)
 
 
 def as_metadata(metadata: StateMetadata | dict[str, Any] | None) -> StateMetadata | None:

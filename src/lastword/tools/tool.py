@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from lastword import values
 from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
+from lastword.tools.code import digest_of_function
+from lastword.tools.facts import Facts, wrong_facts
 from lastword.tools.manifest import Manifest, Parameter, validator_for
 from lastword.tools.signature import RESERVED, Convert
 
@@ -52,16 +54,14 @@ class Tool:
 
     def __post_init__(self) -> None:
         manifest = self.manifest
-        for flag in ("require_approval", "auto_approve", "script_editor_only"):
-            if type(getattr(manifest, flag)) is not bool:
-                # None is false to Python, and a tool must not lose its approval by a variable that was never set.
-                raise ToolLoadError(
-                    f"{flag} is {getattr(manifest, flag)!r}, not True or False", place=self.folder or manifest.id
-                )
+        stated = {name: getattr(manifest, name) for name in Facts.__annotations__ if name != "secret"}
+        if wrong := list(wrong_facts(stated, stated, [parameter.name for parameter in manifest.parameters])):
+            place = self.folder or str(manifest.id)
+            raise ManifestError("", [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong])
         put = object.__setattr__
         put(self, "name", manifest.id)
         put(self, "secrets", manifest.secrets)
-        put(self, "digest", values.digest(manifest.canonical() + b"\0" + self.code))
+        put(self, "digest", values.digest(manifest.canonical() + b"\0" + (self.code or self._own_code())))
         try:
             put(self, "_validator", validator_for(manifest.arguments_schema()))
         except ValueError as problem:
@@ -79,13 +79,19 @@ class Tool:
         put(self, "takes_answer", "user_action" in wants)
         put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
 
+    def _own_code(self) -> bytes:
+        """What the digest covers of a tool that is made of functions."""
+        functions = [function for function in (self.execute, self.request) if function is not None]
+        return "\n".join(digest_of_function(function) for function in functions).encode()
+
     def validate(self, arguments: Any) -> bytes:
-        """The canonical bytes of the arguments, with defaults filled in; every problem at once otherwise."""
+        """The bytes of the arguments that travel, with defaults filled in; every problem at once otherwise."""
         try:
-            # The bytes come first: a validator in another language cannot be shown half characters.
+            # The bytes come first: a validator in another language cannot be shown lone surrogates.
             plain, data = values.reduce(arguments)
             if self.defaults and type(plain) is dict and not self.defaults.keys() <= plain.keys():
-                plain = {name: values.decode(default) for name, default in self.defaults.items()} | plain
+                # What was written comes first, in its order; what was left out comes after it.
+                plain |= {name: values.decode(d) for name, d in self.defaults.items() if name not in plain}
                 data = values.encode(plain)
         except NotJSON as problem:
             raise ArgumentsError(

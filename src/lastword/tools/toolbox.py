@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from lastword.errors import ManifestError, Problem, ToolLoadError, UnknownTool, did_you_mean
-from lastword.tools.loader import CODE_FILE, MANIFEST_FILE, import_tool, read_manifest, tool_folders
+from lastword.tools.code import CODE_FILE, MANIFEST_FILE
+from lastword.tools.loader import import_tool, read_manifest, tool_folders
 from lastword.tools.manifest import Manifest
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
@@ -25,7 +26,7 @@ Answer = Literal["yes", "always", "no"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCode:
     """A tool folder whose manifest is in order; its code has not been looked at."""
 
     folder: Path
@@ -34,7 +35,7 @@ class Found:
     """With `--tools`, and not merely found."""
 
 
-AskTrust = Callable[[Found, bool], Answer]
+AskTrust = Callable[[FoundCode, bool], Answer]
 """Asks a person about a folder's code; the flag says whether they agreed to other code there before."""
 
 
@@ -42,10 +43,10 @@ AskTrust = Callable[[Found, bool], Answer]
 class Toolbox:
     """What was found, and what is wrong with the rest."""
 
-    tools: tuple[Found, ...]
+    tools: tuple[FoundCode, ...]
     problems: tuple[Problem, ...]
 
-    def lookup(self, name: str) -> Found:
+    def lookup(self, name: str) -> FoundCode:
         """The tool of that id; an error with the nearest one otherwise."""
         found = [tool for tool in self.tools if tool.manifest.id == name]
         if len(found) > 1:
@@ -67,7 +68,7 @@ class Toolbox:
         *,
         ask: AskTrust | None,
         trust: Trust | None = None,
-        only: Iterable[Found] | None = None,
+        only: Iterable[FoundCode] | None = None,
     ) -> list[Tool]:
         """Import the code of these tools into the registry. With nobody to ask, found code is refused in words."""
         wanted = self.tools if only is None else tuple(only)
@@ -86,7 +87,7 @@ def find_tools(named: Sequence[str | Path] = ()) -> Toolbox:
             place=f"{HERE}/",
             hint="lastword new tool NAME makes one; --tools DIR names another folder",
         )
-    tools: list[Found] = []
+    tools: list[FoundCode] = []
     problems: list[Problem] = []
     for place in named or [HERE]:
         folders = tool_folders(Path(place))
@@ -98,13 +99,13 @@ def find_tools(named: Sequence[str | Path] = ()) -> Toolbox:
             )
         for folder in folders:
             try:
-                tools.append(Found(folder, read_manifest(folder), bool(named)))
+                tools.append(FoundCode(folder, read_manifest(folder), bool(named)))
             except ManifestError as problem:
                 problems += problem.problems
     return Toolbox(tuple(tools), tuple(problems))
 
 
-def agree(found: Found, ask: AskTrust | None, trust: Trust | None = None, *, by_naming: str = "--tools") -> None:
+def agree(found: FoundCode, ask: AskTrust | None, trust: Trust | None = None, *, by_naming: str = "--tools") -> None:
     """Make sure that somebody agreed to run the code of this tool: by naming it, now, or earlier."""
     if found.named:
         return

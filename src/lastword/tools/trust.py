@@ -15,19 +15,15 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.machinery import all_suffixes
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lastword import values
-from lastword.errors import ConfigError, NotJSON, ToolLoadError
+from lastword.errors import ConfigError, NotJSON
 from lastword.store.folders import data_folder, make_private
-from lastword.tools.loader import MANIFEST_FILE
-
-# A tool is a handful of files. A folder with more than this holds something else, and hashing it would take long.
-MAX_FILES = 2_000
+from lastword.tools.code import code_files, digest_of_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class Trust:
             return False
         if known.whole_folder and _is_mine_alone(folder):
             return True
-        return known.digest == code_digest(folder)
+        return known.digest == digest_of_folder(folder)
 
     def knows(self, folder: Path) -> bool:
         """Whether this folder was agreed to before, perhaps with other code in it."""
@@ -61,7 +57,7 @@ class Trust:
     def remember(self, folder: Path, *, whole_folder: bool = False) -> None:
         """Agree to the code that is in the folder now."""
         known = self._read()
-        known[str(folder.resolve())] = Agreement(code_digest(folder), whole_folder)
+        known[str(folder.resolve())] = Agreement(digest_of_folder(folder), whole_folder)
         self._write(known)
 
     def _read(self) -> dict[str, Agreement]:
@@ -93,35 +89,6 @@ class Trust:
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.format(values.canonical(facts), indent=2) + b"\n")
         written.replace(self._file)
-
-
-def code_digest(folder: Path) -> str:
-    """Changes when anything changes that Python could import from the folder, or the manifest that goes with it."""
-    found = [[str(path.relative_to(folder)), values.digest(path.read_bytes())] for path in code_files(folder)]
-    return values.digest(values.canonical(found))
-
-
-def code_files(folder: Path) -> list[Path]:
-    """Every file below the folder that Python could import, and the manifest; through links too."""
-    suffixes = tuple(all_suffixes())
-    found: list[Path] = []
-    seen: set[str] = set()
-    for here, folders, files in os.walk(folder, followlinks=True):
-        # A link can lead back to where it is; each real folder is visited once.
-        if os.path.realpath(here) in seen:
-            folders.clear()
-            continue
-        seen.add(os.path.realpath(here))
-        # Byte code is left out because it is never read from there: see `read_no_caches`.
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        found += [Path(here, name) for name in sorted(files) if name.endswith(suffixes) or name == MANIFEST_FILE]
-        if len(found) > MAX_FILES:
-            raise ToolLoadError(
-                f"it holds more than {MAX_FILES} files that Python can import",
-                place=str(folder),
-                hint=f"if you trust it, name it: --tools {folder}",
-            )
-    return found
 
 
 def read_no_caches() -> None:

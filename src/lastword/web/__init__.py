@@ -1,16 +1,20 @@
 """The page for the person who decides: cards, chat and timeline in a browser on this machine.
 
-    routes.py     the paths, and what may be asked of them
-    gate.py       who may come in: the one-time key, the cookie, the CSRF token, the headers of every answer
-    latch.py      a key for the person's own programs, in a file that only they can read
-    events.py     numbered events, so that a window that was away catches up exactly
-    room.py       what every window shows: one conversation, its calls, its cards
-    story.py      one call as the page tells it, from events as they happen or from the journal afterwards
-    card.py       a question as data for the page: marked, masked, with everything that a decision needs
-    past.py       the same room after a restart, and the timeline, from the journal
-    opening.py    all of it together, over a session
-    elsewhere.py  questions of other programs that share the memory
-    ui/           the page itself, in TypeScript; static/ is built from it
+    routes.py          the paths, and what may be asked of them
+    assets.py          the built files, compressed
+    gate.py            who may come in: the one-time key, the cookie, the CSRF token, the headers of every answer
+    join_file.py       a key for the person's own programs, in a file that only they can read
+    events.py          numbered events, so that a window that was away catches up exactly
+    conversation.py    what every window shows: one conversation, its calls, its cards
+    open_message.py    the model's words as they come
+    settings.py        who answers, who approves, which tools there are
+    answers.py         what a person did with a card
+    story.py           one call as the page tells it, from events as they happen or from the journal afterwards
+    card.py            a question as the page shows it: marked, masked, with everything that a decision needs
+    past.py            the same conversation after a restart, and the timeline, from the journal
+    opening.py         all of it together, over a session
+    other_sessions.py  questions of other programs that share the memory
+    ui/                the page itself, in TypeScript; static/ is built from it
 
-What does not live here: deciding and running (calls.py), and talking with the model (satellite.py).
+What does not live here: deciding and running (call/door.py), and talking with the model (talk/satellite.py).
 """

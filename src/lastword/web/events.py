@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from lastword import ids
+from lastword.wire.sse import write_comment, write_event, write_retry
 
-# Enough for a laptop that was closed during a long answer. Who was away longer gets the state, which is not larger.
+# Enough for a laptop that was closed during a long answer. A window that was away longer gets the state.
 MAX_KEPT = 2_000
 # A connection that says nothing for longer may be taken for dead by whatever stands between.
 HEARTBEAT_SECONDS = 15.0
-HEARTBEAT = b": still here\n\n"
+HEARTBEAT = write_comment("still here")
 # What the browser waits before it comes back.
 RETRY_MILLISECONDS = 500
 
@@ -30,7 +31,7 @@ class Feed:
     """What happened since the program began, as far as it is kept."""
 
     def __init__(self, max_kept: int = MAX_KEPT) -> None:
-        self._boot = ids.name(4)
+        self._boot = ids.new(8)
         """Numbers of another run of the program mean nothing here."""
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=max_kept)
         self._last = 0
@@ -45,7 +46,7 @@ class Feed:
 
     @property
     def last_id(self) -> str:
-        """The id of the newest event. Whoever has seen it has seen everything until now."""
+        """The id of the newest event. A window that has seen it has seen everything until now."""
         return f"{self._boot}-{self._last}"
 
     def close(self) -> None:
@@ -57,7 +58,7 @@ class Feed:
         self, last_seen: str | None, state: Callable[[], Any], heartbeat_seconds: float = HEARTBEAT_SECONDS
     ) -> AsyncGenerator[bytes]:
         """Everything after the event that was seen last, as it comes; the state first where there is a gap."""
-        yield b"retry: %d\n\n" % RETRY_MILLISECONDS
+        yield write_retry(RETRY_MILLISECONDS)
         place = self._place(last_seen)
         while not self._closed:
             if place is None or (self._kept and place < self._kept[0][0] - 1):
@@ -86,7 +87,7 @@ class Feed:
         return place if oldest - 1 <= place <= self._last else None
 
     def _event(self, number: int, kind: str, data: Any) -> bytes:
-        return b"id: %s-%d\nevent: %s\ndata: %s\n\n" % (self._boot.encode(), number, kind.encode(), _encode(data))
+        return write_event(_encode(data), kind=kind, id=f"{self._boot}-{number}")
 
     def _wake(self) -> None:
         self._more.set()

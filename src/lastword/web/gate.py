@@ -1,11 +1,11 @@
 """Who may come in, and what every answer says about itself.
 
 `lastword up` prints an address with a key that works once. It becomes a cookie that scripts cannot read and other sites
-cannot send. Whoever has the cookie can read; who wants to change something also shows a token that only a page of ours
-could have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
+cannot send. The cookie lets a window read; to change something it also shows a token that only a page of ours could
+have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
 store opens nothing. A terminal is a window like any other, and comes in the same way.
 
-Host and Origin are checked before anything comes here (server/door.py).
+Host and Origin are checked before anything comes here (server/perimeter.py).
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import secrets
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Literal
 
 import msgspec
 from starlette.requests import Request
 
+from lastword.card.items import Surface
+from lastword.consent.answerer import Answerer, person
 from lastword.server.refusal import Refusal
 from lastword.store import Entry, Store
 from lastword.store.proof import prove
@@ -28,15 +29,12 @@ STREAM = "page"
 WINDOW = "page.window"
 CLOSED = "page.closed"
 
-# A window that nobody looked into for a month is somebody else's by now.
+# A window that was not used for a month has to be opened with a new key.
 COOKIE_SECONDS = 30 * 24 * 3600
 # Keys that were made and not used: the printed one, and one for each further window or phone.
 MAX_KEYS = 20
 TOKEN_HEADER = "x-lastword-token"
 
-Surface = Literal["page", "terminal"]
-BY: dict[Surface, str] = {"page": "the page", "terminal": "the terminal"}
-"""How the journal calls whoever answers in a window of this kind."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -65,18 +63,18 @@ class Visitor(msgspec.Struct, frozen=True):
     """What it has to show to change something."""
 
     @property
-    def by(self) -> str:
-        return BY[self.surface]
+    def by(self) -> Answerer:
+        return person(where=self.surface)
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownWindow(msgspec.Struct, frozen=True):
     """What is remembered of a cookie."""
 
     until: float
     surface: Surface
 
 
-class Gate:
+class PageGate:
     """The keys, the cookies and the checks."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
@@ -85,7 +83,7 @@ class Gate:
         self._keys: list[str] = []
         self._standing: dict[str, Callable[[], None]] = {}
         """Keys that lie where only the person's own programs find them, and who replaces one that was used."""
-        self._windows: dict[str, Known] = {}
+        self._windows: dict[str, KnownWindow] = {}
         """By the digests of their cookies."""
 
     async def open(self) -> None:
@@ -93,7 +91,7 @@ class Gate:
         records = await self._store.standing(WINDOW, stream=STREAM)
         await prove(self._store, records)  # Whoever wrote one into the file would come in with a cookie of their own.
         for record in records:
-            self._windows[record.subject] = Known(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
+            self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
 
     def make_key(self) -> str:
         """A key that opens the page once."""
@@ -121,13 +119,13 @@ class Gate:
         now = self._clock()
         facts = msgspec.json.encode({"surface": surface})
         await self._store.commit(Entry(STREAM, WINDOW, _digest(cookie), int(now * 1e6), facts))
-        self._windows[_digest(cookie)] = Known(now + COOKIE_SECONDS, surface)
+        self._windows[_digest(cookie)] = KnownWindow(now + COOKIE_SECONDS, surface)
         return cookie
 
     def admit(self, surface: Surface) -> str:
         """A cookie for a window of this very program. It ends with the program, so no store needs to know it."""
         cookie = secrets.token_urlsafe(32)
-        self._windows[_digest(cookie)] = Known(self._clock() + COOKIE_SECONDS, surface)
+        self._windows[_digest(cookie)] = KnownWindow(self._clock() + COOKIE_SECONDS, surface)
         return f"{INSIDE}={cookie}"
 
     async def close_windows(self) -> None:
@@ -183,8 +181,16 @@ def cookie_name(request: Request) -> str:
     return f"lastword_{server[1]}" if server else INSIDE
 
 
+def surface_of(by: Answerer | str) -> Surface | None:
+    """The kind of window that somebody sat at; None when it was none of ours. Of an undo only the words are kept."""
+    if isinstance(by, Answerer):
+        return "page" if by.where == "page" else "terminal" if by.where == "terminal" else None
+    surfaces: tuple[Surface, ...] = ("page", "terminal")
+    return next((surface for surface in surfaces if str(person(where=surface)) == by), None)
+
+
 def check_surface(named: str) -> Surface:
-    """The kind of window that somebody says to be."""
+    """The kind of window that a request names."""
     if named == "page":
         return "page"
     if named == "terminal":

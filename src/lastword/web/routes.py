@@ -1,13 +1,12 @@
 """The paths of the page: its files, one stream of events, and what a person may do.
 
 Reading needs the window's cookie; changing something also needs its token, in a header that only our own page can set.
-docs/page.md describes the API; what it does is in room.py.
+docs/page.md describes the API; what it does is in conversation.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 from importlib.resources import files
@@ -21,18 +20,21 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword.call.recovery import Decision
+from lastword.card.items import Done, DoneInWords, NewKey, SharedText
+from lastword.card.trouble import trouble
 from lastword.display import visible
-from lastword.errors import LastWordError
+from lastword.errors import LastWordError, StoreError
 from lastword.journal import Journal
-from lastword.server.door import Door, EventStream, access_log, read_body
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
+from lastword.server.perimeter import EventStream, Perimeter, access_log, read_body
 from lastword.server.refusal import Refusal
 from lastword.web import past
+from lastword.web.assets import asset
 from lastword.web.card import question_of
-from lastword.web.elsewhere import Elsewhere
-from lastword.web.gate import HEADERS, Gate, Visitor, check_surface
-from lastword.web.room import Room
+from lastword.web.conversation import ConversationView
+from lastword.web.gate import HEADERS, PageGate, Visitor, check_surface
+from lastword.web.other_sessions import OtherSessions
 
 STATIC = files("lastword.web") / "static"
 
@@ -42,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody did with a card. `digest` is of the request that they saw."""
+    """What a person did with a card. `digest` is of the request that they saw."""
 
     call_id: str
     digest: str
@@ -89,28 +91,28 @@ class PresetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
-class NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nothing more to say."""
 
 
 class Page:
-    """The page over one room."""
+    """The page over one conversation."""
 
     def __init__(
         self,
-        room: Room,
+        view: ConversationView,
         journal: Journal,
-        gate: Gate,
-        elsewhere: Elsewhere | None,
+        gate: PageGate,
+        others: OtherSessions | None,
         *,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         static: Traversable = STATIC,
     ) -> None:
-        self._room = room
+        self._view = view
         self._journal = journal
         self._gate = gate
-        self._elsewhere = elsewhere
-        self._limits = limits or Limits()
+        self._others = others
+        self._limits = limits or ServerLimits()
         self._static = static
 
     def routes(self) -> list[Route]:
@@ -121,7 +123,7 @@ class Page:
             Route("/enter", self._headed(self._enter), methods=["GET"]),
             Route("/assets/{name}", self._headed(self._asset), methods=["GET"]),
             Route("/page/state", self._headed(self._state), methods=["GET"]),
-            Route("/page/events", Events(self._room, self._gate)),
+            Route("/page/events", Events(self._view, self._gate)),
             Route("/page/question", self._headed(self._question), methods=["GET"]),
             Route("/page/shared", self._headed(self._shared), methods=["GET"]),
             Route("/page/timeline", self._headed(self._timeline), methods=["GET"]),
@@ -133,13 +135,13 @@ class Page:
             do("/page/resolve", ResolveBody, self._resolve),
             do("/page/undo", UndoBody, self._undo),
             do("/page/preset", PresetBody, self._preset),
-            do("/page/key", NoBody, self._key),
-            do("/page/lock", NoBody, self._lock),
+            do("/page/key", EmptyBody, self._key),
+            do("/page/lock", EmptyBody, self._lock),
         ]
 
     def end_streams(self) -> None:
         """End every stream of events."""
-        self._room.feed.close()
+        self._view.feed.close()
 
     # The files.
 
@@ -151,15 +153,16 @@ class Page:
                 "Open the address that <code>lastword up</code> printed. It works once; a window that is open can make "
                 "another one, under Settings.",
             )
-        data = _read(self._static, "index.html")
-        if data is None:
+        index = self._static / "index.html"
+        if not index.is_file():
             return _words(
                 503,
                 "The page was not built",
                 "This copy of lastword was installed without its page. Install it again with a network: "
                 "<code>pip install .</code> builds it.",
             )
-        return Response(data, media_type="text/html")
+        # It names the files of this version. Those are kept by browsers; it is asked for each time.
+        return Response(index.read_bytes(), media_type="text/html", headers={"Cache-Control": "no-cache"})
 
     async def _enter(self, request: Request) -> Response:
         surface = check_surface(request.query_params.get("as", "page"))
@@ -178,42 +181,41 @@ class Page:
         )
 
     async def _asset(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        data = _read(self._static / "assets", name)
-        if data is None:
+        accepted = request.headers.get("accept-encoding", "")
+        found = asset(self._static / "assets", request.path_params["name"], accepted)
+        if found is None:
             raise Refusal(404, "unknown_path", "there is nothing here")
-        media = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return Response(data, media_type="text/javascript" if name.endswith(".js") else media)
+        return found
 
     # Reading.
 
     async def _state(self, request: Request) -> Response:
         visitor = self._gate.check_reading(request)
-        self._room.welcome(visitor.surface)
-        return _json(state_for(self._room, visitor))
+        self._view.welcome(visitor.surface)
+        return _json(self._view.state(visitor.token, visitor.name))
 
     async def _question(self, request: Request) -> Response:
         self._gate.check_reading(request)
         call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
-        elsewhere = self._elsewhere
-        is_theirs = elsewhere is not None and elsewhere.has(call_id)
-        asker = elsewhere if elsewhere is not None and is_theirs else self._room
+        others = self._others
+        is_theirs = others is not None and others.has(call_id)
+        asker = others if others is not None and is_theirs else self._view
         return _json(question_of(asker.question(call_id, digest)))
 
     async def _shared(self, request: Request) -> Response:
         self._gate.check_reading(request)
-        return _json({"text": visible(self._room.session.format_state_for_prompt())})
+        return _json(SharedText(visible(self._view.session.format_state_for_prompt())))
 
     async def _timeline(self, request: Request) -> Response:
         self._gate.check_reading(request)
-        own = self._room.session.id
+        own = self._view.session.id
         session_id = request.query_params.get("session") or own
-        told = await past.timeline(self._room.session, session_id, self._room.alive() if session_id == own else ())
-        return _json(told | {"sessions": await past.sessions(self._journal), "own": own})
+        running = self._view.alive() if session_id == own else ()
+        return _json(await past.timeline(self._view.session, session_id, running))
 
     async def _export(self, request: Request) -> Response:
         self._gate.check_reading(request)
-        session_id = request.query_params.get("session") or self._room.session.id
+        session_id = request.query_params.get("session") or self._view.session.id
         records = await self._journal.history(session_id)
         if not records:
             raise Refusal(404, "unknown_session", "nothing is remembered of this session")
@@ -226,33 +228,35 @@ class Page:
 
     async def _answer(self, body: AnswerBody, visitor: Visitor) -> None:
         given = (body.call_id, body.digest, body.action, body.reason, body.edits, visitor.by)
-        if self._elsewhere is not None and self._elsewhere.has(body.call_id):
-            await self._elsewhere.answer(*given)
+        if self._others is not None and self._others.has(body.call_id):
+            await self._others.answer(*given)
         else:
-            self._room.answer(*given)
+            self._view.answer(*given)
 
     async def _say(self, body: SayBody, visitor: Visitor) -> None:
-        self._room.say(body.text, visitor.by, visitor.name)
+        self._view.say(body.text, str(visitor.by), visitor.name)
 
     async def _stop(self, body: StopBody, visitor: Visitor) -> None:
-        self._room.stop(turn=body.turn)
+        self._view.stop(turn=body.turn)
 
     async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
-        self._room.cancel(body.call_id)
+        self._view.cancel(body.call_id)
 
-    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> dict[str, Any]:
-        return {"message": visible(await self._room.resolve(body.call_id, body.decision, visitor.by))}
+    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> DoneInWords:
+        message = await self._view.resolve(body.call_id, body.decision, str(visitor.by))
+        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
-    async def _undo(self, body: UndoBody, visitor: Visitor) -> dict[str, Any]:
-        return {"message": visible(await self._room.undo(body.call_id, visitor.by))}
+    async def _undo(self, body: UndoBody, visitor: Visitor) -> DoneInWords:
+        message = await self._view.undo(body.call_id, str(visitor.by))
+        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
     async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
-        self._room.choose(body.name)
+        self._view.choose(body.name)
 
-    async def _key(self, body: NoBody, visitor: Visitor) -> dict[str, Any]:
-        return {"path": f"/enter?key={self._gate.make_key()}"}
+    async def _key(self, body: EmptyBody, visitor: Visitor) -> NewKey:
+        return NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
 
-    async def _lock(self, body: NoBody, visitor: Visitor) -> None:
+    async def _lock(self, body: EmptyBody, visitor: Visitor) -> None:
         await self._gate.close_windows()
 
     # Around them.
@@ -266,9 +270,7 @@ class Page:
 
         return answer
 
-    def _changing(
-        self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[dict[str, Any] | None]]
-    ) -> Route:
+    def _changing(self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[Done | None]]) -> Route:
         async def answer(request: Request) -> Response:
             visitor = self._gate.check_changing(request)
             data = await read_body(dict(request.scope["headers"]), request.receive, self._limits)
@@ -277,11 +279,11 @@ class Page:
             except (msgspec.DecodeError, msgspec.ValidationError) as problem:
                 raise Refusal(400, "bad_request", str(problem)) from None
             try:
-                done = await act(body, visitor) or {}
-                # A window that has seen this event has seen what its request did at once.
-                return _json(done | {"event": self._room.feed.last_id})
+                return _json(await act(body, visitor) or Done(event=self._view.feed.last_id))
             except Refusal:
                 raise
+            except StoreError as problem:
+                raise Refusal(409, "refused", trouble("This could not be done", problem)) from None
             except LastWordError as problem:
                 raise Refusal(409, "refused", problem.fact, hint=problem.hint) from None
 
@@ -291,8 +293,8 @@ class Page:
 class Events:
     """The stream of events. It begins where the window left off."""
 
-    def __init__(self, room: Room, gate: Gate) -> None:
-        self._room = room
+    def __init__(self, view: ConversationView, gate: PageGate) -> None:
+        self._view = view
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -301,12 +303,13 @@ class Events:
         if request.method != "GET":
             raise Refusal(405, "wrong_method", "this path has no such method", headers={"Allow": "GET"})
         visitor = self._gate.check_reading(request)
-        self._room.welcome(visitor.surface)
+        self._view.welcome(visitor.surface)
         stream = EventStream(_with_headers(send))
         leaving = asyncio.ensure_future(_gone(receive))
         last_seen = request.headers.get("last-event-id")
         try:
-            async with aclosing(self._room.feed.follow(last_seen, lambda: state_for(self._room, visitor))) as events:
+            following = self._view.feed.follow(last_seen, lambda: self._view.state(visitor.token, visitor.name))
+            async with aclosing(following) as events:
                 pieces = aiter(events)
                 while True:
                     coming = asyncio.ensure_future(anext(pieces, None))
@@ -325,7 +328,7 @@ class Events:
 
 
 class Front:
-    """The page and the API behind one address. Each has the checks of a door of its own."""
+    """The page and the API behind one address. Each has a perimeter of its own."""
 
     def __init__(
         self,
@@ -339,7 +342,7 @@ class Front:
         self._api = api
         self.page = page
         router = Router(page.routes(), default=_unknown_path, redirect_slashes=False)
-        self._door = Door(
+        self._perimeter = Perimeter(
             router, hosts=hosts, origins=origins, metrics=Metrics(), log=access_log(log or (lambda line: None))
         )
 
@@ -350,12 +353,7 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
         is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
-        await (self._door if is_page else self._api)(scope, receive, send)
-
-
-def state_for(room: Room, visitor: Visitor) -> dict[str, Any]:
-    """The state as one window gets it: with its own name and token."""
-    return room.state() | {"token": visitor.token, "window": visitor.name}
+        await (self._perimeter if is_page else self._api)(scope, receive, send)
 
 
 async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
@@ -379,12 +377,6 @@ async def _gone(receive: Receive) -> None:
 
 def _json(value: Any) -> Response:
     return Response(_encode(value), media_type="application/json")
-
-
-def _read(folder: Traversable, name: str) -> bytes | None:
-    """A built file by its name: one of those that are there, so that no name can mean anything outside the folder."""
-    found = [file for file in folder.iterdir() if file.name == name and file.is_file()] if folder.is_dir() else []
-    return found[0].read_bytes() if found else None
 
 
 def _words(status: int, title: str, text: str) -> Response:

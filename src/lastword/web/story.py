@@ -7,144 +7,112 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from lastword import values
-from lastword.call.door import PRESET
-from lastword.call.events import Reported
 from lastword.card.face import literal, one_line
+from lastword.card.items import CallEnd, CallItem, CallReply, CallReport
+from lastword.card.origin import script_line
+from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.approval import ApprovalRequest, UserAction, mask
-from lastword.consent.outcome import IN_A_WORD, Kind, Outcome
+from lastword.consent.outcome import IN_A_WORD, Kind, Outcome, denied
 from lastword.display import color_name, glyph, visible
-from lastword.journal import data_of
+from lastword.journal.records import data_of
 from lastword.store import Record
 from lastword.tools.manifest import Manifest
 from lastword.web.card import card_of
+from lastword.web.gate import surface_of
 
 # Lines of progress that a window is shown. The journal keeps a few more, and the screen has no use for them.
 MAX_REPORTS = 30
 # What a row shows of a result. The model got all of it, and the export has it.
 MAX_MESSAGE = 4_000
 
-Status = Literal["waiting", "running", "ended", "doubt", "left"]
-
 # The button that cancels is called Stop on the page.
 WORDS: dict[Kind, str] = IN_A_WORD | {"cancelled": "stopped"}
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A line of progress."""
+class Story:
+    """Puts an item together. `item` is what windows get of it so far."""
 
-    id: str | None
-    text: str
-    fraction: float | None
-    number: int = 0
-    """Counts the reports of a call, so that a window that has seen some of them knows which are new."""
+    def __init__(self, item: CallItem) -> None:
+        self.item = item
+        self._action: UserAction | None = None
 
-
-class Reply(msgspec.Struct, frozen=True):
-    """What was answered, by whom."""
-
-    how: Literal["allowed", "edited", "denied", "closed", "auto"]
-    by: str
-    reason: str
-
-
-class End(msgspec.Struct, frozen=True):
-    """How it ended."""
-
-    kind: Kind
-    words: str
-    message: str
-    hidden: int
-    success: bool
-
-
-class Story(msgspec.Struct, kw_only=True):
-    """One call."""
-
-    id: str
-    kind: Literal["call"] = "call"
-    tool: str = ""
-    name: str = ""
-    glyph: str = "◆"
-    color: str | None = None
-    origin: str = ""
-    run: str | None = None
-    session: str | None = None
-    """Of a call that another program made."""
-    status: Status = "waiting"
-    arguments: list[tuple[str, str]] = []
-    card: dict[str, Any] | None = None
-    reply: Reply | None = None
-    reports: list[Told] = []
-    reported_so_far: int = 0
-    stopping: bool = False
-    end: End | None = None
-    changed: list[str] = []
-    undone_by: str | None = None
-    times_asked: int = 0
-    asked_at: float | None = None
-    answered_at: float | None = None
-    started_at: float | None = None
-    ended_at: float | None = None
+    @classmethod
+    def begin(cls, call_id: str, session: str | None = None) -> Story:
+        """A call of which nothing is known yet; `session` is that of another program."""
+        return cls(CallItem(id=call_id, run=run_of(call_id), session=session))
 
     def asked(self, request: ApprovalRequest, at: float, *, still: bool = True) -> None:
         """A card waits, or once did."""
+        item = self.item
         self.introduce(request.manifest)
-        self.tool = request.tool
-        self.origin = one_line(request.origin)
-        self.arguments = _rows(request.shown_arguments)
-        self.card, self.status = (card_of(request), "waiting") if still else (None, "left")
-        self.times_asked += 1
-        self.asked_at = self.asked_at or at
-        self.reply = None if self.reply is None or self.reply.how != "edited" else self.reply
+        self._change(
+            tool=request.tool,
+            **self._origin(request.origin),
+            arguments=_rows(request.shown_arguments),
+            card=card_of(request) if still else None,
+            status="waiting" if still else "left",
+            times_asked=item.times_asked + 1,
+            asked_at=item.asked_at or at,
+            reply=item.reply if item.reply is not None and item.reply.how == "edited" else None,
+        )
 
     def introduce(self, manifest: Manifest | None) -> None:
         """Take name, sign and colour from the tool's manifest."""
         if manifest is not None:
-            self.name = one_line(manifest.display_name)
-            self.glyph = glyph(manifest.icon)
-            self.color = color_name(manifest.color)
+            self._change(
+                name=one_line(manifest.display_name), glyph=glyph(manifest.icon), color=color_name(manifest.color)
+            )
 
-    def answered(self, action: UserAction, by: str, at: float) -> None:
+    def answered(self, action: UserAction, by: Answerer, at: float) -> None:
         """The card was answered, and is not shown any more."""
-        self.reply = Reply(_how(action, by), one_line(by), visible(action.reason or ""))
-        self.answered_at = at
-        self.card = None
-        self.status = "running" if action.primary_confirmed else "ended"
+        self._action = action
+        reply = CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
+        status = "running" if action.primary_confirmed else "ended"
+        self._change(reply=reply, answered_at=at, card=None, status=status)
 
     def started(self, tool: str, arguments: dict[str, Any], origin: str, at: float) -> None:
         """The tool's code runs."""
-        self.tool, self.origin = tool, one_line(origin)
-        self.name = self.name or one_line(tool)
-        self.arguments = _rows(arguments)
-        self.card = None
-        self.started_at, self.status = at, "running"
+        self._change(
+            tool=tool,
+            name=self.item.name or one_line(tool),
+            **self._origin(origin),
+            arguments=_rows(arguments),
+            card=None,
+            started_at=at,
+            status="running",
+        )
 
-    def reported(self, report: Told) -> None:
+    def reported(self, id: str | None, message: str, fraction: float | None) -> None:
         """A line of progress; the same id replaces the earlier one."""
-        self.reported_so_far += 1
-        report = msgspec.structs.replace(report, number=self.reported_so_far)
-        if report.id is not None:
-            for place, known in enumerate(self.reports):
-                if known.id == report.id:
-                    self.reports = [*self.reports[:place], report, *self.reports[place + 1 :]]
-                    return
-        self.reports = [*self.reports, report][-MAX_REPORTS:]
+        number = self.item.reported_so_far + 1
+        report = CallReport(id, visible(message), fraction, number)
+        reports = self.item.reports
+        place = None if id is None else next((n for n, known in enumerate(reports) if known.id == id), None)
+        if place is None:
+            reports = (*reports, report)[-MAX_REPORTS:]
+        else:
+            reports = (*reports[:place], report, *reports[place + 1 :])
+        self._change(reports=reports, reported_so_far=number)
 
-    def finished(self, tool: str, kind: Kind, message: str, at: float) -> None:
-        """It came to its end."""
-        self.tool = tool
-        self.name = self.name or one_line(tool)
-        kept = message[:MAX_MESSAGE]
-        self.end = End(kind, WORDS[kind], visible(kept), len(message) - len(kept), kind == "succeeded")
-        self.ended_at, self.status, self.card = at, "ended", None
+    def stopping(self) -> None:
+        """It was told to stop."""
+        self._change(stopping=True)
 
     def ended(self, outcome: Outcome, at: float) -> None:
-        """The same, from an event."""
-        self.finished(one_line(outcome.tool, 80), outcome.kind, outcome.message, at)
-        self.changed = [one_line(path) for path in outcome.changed]
+        """It came to its end."""
+        self._finished(outcome.tool, outcome.kind, outcome.message, at)
+        self._change(changed=tuple(one_line(path) for path in outcome.changed))
+
+    def undone(self, by: str) -> None:
+        """What it changed was taken back."""
+        self._change(undone_by=one_line(by), undone_on=surface_of(by))
+
+    def resumed(self) -> None:
+        """Its program lives: what looked interrupted in the journal is still going on."""
+        self._change(status="running" if self.item.started_at else "waiting")
 
     def add(self, record: Record) -> None:
         """Take one more record of this call from the journal, in order."""
@@ -158,24 +126,39 @@ class Story(msgspec.Struct, kw_only=True):
                 action = UserAction(
                     data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"]
                 )
-                self.answered(action, data["approver"], at)
-                self.status = "left"
+                self.answered(action, read_answerer(data["approver"]), at)
+                self._change(status="left")
             case "started":
                 self.started(data["tool"], _unhidden(data["arguments"]), data["origin"], at)
-                self.status = "left" if data["approval"] == "not_needed" else "doubt"
+                self._change(status="left" if data["approval"] == "not_needed" else "doubt")
             case "reported":
-                self.reported(Told(data["id"], visible(data["message"]), data["fraction"]))
+                self.reported(data["id"], data["message"], data["fraction"])
             case "finished":
-                self.finished(data["tool"], data["kind"], data["message"], at)
-            case "changed_file" if data.get("path") and one_line(data["path"]) not in self.changed:
-                self.changed = [*self.changed, one_line(data["path"])]
+                self._finished(data["tool"], data["kind"], data["message"], at)
+            case "changed_file" if data.get("path") and one_line(data["path"]) not in self.item.changed:
+                self._change(changed=(*self.item.changed, one_line(data["path"])))
             case "undone":
-                self.undone_by = one_line(str(data.get("by", "somebody")))
+                self.undone(str(data.get("by", "somebody")))
 
+    def _finished(self, tool: str, kind: Kind, message: str, at: float) -> None:
+        kept = message[:MAX_MESSAGE]
+        end = CallEnd(
+            kind=kind,
+            words=WORDS[kind],
+            message=visible(kept),
+            hidden=len(message) - len(kept),
+            success=kind == "succeeded",
+            own_words=visible(own_words(message, tool, self._action)[:MAX_MESSAGE]) if kind == "denied" else "",
+        )
+        # A model may have made the name up: it is shown like any other text that is not ours.
+        name = one_line(tool, 80)
+        self._change(tool=name, name=self.item.name or name, end=end, ended_at=at, status="ended", card=None)
 
-def told(event: Reported) -> Told:
-    """A report as the page shows it."""
-    return Told(event.id, visible(event.message), event.fraction)
+    def _origin(self, origin: str) -> dict[str, Any]:
+        return {"origin": one_line(origin), "line": None if self.item.run is None else script_line(origin)}
+
+    def _change(self, **changes: Any) -> None:
+        self.item = replace(self.item, **changes)
 
 
 def run_of(call_id: str) -> str | None:
@@ -184,16 +167,28 @@ def run_of(call_id: str) -> str | None:
     return run if dot and number.isdigit() else None
 
 
-def _how(action: UserAction, by: str) -> Literal["allowed", "edited", "denied", "closed", "auto"]:
+def own_words(message: str, tool: str, action: UserAction | None) -> str:
+    """Of the message about a no: what the tool said, without what is said of every no.
+
+    Taken off is exactly what would be said had the tool no words. A message that was put in another way stays whole.
+    """
+    if action is None:
+        return message
+    head, newline, last = denied(tool, action.reason, None, closed=not action.secondary_confirmed).rpartition("\n")
+    head, last = head + newline, newline + last
+    return message[len(head) : -len(last)] if message.startswith(head) and message.endswith(last) else message
+
+
+def _how(action: UserAction, by: Answerer) -> Literal["allowed", "edited", "denied", "closed", "auto"]:
     if action.primary_confirmed:
-        if by.startswith(PRESET):
+        if by.kind != "person":
             return "auto"
         return "allowed" if action.arguments is None else "edited"
     return "denied" if action.secondary_confirmed else "closed"
 
 
-def _rows(arguments: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one_line(name), one_line(literal(value), 300)) for name, value in arguments.items()]
+def _rows(arguments: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((one_line(name), one_line(literal(value), 300)) for name, value in arguments.items())
 
 
 def _unhidden(arguments: dict[str, Any]) -> dict[str, Any]:

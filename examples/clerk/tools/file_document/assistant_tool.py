@@ -1,13 +1,14 @@
 """Moves a document from `inbox/` to `archive/FOLDER/`. Nothing is ever overwritten."""
 
 from pathlib import Path
+from typing import Any
 
-from lastword import AssistantTool
+from lastword import AssistantTool, UserAction
 
 INBOX, ARCHIVE = Path("inbox"), Path("archive")
 
 
-def request(params):
+def request(params: dict[str, Any]) -> dict[str, Any]:
     new = "" if (ARCHIVE / params["folder"]).is_dir() else " That folder is new."
     return {
         "message": f"Move {params['name']} from the inbox to archive/{params['folder']}?{new}",
@@ -15,7 +16,7 @@ def request(params):
     }
 
 
-def execute(params, user_action):
+def execute(params: dict[str, Any], user_action: UserAction) -> dict[str, Any]:
     if not user_action.primary_confirmed:
         return {"success": False, "message": f"{params['name']} stays in the inbox."}
     source, target = INBOX / params["name"], ARCHIVE / params["folder"] / params["name"]

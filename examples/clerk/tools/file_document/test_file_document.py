@@ -2,15 +2,16 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from lastword.author.tooltests import tool_beside
+from lastword.testing import tool_beside
 
-tool = tool_beside(__file__)
+tool: Any = tool_beside(__file__)
 
 CALL = {"name": "a.txt", "folder": "letters"}
 
 
-def test_it_moves_and_overwrites_nothing():
+def test_it_moves_and_overwrites_nothing() -> None:
     with TemporaryDirectory() as folder:
         tool.INBOX, tool.ARCHIVE = Path(folder, "inbox"), Path(folder, "archive")
         tool.INBOX.mkdir()
@@ -21,5 +22,5 @@ def test_it_moves_and_overwrites_nothing():
         assert (tool.ARCHIVE / "letters" / "a.txt").read_text() == "first"
 
 
-def test_a_folder_outside_is_refused():
+def test_a_folder_outside_is_refused() -> None:
     assert not tool.test_execute({"name": "a.txt", "folder": ".."})["success"]

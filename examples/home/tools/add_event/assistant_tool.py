@@ -1,16 +1,18 @@
 """Puts something into the calendar. An hour that is taken stays taken: nothing is overwritten."""
 
-from lastword import AssistantTool
+from typing import Any
+
+from lastword import AssistantTool, UserAction
 
 
-def request(params):
+def request(params: dict[str, Any]) -> dict[str, Any]:
     return {
         "message": f"Add “{params['title']}” on {params['day']} at {params['hour']}:00?",
         "primary_button_label": "Add",
     }
 
 
-def execute(params, user_action, context):
+def execute(params: dict[str, Any], user_action: UserAction, context: Any) -> dict[str, Any]:
     if not user_action.primary_confirmed:
         return {"success": False, "message": "Nothing was added."}
     calendar = context.get_state_value("calendar") or {}

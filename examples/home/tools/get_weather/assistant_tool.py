@@ -2,13 +2,14 @@
 
 from datetime import date
 from hashlib import sha256
+from typing import Any
 
 from lastword import AssistantTool
 
 SKIES = ("clear", "cloudy", "rainy", "windy")
 
 
-def execute(params):
+def execute(params: dict[str, Any]) -> dict[str, Any]:
     try:
         day = date.fromisoformat(params["day"])
     except ValueError:

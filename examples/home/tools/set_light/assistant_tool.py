@@ -1,14 +1,16 @@
 """Turns lights on and off. A light is nothing to be asked about every time, so a preset may auto-approve it."""
 
-from lastword import AssistantTool
+from typing import Any
+
+from lastword import AssistantTool, UserAction
 
 
-def request(params):
+def request(params: dict[str, Any]) -> dict[str, Any]:
     what = f"on, at {params['brightness']} %" if params["on"] else "off"
     return {"message": f"Turn the light in the {params['room']} {what}?", "primary_button_label": "Set light"}
 
 
-def execute(params, user_action, context):
+def execute(params: dict[str, Any], user_action: UserAction, context: Any) -> dict[str, Any]:
     if not user_action.primary_confirmed:
         return {"success": False, "message": "The light was left as it is."}
     lights = context.get_state_value("lights") or {}

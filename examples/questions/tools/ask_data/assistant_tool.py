@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from lastword import AssistantTool
 
@@ -11,7 +12,7 @@ MAX_ROWS = 50
 MAX_STEPS = 20_000_000
 
 
-def execute(params):
+def execute(params: dict[str, Any]) -> dict[str, Any]:
     database = sqlite3.connect(":memory:")
     database.executescript(DATA.read_text(encoding="utf-8"))
     database.execute("PRAGMA query_only = ON")

@@ -2,13 +2,14 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from lastword import AssistantTool
 
 DATA = Path("shop.sql")
 
 
-def execute(params):
+def execute(params: dict[str, Any]) -> dict[str, Any]:
     database = sqlite3.connect(":memory:")
     database.executescript(DATA.read_text(encoding="utf-8"))
     tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()

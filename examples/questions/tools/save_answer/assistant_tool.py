@@ -1,20 +1,21 @@
 """Writes an answer down. A file that exists is not overwritten."""
 
 from pathlib import Path
+from typing import Any
 
-from lastword import AssistantTool
+from lastword import AssistantTool, UserAction
 
 ANSWERS = Path("answers")
 
 
-def request(params):
+def request(params: dict[str, Any]) -> dict[str, Any]:
     return {
         "message": f"Write answers/{params['name']}?\n\n{params['text']}",
         "primary_button_label": "Write file",
     }
 
 
-def execute(params, user_action):
+def execute(params: dict[str, Any], user_action: UserAction) -> dict[str, Any]:
     if not user_action.primary_confirmed:
         return {"success": False, "message": "Nothing was written."}
     ANSWERS.mkdir(exist_ok=True)

@@ -35,7 +35,7 @@ _BARE_NEWLINE = re.compile(r"(?<!\r)\n")
 
 
 @dataclass(frozen=True)
-class Step:
+class EditStep:
     """What would happen to one file."""
 
     path: str
@@ -56,13 +56,13 @@ class Step:
         return len(lines_of((self.base if self.proposed is None else self.proposed) or ""))
 
 
-async def plan(editor: ScriptEditorProvider, edits: Sequence[Edit]) -> list[Step]:
+async def plan(editor: ScriptEditorProvider, edits: Sequence[Edit]) -> list[EditStep]:
     """One step for each file, in the order in which they are first named; refuses the whole batch or nothing."""
     if not edits:
         raise EditError("there are no edits", hint="give at least one")
     if len(edits) > MAX_EDITS:
         raise EditError(f"{len(edits)} edits; at most {MAX_EDITS} are taken at once", hint="split them")
-    steps: dict[str, Step] = {}
+    steps: dict[str, EditStep] = {}
     actions: dict[str, str] = {}
     for number, edit in enumerate(edits, 1):
         path, action = edit["path"], edit["action"]
@@ -85,7 +85,7 @@ async def plan(editor: ScriptEditorProvider, edits: Sequence[Edit]) -> list[Step
     return _changing(list(steps.values()))
 
 
-async def plan_fixes(editor: ProjectProvider, path: str) -> list[Step]:
+async def plan_fixes(editor: ProjectProvider, path: str) -> list[EditStep]:
     """What the safe fixes of the linters would change: in one file, or in every file that has findings."""
     if path:
         await text_of(editor, path)
@@ -95,7 +95,7 @@ async def plan_fixes(editor: ProjectProvider, path: str) -> list[Step]:
         fixed = editor.get_fixed_content(file)
         text = None if fixed is None else await editor.get_file_content(file)
         if fixed is not None and text is not None and fixed != text:
-            steps.append(Step(file, text, fixed))
+            steps.append(EditStep(file, text, fixed))
     if not steps:
         raise EditError(
             "there is nothing that can be fixed by itself",
@@ -107,7 +107,7 @@ async def plan_fixes(editor: ProjectProvider, path: str) -> list[Step]:
     return steps
 
 
-def show(editor: ProjectProvider, steps: Sequence[Step]) -> None:
+def show(editor: ProjectProvider, steps: Sequence[EditStep]) -> None:
     """Put every step on the card."""
     for step in steps:
         if step.renamed_to is not None:
@@ -118,7 +118,7 @@ def show(editor: ProjectProvider, steps: Sequence[Step]) -> None:
             editor.open_diff_editor(step.path, step.proposed)
 
 
-async def carry_out(editor: SealedEditor, steps: Sequence[Step]) -> None:
+async def apply(editor: SealedEditor, steps: Sequence[EditStep]) -> None:
     """Write every step, or none: what was written before one that failed is taken back."""
     for step in steps:
         try:
@@ -130,7 +130,7 @@ async def carry_out(editor: SealedEditor, steps: Sequence[Step]) -> None:
             raise
 
 
-async def _write(editor: SealedEditor, step: Step) -> bool:
+async def _write(editor: SealedEditor, step: EditStep) -> bool:
     if step.renamed_to is not None:
         return await editor.rename_file(step.path, step.renamed_to)
     if step.proposed is None:
@@ -153,7 +153,7 @@ async def _take_back(editor: SealedEditor, problem: EditError) -> None:
     problem.fact += f"; {changed} had been changed before, and was taken back: nothing is changed"
 
 
-async def _replaced_text(editor: ScriptEditorProvider, edit: Edit, before: Step | None) -> Step:
+async def _replaced_text(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
     path, old, new = edit["path"], edit["old"], edit["new"]
     base = before.base if before is not None else await text_of(editor, path)
     text = before.proposed if before is not None else base
@@ -180,40 +180,40 @@ async def _replaced_text(editor: ScriptEditorProvider, edit: Edit, before: Step 
             place=path,
             hint=f"add lines around it until it is the only one, or say count: {found}, or all: true",
         )
-    return Step(path, base, result)
+    return EditStep(path, base, result)
 
 
-async def _inserted(editor: ScriptEditorProvider, edit: Edit, before: Step | None) -> Step:
+async def _inserted(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
     text = await text_of(editor, edit["path"])
-    return Step(edit["path"], text, insert(text, edit["operations"], path=edit["path"]))
+    return EditStep(edit["path"], text, insert(text, edit["operations"], path=edit["path"]))
 
 
-async def _replaced_lines(editor: ScriptEditorProvider, edit: Edit, before: Step | None) -> Step:
+async def _replaced_lines(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
     text = await text_of(editor, edit["path"])
-    return Step(edit["path"], text, replace(text, edit["operations"], path=edit["path"]))
+    return EditStep(edit["path"], text, replace(text, edit["operations"], path=edit["path"]))
 
 
-async def _written(editor: ScriptEditorProvider, edit: Edit, before: Step | None) -> Step:
+async def _written(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
     base = await text_of(editor, edit["path"]) if editor.exists(edit["path"]) else None
-    return Step(edit["path"], base, edit["text"])
+    return EditStep(edit["path"], base, edit["text"])
 
 
-async def _renamed(editor: ScriptEditorProvider, edit: Edit, before: Step | None) -> Step:
+async def _renamed(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
     path, new_path = edit["path"], edit["new_path"]
     if not editor.exists(path):
         raise no_such_file(editor, path)
     if editor.exists(new_path):
         raise EditError("there is something of that name already", place=new_path, hint="choose a name that is free")
-    return Step(path, await editor.get_file_content(path), None, new_path)
+    return EditStep(path, await editor.get_file_content(path), None, new_path)
 
 
-async def _deleted(editor: ScriptEditorProvider, edit: Edit, before: Step | None) -> Step:
+async def _deleted(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
     if not editor.exists(edit["path"]):
         raise no_such_file(editor, edit["path"])
-    return Step(edit["path"], await editor.get_file_content(edit["path"]), None)
+    return EditStep(edit["path"], await editor.get_file_content(edit["path"]), None)
 
 
-_STEPS: dict[str, Callable[[ScriptEditorProvider, Edit, Step | None], Awaitable[Step]]] = {
+_STEPS: dict[str, Callable[[ScriptEditorProvider, Edit, EditStep | None], Awaitable[EditStep]]] = {
     "replace_text": _replaced_text,
     "insert_lines": _inserted,
     "replace_lines": _replaced_lines,
@@ -223,7 +223,7 @@ _STEPS: dict[str, Callable[[ScriptEditorProvider, Edit, Step | None], Awaitable[
 }
 
 
-def _refuse_crossing(steps: Mapping[str, Step]) -> None:
+def _refuse_crossing(steps: Mapping[str, EditStep]) -> None:
     """A name that one edit frees or fills and another uses: which comes first would decide what is lost."""
     targets: set[str] = set()
     for step in steps.values():
@@ -234,7 +234,7 @@ def _refuse_crossing(steps: Mapping[str, Step]) -> None:
         targets.add(step.renamed_to)
 
 
-def _changing(steps: list[Step]) -> list[Step]:
+def _changing(steps: list[EditStep]) -> list[EditStep]:
     """The steps that change something; nobody is asked about a batch without any."""
     kept = [step for step in steps if step.renamed_to is not None or step.diff.kind != "unchanged"]
     if not kept:

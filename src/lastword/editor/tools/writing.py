@@ -15,7 +15,7 @@ from lastword import values
 from lastword.editor import ProjectProvider
 from lastword.editor.diff import summary
 from lastword.editor.recording import SealedEditor
-from lastword.editor.tools.planning import MAX_EDITS, Step, carry_out, plan, plan_fixes, show
+from lastword.editor.tools.planning import MAX_EDITS, EditStep, apply, plan, plan_fixes, show
 from lastword.editor.tools.reading import CODE, in_words
 from lastword.errors import ArgumentsError, EditError
 from lastword.tools.manifest import Manifest, Parameter
@@ -25,8 +25,8 @@ from lastword.tools.tool import Tool
 MAX_TOLD = 10
 
 Params = dict[str, Any]
-Plan = Callable[[ProjectProvider, Params], Awaitable[list[Step]]]
-Afterwards = Callable[[SealedEditor, Sequence[Step]], Awaitable[list[str]]]
+Plan = Callable[[ProjectProvider, Params], Awaitable[list[EditStep]]]
+Afterwards = Callable[[SealedEditor, Sequence[EditStep]], Awaitable[list[str]]]
 """What is worth saying once it is done."""
 
 
@@ -44,7 +44,7 @@ def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = N
     async def execute(params: Params, editor: SealedEditor) -> dict[str, Any]:
         with _in_words():
             steps = await planned(editor, params)
-            await carry_out(editor, steps)
+            await apply(editor, steps)
         said = [_report(step) for step in steps]
         if len(steps) > 1:
             said.insert(0, f"Changed {summary([step.diff for step in steps])}.")
@@ -57,7 +57,7 @@ def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = N
     return Tool(manifest, "assistant", execute, request=request, code=CODE)
 
 
-def _show(editor: ProjectProvider, steps: Sequence[Step]) -> None:
+def _show(editor: ProjectProvider, steps: Sequence[EditStep]) -> None:
     with _in_words():
         show(editor, steps)
 
@@ -71,7 +71,7 @@ def _in_words() -> Iterator[None]:
         raise in_words(problem) from problem
 
 
-def _title(steps: Sequence[Step]) -> str:
+def _title(steps: Sequence[EditStep]) -> str:
     if len(steps) > 1:
         return f"Change {len(steps)} files"
     step = steps[0]
@@ -83,11 +83,11 @@ def _title(steps: Sequence[Step]) -> str:
 _KINDS = {"changed": "Change", "created": "Create", "deleted": "Delete", "renamed": "Rename"}
 
 
-def _verb(steps: Sequence[Step]) -> str:
+def _verb(steps: Sequence[EditStep]) -> str:
     return f"Change {len(steps)} files" if len(steps) > 1 else f"{_KINDS[steps[0].diff.kind]} file"
 
 
-def _proposal(step: Step) -> str:
+def _proposal(step: EditStep) -> str:
     """One file in the tool's words on the card."""
     diff = step.diff
     if diff.kind == "renamed":
@@ -99,7 +99,7 @@ def _proposal(step: Step) -> str:
     return f"{step.path}: {_counted(step)}."
 
 
-def _report(step: Step) -> str:
+def _report(step: EditStep) -> str:
     """What happened to one file, for the model."""
     diff = step.diff
     if diff.kind == "renamed":
@@ -111,13 +111,13 @@ def _report(step: Step) -> str:
     return f"Changed {step.path}: {_counted(step)}. It has {_lines(step.line_count)} now."
 
 
-def _with_lines(step: Step) -> str:
+def _with_lines(step: EditStep) -> str:
     if step.base is None and step.proposed is None:
         return ", which is not text"
     return f", with {_lines(step.line_count)}"
 
 
-def _counted(step: Step) -> str:
+def _counted(step: EditStep) -> str:
     return f"{_lines(step.diff.added)} added, {step.diff.removed} removed"
 
 
@@ -128,13 +128,13 @@ def _lines(count: int) -> str:
 def _one(action: str) -> Plan:
     """The plan of a tool that is one edit."""
 
-    async def planned(editor: ProjectProvider, params: Params) -> list[Step]:
+    async def planned(editor: ProjectProvider, params: Params) -> list[EditStep]:
         return await plan(editor, [{"action": action, **params}])
 
     return planned
 
 
-async def _batch(editor: ProjectProvider, params: Params) -> list[Step]:
+async def _batch(editor: ProjectProvider, params: Params) -> list[EditStep]:
     """Every edit is held to the arguments of the tool that it names, in that tool's words."""
     edits = []
     for number, edit in enumerate(params["edits"], 1):
@@ -151,11 +151,11 @@ async def _batch(editor: ProjectProvider, params: Params) -> list[Step]:
     return await plan(editor, edits)
 
 
-async def _fixes(editor: ProjectProvider, params: Params) -> list[Step]:
+async def _fixes(editor: ProjectProvider, params: Params) -> list[EditStep]:
     return await plan_fixes(editor, params["path"])
 
 
-async def _left_to_fix(editor: SealedEditor, steps: Sequence[Step]) -> list[str]:
+async def _left_to_fix(editor: SealedEditor, steps: Sequence[EditStep]) -> list[str]:
     findings = await asyncio.to_thread(editor.get_lint_errors)
     left = [f"{step.path}:{one['line']}: {one['message']}" for step in steps for one in findings.get(step.path, [])]
     if not left:

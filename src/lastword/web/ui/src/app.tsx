@@ -1,13 +1,13 @@
 // The shell: what waits, where you are, and the three views.
 
 import { useEffect, useState } from "preact/hooks";
-import { disarmAll } from "./arming";
-import { useAttention } from "./attention";
-import { Chat } from "./chat";
-import { follow } from "./follow";
-import { usePicture, waitingIn } from "./picture";
-import { SettingsOf } from "./settings";
-import { Timeline } from "./timeline";
+import { disarmAll } from "./arming.ts";
+import { useAttention } from "./attention.ts";
+import { Chat } from "./chat.tsx";
+import { follow } from "./follow.ts";
+import { usePicture, waitingIn } from "./picture.ts";
+import { SettingsOf } from "./settings.tsx";
+import { Timeline } from "./timeline.tsx";
 
 type View = "chat" | "timeline" | "settings";
 const VIEWS: [View, string, string][] = [
@@ -38,7 +38,7 @@ export function App() {
     if (view === "chat") follow();
   }, [view]);
   // A card more or less moves the others.
-  useEffect(() => disarmAll(), [waiting.map((call) => call.card!.digest).join()]);
+  useEffect(() => disarmAll(), [waiting.map((call) => call.card.digest).join()]);
 
   function toCard() {
     if (view !== "chat") location.hash = "chat";
@@ -90,6 +90,11 @@ export function App() {
           ))}
         </nav>
       </header>
+      {picture.trouble && (
+        <p class="problem trouble" role="alert">
+          {picture.trouble}
+        </p>
+      )}
       <main class={view}>
         {view === "chat" && <Chat picture={picture} />}
         {view === "timeline" && <Timeline changes={picture.changes} />}

@@ -1,23 +1,22 @@
 // A call in the conversation: its card while it waits, its progress while it runs, one quiet row afterwards.
 
 import { useState } from "preact/hooks";
-import { CardOf } from "./card";
-import { duration, Folded, Marked } from "./words";
-import { post, type Call, type Reply } from "./wire";
+import { CardOf } from "./card.tsx";
+import { isWaiting } from "./picture.ts";
+import { post } from "./requests.ts";
+import type { CallItem, CallReply } from "./wire.ts";
+import { duration, Folded, Marked } from "./words.tsx";
 
-export function CallOf({ call }: { call: Call }) {
-  if (call.status === "waiting" && call.card) return <CardOf call={call} />;
+export function CallOf({ call }: { call: CallItem }) {
+  if (isWaiting(call)) return <CardOf call={call} />;
   return <Row call={call} />;
 }
 
-// How the journal calls whoever answered here.
-const HERE = "the page";
-
-export function whoOf(reply: Reply): string {
-  return reply.by === HERE ? "you" : reply.by;
+export function whoOf(reply: CallReply): string {
+  return reply.surface === "page" ? "you" : reply.by;
 }
 
-export const HOW: Record<string, string> = {
+export const HOW: Record<CallReply["how"], string> = {
   allowed: "allowed by",
   edited: "changed and allowed by",
   denied: "denied by",
@@ -25,17 +24,19 @@ export const HOW: Record<string, string> = {
   auto: "auto-approved by",
 };
 
-function Row({ call }: { call: Call }) {
+function Row({ call }: { call: CallItem }) {
   const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState("");
   const running = call.status === "running";
   const doubt = call.status === "doubt";
-  const act = (what: string) =>
+  const act = (what: "cancel" | "undo") =>
     void post(what, { call_id: call.id }).then(
       () => setProblem(""),
       (refused: Error) => setProblem(refused.message),
     );
   const tone = running ? "running" : doubt ? "doubt" : call.end?.success ? "good" : call.end?.kind === "denied" ? "denied" : "bad";
+  // Of a no, a row says already who said it and why.
+  const result = call.end?.kind === "denied" ? call.end.own_words : call.end?.message;
   const took = call.started_at && call.ended_at ? duration(call.ended_at - call.started_at) : "";
   return (
     <article class={`call ${tone}`} aria-label={`${call.name}: ${stateOf(call)}`} data-call={call.id}>
@@ -93,16 +94,20 @@ function Row({ call }: { call: Call }) {
       {open && call.reports.length > 0 && !running && <Reports call={call} />}
       {call.reply?.reason && (
         <p class="said">
-          {call.reply.by === HERE ? "You said" : "The reason"}: “<Marked text={call.reply.reason} />”
+          {call.reply.surface === "page" ? "You said" : "The reason"}: “<Marked text={call.reply.reason} />”
         </p>
       )}
-      {call.end && resultOf(call) && (open || !call.end.success || isShort(call.end.message)) && (
+      {call.end && result && (open || !call.end.success || isShort(call.end.message)) && (
         <p class={isShort(call.end.message) || !call.end.success ? "result" : "result mono"}>
-          <Folded text={resultOf(call)} />
+          <Folded text={result} />
           {call.end.hidden > 0 && <span class="muted"> ({call.end.hidden.toLocaleString("en")} more characters in the export)</span>}
         </p>
       )}
-      {call.undone_by && <p class="said">Undone by {call.undone_by === HERE ? "you" : call.undone_by}: {call.changed.join(", ")} as before.</p>}
+      {call.undone_by && (
+        <p class="said">
+          Undone by {call.undone_on === "page" ? "you" : call.undone_by}: {call.changed.join(", ")} as before.
+        </p>
+      )}
       {doubt && <p class="said">The program stopped while this ran. Nobody knows how it ended; the timeline lets you decide.</p>}
       {problem && (
         <p class="problem" role="alert">
@@ -114,26 +119,17 @@ function Row({ call }: { call: Call }) {
 }
 
 // A row has room for a sentence. What a tool read or listed is among its details.
-function isShort(message: string): boolean {
-  return message.length < 200 && !message.includes("\n");
+function isShort(text: string): boolean {
+  return text.length < 200 && !text.includes("\n");
 }
 
-// The words for the model begin with what a row says already.
-function resultOf(call: Call): string {
-  const message = call.end!.message;
-  if (call.end!.kind !== "denied") return message;
-  return message
-    .split("\n")
-    .filter((line, place) => place > 0 && !line.startsWith("Their reason:") && !line.startsWith("Do not ask for the same call"))
-    .join("\n");
-}
-
-export function stateOf(call: Call): string {
-  if (call.status === "ended") return call.undone_by ? "undone" : (call.end?.words ?? (call.reply?.how === "closed" ? "closed" : "not allowed"));
+export function stateOf(call: CallItem): string {
+  if (call.status === "ended")
+    return call.undone_by ? "undone" : (call.end?.words ?? (call.reply?.how === "closed" ? "closed" : "not allowed"));
   return { waiting: "waiting for you", running: "running", doubt: "outcome unknown", left: "interrupted" }[call.status];
 }
 
-export function Reports({ call }: { call: Call }) {
+export function Reports({ call }: { call: CallItem }) {
   return (
     <ul class="reports">
       {call.reports.slice(-6).map((report, place) => (

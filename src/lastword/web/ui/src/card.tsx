@@ -2,20 +2,26 @@
 // change itself, and the buttons. Its words come from the server; nothing that a model wrote names the action.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { disarmAll, useArmed } from "./arming";
-import { follow } from "./follow";
-import { scriptOf } from "./picture";
-import { PreviewOf } from "./preview";
-import { Folded, Marked } from "./words";
-import { post, Refused, type Argument, type Call, type LeftOut } from "./wire";
+import { disarmAll, useArmed } from "./arming.ts";
+import { follow } from "./follow.ts";
+import { scriptOf, usePicture, type WaitingCall } from "./picture.ts";
+import { PreviewOf } from "./preview.tsx";
+import { post, type Refused } from "./requests.ts";
+import type { CardArgument, CardView, MissingArgument } from "./wire.ts";
+import { Folded, Marked } from "./words.tsx";
 
-export function CardOf({ call }: { call: Call }) {
+type Effects = Record<NonNullable<CardView["effect"]> | "unknown", string>;
+const TONES: Effects = { none: "", reversible: "mild", irreversible: "grave", unknown: "" };
+const SIGNS: Effects = { none: "○", reversible: "↺", irreversible: "⚠", unknown: "?" };
+
+export function CardOf({ call }: { call: WaitingCall }) {
   // Asked again, it is another question: whatever was typed into the first one does not carry over.
-  return <Question key={call.card!.digest} call={call} />;
+  return <Question key={call.card.digest} call={call} />;
 }
 
-function Question({ call }: { call: Call }) {
-  const card = call.card!;
+function Question({ call }: { call: WaitingCall }) {
+  const card = call.card;
+  const isGrave = card.effect === "irreversible";
   const section = useRef<HTMLElement>(null);
   const [edits, setEdits] = useState<Record<string, string>>({});
   const [editing, setEditing] = useState(false);
@@ -61,14 +67,14 @@ function Question({ call }: { call: Call }) {
     if (counts(event)) void answer(action, why);
   }
 
-  // Keys count only while this card has the focus, and never out of a field in which somebody writes.
+  // Keys count only while this card has the focus, and never out of a field for text.
   function onKey(event: KeyboardEvent) {
     const into = event.composedPath()[0] as HTMLElement;
     const writes = into.matches("input, textarea, select, [contenteditable=true], [contenteditable=true] *");
     if (event.key === "Escape" && denying) {
       setDenying(false);
       section.current?.focus();
-    } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Enter" && !card.irreversible && !denying) {
+    } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Enter" && !isGrave && !denying) {
       event.preventDefault();
       press(event, "allow");
     } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Backspace") {
@@ -77,13 +83,12 @@ function Question({ call }: { call: Call }) {
     }
   }
 
-  const script = scriptOf(call);
+  const script = scriptOf(call, usePicture().items);
   const heading = `card-${call.id}`;
   const primary = isEdited ? `${card.primary} (edited)` : card.primary;
-  const secondary = card.secondary === "Cancel" ? "Deny" : card.secondary;
   return (
     <section
-      class={`card ${card.irreversible ? "grave" : ""}`}
+      class={`card ${isGrave ? "grave" : ""}`}
       ref={section}
       tabIndex={-1}
       aria-labelledby={heading}
@@ -101,9 +106,9 @@ function Question({ call }: { call: Call }) {
           </h2>
           <code class="tool">{call.tool}</code>
         </div>
-        <span class={`effect ${card.irreversible ? "grave" : card.effect.startsWith("Can be") ? "mild" : ""}`}>
-          <span aria-hidden="true">{card.irreversible ? "⚠" : card.effect.startsWith("Can be") ? "↺" : card.effect.startsWith("Changes") ? "○" : "?"} </span>
-          {card.effect.replace(/\.$/, "")}
+        <span class={`effect ${TONES[card.effect ?? "unknown"]}`}>
+          <span aria-hidden="true">{SIGNS[card.effect ?? "unknown"]} </span>
+          {card.effect_words}
         </span>
       </header>
 
@@ -205,17 +210,17 @@ function Question({ call }: { call: Call }) {
         <div class="actions">
           <button
             type="button"
-            class={card.irreversible ? "primary grave" : "primary"}
+            class={isGrave ? "primary grave" : "primary"}
             disabled={sent}
             // Enter alone never approves, not even on the button that has the focus.
             onKeyDown={(event) => event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.preventDefault()}
             onClick={(event) => press(event, "allow")}
           >
             <Marked text={primary} />
-            {!card.irreversible && <kbd aria-hidden="true">Ctrl ⏎</kbd>}
+            {!isGrave && <kbd aria-hidden="true">Ctrl ⏎</kbd>}
           </button>
           <button type="button" class="no" disabled={sent} onClick={(event) => press(event, "deny")}>
-            <Marked text={secondary} />
+            <Marked text={card.secondary} />
           </button>
           <button type="button" class="link" onClick={() => setDenying(true)}>
             Deny with a reason
@@ -233,8 +238,8 @@ function Question({ call }: { call: Call }) {
         {card.origin && (
           <p>
             Asked for by <Marked text={card.origin} />
-            {script && lineOf(card.origin, script.text)}
-            {card.irreversible ? ". It cannot be undone, so it has no shortcut." : "."}
+            {script && call.line !== null && <LineOf text={script.text} line={call.line} />}
+            {isGrave ? ". It cannot be undone, so it has no shortcut." : "."}
           </p>
         )}
         {card.why_asked && <p>{card.why_asked}</p>}
@@ -244,24 +249,23 @@ function Question({ call }: { call: Call }) {
 }
 
 // The row of an argument that the person adds. It began as nothing.
-function added(row: LeftOut): Row {
+function added(row: MissingArgument): Row {
   return { ...row, shown: "", raw: "", marked: false, in_preview: false, is_added: true };
 }
 
-function lineOf(origin: string, text: string) {
-  const found = /^line (\d+) of /.exec(origin);
-  const line = found ? text.split("\n")[Number(found[1]) - 1] : undefined;
-  return line === undefined ? null : (
+function LineOf({ text, line }: { text: string; line: number }) {
+  const found = text.split("\n")[line - 1];
+  return found === undefined ? null : (
     <>
       {": "}
       <code>
-        <Marked text={line.trim()} />
+        <Marked text={found.trim()} />
       </code>
     </>
   );
 }
 
-type Row = Argument & { is_added?: boolean };
+type Row = CardArgument & { is_added?: boolean };
 
 function ArgumentTable({
   rows,
@@ -349,7 +353,14 @@ function Field({
           <option>false</option>
         </select>
       ) : row.secret ? (
-        <input {...shared} type="password" autocomplete="off" placeholder={row.is_added ? "" : "unchanged"} value={text ?? ""} onInput={(event) => give(event.currentTarget.value)} />
+        <input
+          {...shared}
+          type="password"
+          autocomplete="off"
+          placeholder={row.is_added ? "" : "unchanged"}
+          value={text ?? ""}
+          onInput={(event) => give(event.currentTarget.value)}
+        />
       ) : (
         <textarea {...shared} ref={field} rows={1} spellcheck={false} value={value} onInput={(event) => give(event.currentTarget.value)} />
       )}

@@ -7,9 +7,9 @@ import { json } from "@codemirror/lang-json";
 import { python } from "@codemirror/lang-python";
 import { HighlightStyle, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
-import { EditorState, StateField, type Extension, type Range } from "@codemirror/state";
-import { Decoration, EditorView, keymap, lineNumbers, MatchDecorator, ViewPlugin, WidgetType } from "@codemirror/view";
+import { EditorState, type Extension, type Range, StateField } from "@codemirror/state";
 import type { DecorationSet, ViewUpdate } from "@codemirror/view";
+import { Decoration, EditorView, keymap, lineNumbers, MatchDecorator, ViewPlugin, WidgetType } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
 export type Wanted = {
@@ -70,6 +70,8 @@ const look = EditorView.theme({
   },
 });
 
+const KEYWORDS = /^(LET|SET|CALL|IF|THEN|ELSE|END|FOR|IN|DO|PRINT|AND|OR|NOT|TRUE|FALSE|NULL)$/;
+
 const nuwa = StreamLanguage.define<null>({
   name: "nuwa",
   startState: () => null,
@@ -78,8 +80,7 @@ const nuwa = StreamLanguage.define<null>({
     if (stream.match(/^\/\/.*/)) return "comment";
     if (stream.match(/^"(?:[^"\\]|\\.)*"?/)) return "string";
     if (stream.match(/^\d+(?:\.\d+)?/)) return "number";
-    const word = stream.match(/^[A-Za-z_]\w*/);
-    if (word && word !== true) return /^(LET|SET|CALL|IF|THEN|ELSE|END|FOR|IN|DO|PRINT|AND|OR|NOT|TRUE|FALSE|NULL)$/.test(word[0]!) ? "keyword" : "variableName";
+    if (stream.match(/^[A-Za-z_]\w*/)) return KEYWORDS.test(stream.current()) ? "keyword" : "variableName";
     stream.next();
     return null;
   },
@@ -110,8 +111,10 @@ function matching(pattern: RegExp, name: string): Extension {
 }
 
 class Mark extends WidgetType {
-  constructor(readonly words: string) {
+  readonly words: string;
+  constructor(words: string) {
     super();
+    this.words = words;
   }
   override eq(other: Mark) {
     return other.words === this.words;

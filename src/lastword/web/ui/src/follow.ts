@@ -1,5 +1,5 @@
-// Following the conversation: whoever is at its end stays there, or is brought to the card that waits. Whoever has
-// scrolled up to read is left alone.
+// Following the conversation: a window at its end stays there, or goes to the card that waits. One that was scrolled up
+// is left where it is.
 
 const NEAR_PIXELS = 160;
 

@@ -1,13 +1,14 @@
 import { render } from "preact";
-import { App } from "./app";
-import { watchFocus } from "./arming";
-import { watchScrolling } from "./follow";
-import { connect } from "./picture";
-import { applyTheme } from "./theme";
+import { App } from "./app.tsx";
+import { watchFocus } from "./arming.ts";
+import { watchScrolling } from "./follow.ts";
+import { connect } from "./picture.ts";
+import { applyTheme } from "./theme.ts";
 import "./style.css";
 
 applyTheme();
 watchFocus();
 watchScrolling();
 connect();
-render(<App />, document.getElementById("app")!);
+const place = document.getElementById("app");
+if (place) render(<App />, place);

@@ -1,10 +1,10 @@
 // What would change in a file: inline or side by side, and where the tool allows it, the proposed text to edit.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { FILE_WORDS, Folded, Marked } from "./words";
-import type { Preview } from "./wire";
+import type { CardPreview } from "./wire.ts";
+import { FILE_WORDS, Folded, Marked } from "./words.tsx";
 
-const loading = () => import("./editor");
+const loading = () => import("./editor.ts");
 
 export function PreviewOf({
   preview,
@@ -12,7 +12,7 @@ export function PreviewOf({
   onEdit,
   onReady,
 }: {
-  preview: Preview;
+  preview: CardPreview;
   text: string | null;
   onEdit: (text: string | null) => void;
   onReady: () => void;
@@ -22,7 +22,7 @@ export function PreviewOf({
   const [editing, setEditing] = useState(false);
   const [loaded, setLoaded] = useState(false);
   const [broken, setBroken] = useState(false);
-  const draws = preview.base !== undefined && ["changed", "created", "deleted"].includes(preview.kind);
+  const draws = preview.base !== null && ["changed", "created", "deleted"].includes(preview.kind);
   const latest = useRef(text);
   latest.current = text;
 
@@ -42,7 +42,7 @@ export function PreviewOf({
           proposed: editing ? (latest.current ?? preview.raw ?? "") : (latest.current ?? preview.proposed ?? ""),
           sideBySide,
           editing,
-          marks: latest.current === null ? (preview.marks ?? []) : [],
+          marks: latest.current === null ? preview.marks : [],
           onChange: (now) => onEdit(now === preview.raw ? null : now),
         });
         setLoaded(true);
@@ -79,14 +79,23 @@ export function PreviewOf({
           )}
           {preview.note && `; ${preview.note}`}
         </span>
-        {(preview.added || preview.removed) ? (
+        {preview.added || preview.removed ? (
           <span class="counts">
-            {!!preview.added && <span class="plus">+{preview.added}</span>} {!!preview.removed && <span class="minus">−{preview.removed}</span>}
+            {!!preview.added && <span class="plus">+{preview.added}</span>}{" "}
+            {!!preview.removed && <span class="minus">−{preview.removed}</span>}
           </span>
         ) : null}
         <span class="room" />
         {text !== null && (
-          <button type="button" class="link" onClick={() => { onEdit(null); latest.current = null; setEditing(false); }}>
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              onEdit(null);
+              latest.current = null;
+              setEditing(false);
+            }}
+          >
             Take my changes back
           </button>
         )}

@@ -1,10 +1,11 @@
 // Settings, in plain words: who answers, who approves, which tools there are, who else may look.
 
 import { useState } from "preact/hooks";
-import { mayNotify } from "./attention";
-import { chooseTheme, themeNow } from "./theme";
-import { Marked } from "./words";
-import { post, type Settings, type Tool } from "./wire";
+import { mayNotify } from "./attention.ts";
+import { post } from "./requests.ts";
+import { chooseTheme, themeNow } from "./theme.ts";
+import type { Settings, ToolEntry } from "./wire.ts";
+import { Marked } from "./words.tsx";
 
 export function SettingsOf({ settings, session }: { settings: Settings; session: string }) {
   const [problem, setProblem] = useState("");
@@ -49,8 +50,9 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
               <span>
                 <strong>{preset.name}</strong>
                 <span class="muted">
-                  {preset.auto_approve ? "approves by itself what tools allow" : "asks before what needs approval"}; model {preset.model === "lastword" ? "as configured" : preset.model}; the
-                  assistant {preset.protocol === "script" ? "may write scripts" : "asks for one tool at a time"}
+                  {preset.auto_approve ? "approves by itself what tools allow" : "asks before what needs approval"}; model{" "}
+                  {preset.model === "lastword" ? "as configured" : preset.model}; the assistant{" "}
+                  {preset.protocol === "script" ? "may write scripts" : "asks for one tool at a time"}
                 </span>
               </span>
             </label>
@@ -117,16 +119,22 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
         <h2>Other windows</h2>
         <p>Another browser on this machine needs a key of its own. It works once.</p>
         <div class="actions">
-          <button type="button" onClick={() => void post<{ path: string }>("key").then((made) => setAddress(location.origin + made.path), fail)}>
+          <button type="button" onClick={() => void post("key", {}).then((made) => setAddress(location.origin + made.path), fail)}>
             Make an address
           </button>
-          <button type="button" onClick={() => void post("lock").then(() => location.reload(), fail)}>
+          <button type="button" onClick={() => void post("lock", {}).then(() => location.reload(), fail)}>
             Close the page for every window
           </button>
         </div>
         {address && (
           <p>
-            <input class="mono" readOnly aria-label="Address with a key" value={address} onFocus={(event) => event.currentTarget.select()} />
+            <input
+              class="mono"
+              readOnly
+              aria-label="Address with a key"
+              value={address}
+              onFocus={(event) => event.currentTarget.select()}
+            />
           </p>
         )}
         <p class="muted">
@@ -137,8 +145,15 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
   );
 }
 
-function ruleOf(tool: Tool, autoApproves: boolean): string {
-  const effect = { none: "It changes nothing.", reversible: "It can be undone.", irreversible: "It cannot be undone." }[tool.effect ?? ""] ?? "Whether it can be undone is not known.";
+const EFFECTS: Record<NonNullable<ToolEntry["effect"]> | "unknown", string> = {
+  none: "It changes nothing.",
+  reversible: "It can be undone.",
+  irreversible: "It cannot be undone.",
+  unknown: "Whether it can be undone is not known.",
+};
+
+function ruleOf(tool: ToolEntry, autoApproves: boolean): string {
+  const effect = EFFECTS[tool.effect ?? "unknown"];
   if (!tool.asks) return `Runs without asking. ${effect}`;
   if (!tool.auto_approve) return `Always asks you. ${effect}`;
   return autoApproves ? `Is approved by your preset. ${effect}` : `Asks you; a preset could approve it. ${effect}`;

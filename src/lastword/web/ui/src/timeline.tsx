@@ -1,10 +1,11 @@
-// The timeline: every call as a bar, the time it waited for a person told apart from the time it ran. Calls of which
-// nobody knows how they ended are decided here.
+// The timeline: every call as a bar, the time it waited for a person told apart from the time it ran. Calls in
+// doubt are decided here.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { HOW, Reports, stateOf, whoOf } from "./call";
-import { clock, duration, Folded, Marked } from "./words";
-import { get, post, type Call, type History } from "./wire";
+import { HOW, Reports, stateOf, whoOf } from "./call.tsx";
+import { post, timeline } from "./requests.ts";
+import type { CallItem, ResolveBody, SessionTimeline } from "./wire.ts";
+import { clock, duration, Folded, Marked } from "./words.tsx";
 
 type Filter = "all" | "person" | "auto" | "free" | "refused" | "open";
 const FILTERS: [Filter, string][] = [
@@ -16,7 +17,7 @@ const FILTERS: [Filter, string][] = [
   ["open", "Unfinished"],
 ];
 
-function fits(call: Call, filter: Filter, words: string): boolean {
+function fits(call: CallItem, filter: Filter, words: string): boolean {
   const text = `${call.name} ${call.tool} ${call.arguments.flat().join(" ")} ${call.end?.message ?? ""}`.toLowerCase();
   if (words && !text.includes(words.toLowerCase())) return false;
   if (filter === "person") return call.reply !== null && call.reply.how !== "auto";
@@ -28,7 +29,7 @@ function fits(call: Call, filter: Filter, words: string): boolean {
 }
 
 export function Timeline({ changes }: { changes: number }) {
-  const [history, setHistory] = useState<History | null>(null);
+  const [history, setHistory] = useState<SessionTimeline | null>(null);
   const [session, setSession] = useState("");
   const [filter, setFilter] = useState<Filter>("all");
   const [words, setWords] = useState("");
@@ -36,7 +37,7 @@ export function Timeline({ changes }: { changes: number }) {
   useEffect(() => {
     const timer = setTimeout(
       () =>
-        get<History>(`timeline${session ? `?session=${encodeURIComponent(session)}` : ""}`).then(
+        timeline(session).then(
           (found) => {
             setHistory(found);
             setProblem("");
@@ -116,7 +117,7 @@ const GAP_SECONDS = 4;
 // About as wide as the name of a gap.
 const NAME_PERCENT = 22;
 
-export function scale(calls: Call[], now: number): { place: (at: number) => number; gaps: { at: number; seconds: number }[] } {
+export function scale(calls: CallItem[], now: number): { place: (at: number) => number; gaps: { at: number; seconds: number }[] } {
   const spans = calls
     .map((call) => [call.asked_at ?? call.started_at ?? call.ended_at ?? 0, call.ended_at ?? now] as [number, number])
     .sort((a, b) => a[0] - b[0]);
@@ -147,7 +148,7 @@ export function scale(calls: Call[], now: number): { place: (at: number) => numb
   return { place, gaps: named };
 }
 
-function Bars({ calls }: { calls: Call[] }) {
+function Bars({ calls }: { calls: CallItem[] }) {
   const now = Date.now() / 1000;
   const { place, gaps } = scale(calls, now);
   return (
@@ -170,7 +171,7 @@ function Bars({ calls }: { calls: Call[] }) {
   );
 }
 
-function Bar({ call, place, now }: { call: Call; place: (at: number) => number; now: number }) {
+function Bar({ call, place, now }: { call: CallItem; place: (at: number) => number; now: number }) {
   const asked = call.asked_at;
   const answered = call.answered_at ?? (asked ? (call.started_at ?? call.ended_at ?? now) : null);
   const waited = asked && answered ? answered - asked : 0;
@@ -187,10 +188,17 @@ function Bar({ call, place, now }: { call: Call; place: (at: number) => number; 
             <span aria-hidden="true">{call.glyph} </span>
             <Marked text={call.name || call.tool} />
           </span>
-          <span class={`pill ${bad ? "bad" : call.status === "ended" ? "good" : call.status === "doubt" ? "doubt" : "running"}`}>{stateOf(call)}</span>
+          <span class={`pill ${bad ? "bad" : call.status === "ended" ? "good" : call.status === "doubt" ? "doubt" : "running"}`}>
+            {stateOf(call)}
+          </span>
           <span class="track" aria-hidden="true">
             {asked && answered && <span class="bar waiting" style={span(asked, answered)} />}
-            {call.started_at && <span class={`bar ${bad ? "bad" : call.status === "doubt" ? "doubt" : "running"}`} style={span(call.started_at, call.ended_at ?? now)} />}
+            {call.started_at && (
+              <span
+                class={`bar ${bad ? "bad" : call.status === "doubt" ? "doubt" : "running"}`}
+                style={span(call.started_at, call.ended_at ?? now)}
+              />
+            )}
             {!call.started_at && bad && <span class="bar bad" style={span(call.ended_at ?? now, call.ended_at ?? now)} />}
           </span>
           <span class="took">
@@ -205,7 +213,7 @@ function Bar({ call, place, now }: { call: Call; place: (at: number) => number; 
   );
 }
 
-function Steps({ call }: { call: Call }) {
+function Steps({ call }: { call: CallItem }) {
   return (
     <div class="steps">
       <ol>
@@ -248,7 +256,7 @@ function Steps({ call }: { call: Call }) {
   );
 }
 
-function Arguments({ call }: { call: Call }) {
+function Arguments({ call }: { call: CallItem }) {
   return (
     <dl>
       {call.arguments.map(([name, value]) => (
@@ -265,16 +273,18 @@ function Arguments({ call }: { call: Call }) {
   );
 }
 
-function Doubt({ call, own }: { call: Call; own: boolean }) {
+function Doubt({ call, own }: { call: CallItem; own: boolean }) {
   const [problem, setProblem] = useState("");
-  const decide = (decision: string) => void post("resolve", { call_id: call.id, decision }).catch((refused: Error) => setProblem(refused.message));
+  const decide = (decision: ResolveBody["decision"]) =>
+    void post("resolve", { call_id: call.id, decision }).catch((refused: Error) => setProblem(refused.message));
   return (
     <section class="card doubt" aria-labelledby={`doubt-${call.id}`}>
       <h2 id={`doubt-${call.id}`}>
         Nobody knows how “<Marked text={call.name} />” ended
       </h2>
       <p>
-        It was started at {clock(call.started_at ?? 0)}, and the program stopped before it said how it went. Look at what it changes, then decide.
+        It was started at {clock(call.started_at ?? 0)}, and the program stopped before it said how it went. Look at what it changes, then
+        decide.
       </p>
       <Arguments call={call} />
       {own ? (

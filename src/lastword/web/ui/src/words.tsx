@@ -1,6 +1,6 @@
 // Texts: the server's marks made to stand out, long ones folded, and the little of Markdown that models write.
 
-import { type ComponentChildren } from "preact";
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 const FOLD_LINES = 10;
@@ -49,18 +49,21 @@ export function Prose({ text }: { text: string }) {
         ) : (
           block.trim() && (
             <p key={place}>
-              {block.trim().split(/(`[^`\n]+`|\*\*[^*\n]+\*\*)/).map((part, at) => {
-                if (at % 2 === 0) return <Marked key={at} text={part} />;
-                return part.startsWith("`") ? (
-                  <code key={at}>
-                    <Marked text={part.slice(1, -1)} />
-                  </code>
-                ) : (
-                  <strong key={at}>
-                    <Marked text={part.slice(2, -2)} />
-                  </strong>
-                );
-              })}
+              {block
+                .trim()
+                .split(/(`[^`\n]+`|\*\*[^*\n]+\*\*)/)
+                .map((part, at) => {
+                  if (at % 2 === 0) return <Marked key={at} text={part} />;
+                  return part.startsWith("`") ? (
+                    <code key={at}>
+                      <Marked text={part.slice(1, -1)} />
+                    </code>
+                  ) : (
+                    <strong key={at}>
+                      <Marked text={part.slice(2, -2)} />
+                    </strong>
+                  );
+                })}
             </p>
           )
         ),

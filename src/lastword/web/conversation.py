@@ -1,6 +1,6 @@
-"""What every window shows: one conversation, its calls, its cards. The same for all, whoever opens it when.
+"""What every window shows: one conversation, its calls, its cards. The same for all windows.
 
-A room hears the session and the satellite, keeps the picture, and tells the windows what changed. What people do in a
+The view hears the session and the satellite, keeps the picture, and tells the windows what changed. What people do in a
 window comes back here and goes to the session's one door or to the satellite; a card that one window answers is gone
 from all.
 """
@@ -12,25 +12,39 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from lastword.call.changes import last_changed
 from lastword.call.events import Answered, Asked, Event, Finished, Printed, Reported, RunFinished, RunStarted, Started
 from lastword.call.recovery import Decision
-from lastword.card.draft import Draft
 from lastword.card.face import one_line
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.card.items import (
+    BusyState,
+    CallItem,
+    Item,
+    ItemGone,
+    MessageItem,
+    PageState,
+    ScriptItem,
+    Settings,
+    Surface,
+)
+from lastword.card.trouble import trouble
+from lastword.consent.answerer import Answerer
+from lastword.consent.approval import ApprovalRequest
+from lastword.consent.outcome import Outcome
 from lastword.display import visible
-from lastword.errors import ArgumentsError, LastWordError, Problem, SessionError
+from lastword.errors import LastWordError, SessionError, StoreError
 from lastword.server.refusal import Refusal
 from lastword.talk.bounds import Ended
-from lastword.talk.presets import Way
+from lastword.talk.presets import ResolvedPreset
 from lastword.talk.rehearsal import NOTE
 from lastword.talk.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
-from lastword.web.card import units
+from lastword.web.answers import action_on, changed, not_waiting
 from lastword.web.events import Feed
-from lastword.web.gate import Surface
-from lastword.web.story import Story, brief, run_of, told
+from lastword.web.open_message import OpenMessage
+from lastword.web.settings import preset_choices, tool_entries
+from lastword.web.story import Story, brief
 
 # What a window loads at once. What is older is in the timeline.
 MAX_ITEMS = 400
@@ -40,47 +54,13 @@ MAX_LINES = 500
 MAX_SAID = 100_000
 
 
-class Message(msgspec.Struct, kw_only=True):
-    """Words: of the person, of the model, or of this program."""
-
-    id: str
-    kind: Literal["message"] = "message"
-    by: Literal["you", "assistant", "lastword"]
-    text: str = ""
-    at: float
-    open: bool = False
-    """Whether more of it is still coming."""
-    window: str = ""
-    """The window in which the person wrote it."""
-    problem: bool = False
-    """Whether it is about something that went wrong, and may quote what others wrote."""
-
-
-class Script(msgspec.Struct, kw_only=True):
-    """A script being carried out. Its calls are items of their own, and name it."""
-
-    id: str
-    kind: Literal["run"] = "run"
-    name: str
-    text: str
-    status: str = "running"
-    lines: list[str] = []
-    printed: int = 0
-    """How many lines there were, with those that are not shown any more."""
-    error: str = ""
-    at: float
-
-
-Item = Message | Script | Story
-
-
-class Room:
+class ConversationView:
     """The picture, and what may be done in it."""
 
     def __init__(
         self,
         satellite: Satellite,
-        ways: Mapping[str, Way],
+        presets: Mapping[str, ResolvedPreset],
         chosen: str,
         feed: Feed,
         *,
@@ -92,66 +72,47 @@ class Room:
         self.session = satellite.session
         self.feed = feed
         self.items: dict[str, Item] = {}
-        self._ways = ways
+        self._presets = presets
         self._model = model
         self._is_rehearsal = is_rehearsal
         self._clock = clock
         self._messages = 0
-        self._raw = self._line = self._head = ""
-        """Of the open message: all of it, its unfinished last line, and the lines before that with their marks."""
-        self._open: Message | None = None
+        self._open: OpenMessage | None = None
+        self._stories: dict[str, Story] = {}
+        """Of the calls that have not ended."""
         self._turn: asyncio.Task[None] | None = None
         self._resumed = self._toured = self._left_off = False
         self._looking: asyncio.Task[None] | None = None
-        self._way = ways[chosen]
-        self._way.apply(satellite)
+        self._preset = presets[chosen]
+        self._preset.apply(satellite)
         self._stop_listening = self.session.listen(self.hear_session)
 
     # What a window is told.
 
-    def state(self) -> dict[str, Any]:
-        """Everything, for a window that has just come."""
-        return {
-            "session": self.session.id,
-            "items": [msgspec.to_builtins(item) for item in list(self.items.values())[-MAX_ITEMS:]],
-            "busy": self.is_busy,
-            "settings": self.settings(),
-        }
+    def state(self, token: str, window: str) -> PageState:
+        """Everything, for a window that has just come, with its own token and name."""
+        return PageState(
+            session=self.session.id,
+            items=tuple(self.items.values())[-MAX_ITEMS:],
+            busy=self.is_busy,
+            settings=self.settings(),
+            token=token,
+            window=window,
+        )
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """How the assistant works now, in plain words."""
-        tools = self.session.registry.all(with_editor=self.session.editor is not None)
-        return {
-            "model": visible(self._model),
-            "rehearsal": self._is_rehearsal,
-            "preset": self._way.preset.name,
-            "presets": [
-                {
-                    "name": way.preset.name,
-                    "auto_approve": way.preset.auto_approve,
-                    "protocol": way.protocol,
-                    "model": one_line(way.model, 80),
-                }
-                for way in self._ways.values()
-            ],
-            "tools": [
-                {
-                    "tool": tool.name,
-                    "name": one_line(tool.manifest.display_name),
-                    "about": one_line(tool.manifest.description, 300),
-                    "asks": tool.manifest.require_approval,
-                    "auto_approve": tool.manifest.auto_approve,
-                    "effect": tool.manifest.effect,
-                    "parameters": [one_line(parameter.name, 60) for parameter in tool.manifest.parameters],
-                    "required": [one_line(p.name, 60) for p in tool.manifest.parameters if p.required],
-                }
-                for tool in tools
-            ],
-        }
+        return Settings(
+            model=visible(self._model),
+            rehearsal=self._is_rehearsal,
+            preset=self._preset.preset.name,
+            presets=preset_choices(self._presets.values()),
+            tools=tool_entries(self.session),
+        )
 
     def alive(self) -> set[str]:
         """The calls that wait or run here and now."""
-        return {i.id for i in self.items.values() if isinstance(i, Story) and i.status in ("waiting", "running")}
+        return {call.id for call in self._calls() if call.status in ("waiting", "running")}
 
     @property
     def is_busy(self) -> bool:
@@ -175,48 +136,51 @@ class Room:
                 self.note("The server has forgotten this conversation. A new one begins; tools and state stay.")
 
     def hear_session(self, event: Event) -> None:
-        """What the session has to say."""
+        """What the session has to say. What cannot be shown of it must neither stop a call nor the rest of the page."""
+        try:
+            self._take(event)
+        except Exception as problem:
+            self.note(trouble("Something happened that cannot be shown", problem), problem=True)
+
+    def _take(self, event: Event) -> None:
         now = self._clock()
         match event:
             case Asked(request):
                 self._close_open()
                 story = self._story(request.call_id)
                 story.asked(request, now)
-                self.show(story)
+                self.show(story.item)
             case Answered(call_id, action, by):
                 story = self._story(call_id)
                 story.answered(action, by, now)
-                self.show(story)
+                self.show(story.item)
             case Started(call_id, tool, arguments, origin):
                 self._close_open()
                 story = self._story(call_id)
                 known = self.session.registry.find(tool)
                 story.introduce(known.manifest if known else None)
                 story.started(tool, brief(arguments), origin, now)
-                self.show(story)
-            case Reported(call_id):
+                self.show(story.item)
+            case Reported(call_id, message, id, fraction):
                 story = self._story(call_id)
-                story.reported(told(event))
-                self.show(story)
+                story.reported(id, message, fraction)
+                self.show(story.item)
             case Finished(outcome):
                 self._close_open()
-                story = self._story(outcome.call_id)
-                story.ended(outcome, now)
-                self.show(story)
+                self._end(outcome, now)
             case RunStarted(run_id, name, text):
                 self._close_open()
-                self.show(Script(id=run_id, name=one_line(name or "a script"), text=visible(text), at=now))
+                shown_name = one_line(name) if name else None
+                self.show(ScriptItem(id=run_id, name=shown_name, text=visible(text), at=now))
             case Printed(run_id, line):
                 script = self.items.get(run_id)
-                if isinstance(script, Script):
-                    script.lines = [*script.lines, visible(line)][-MAX_LINES:]
-                    script.printed += 1
-                    self.show(script)
+                if isinstance(script, ScriptItem):
+                    lines = (*script.lines, visible(line))[-MAX_LINES:]
+                    self.show(replace(script, lines=lines, printed=script.printed + 1))
             case RunFinished(run_id, status, error):
                 script = self.items.get(run_id)
-                if isinstance(script, Script):
-                    script.status, script.error = status, visible(error or "")
-                    self.show(script)
+                if isinstance(script, ScriptItem):
+                    self.show(replace(script, status=status, error=visible(error or "")))
 
     def note(self, text: str, *, problem: bool = False) -> None:
         """A line of our own in the conversation."""
@@ -228,20 +192,20 @@ class Room:
         self.items[item.id] = item
         while len(self.items) > 2 * MAX_ITEMS:
             self.items.pop(next(iter(self.items)))
-        self.feed.tell("item", msgspec.to_builtins(item))
+        self.feed.tell("item", item)
 
     def hide(self, id: str) -> None:
         """Take an item out of the picture."""
         if self.items.pop(id, None) is not None:
-            self.feed.tell("gone", {"id": id})
+            self.feed.tell("gone", ItemGone(id))
 
     # What people do.
 
     def welcome(self, surface: Surface) -> None:
-        """Somebody opened a window: go on with what was left. With nothing but the rehearsal model, show a card."""
+        """A window was opened: go on with what was left. With nothing but the rehearsal model, begin its tour."""
         can_tour = self._is_rehearsal and self.session.registry.find(NOTE) is not None
         if surface == "page" and can_tour and not self._toured and not self.items and not self.is_busy:
-            # Only a page begins by itself: at a prompt somebody may be typing already.
+            # Only a page begins by itself: at a prompt the person may be typing already.
             self._toured = self._resumed = True
             self._work(self._tour())
         elif not self._resumed:
@@ -268,13 +232,9 @@ class Room:
 
     def stop(self, *, turn: bool = False) -> None:
         """Stop what runs and keep what it has; when nothing runs, or it was told before, or at once: stop the turn."""
-        running = (
-            []
-            if turn
-            else [i for i in self.items.values() if isinstance(i, Story) and i.status == "running" and not i.stopping]
-        )
-        for story in running:
-            self.cancel(story.id)
+        running = [] if turn else [call for call in self._calls() if call.status == "running" and not call.stopping]
+        for call in running:
+            self.cancel(call.id)
         if not running and self._turn is not None:
             self._left_off = True
             self._turn.cancel()
@@ -283,35 +243,34 @@ class Room:
         """The request behind a card, for a window that has seen it and may answer it."""
         request = next((r for r in self.session.pending() if r.call_id == call_id), None)
         if request is None:
-            raise gone()
+            raise not_waiting()
         if request.digest != digest:
             raise changed()
         return request
 
     def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: str
+        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: Answerer
     ) -> None:
         """Answer a card, having seen the request with this digest."""
         request = self.question(call_id, digest)
         if not self.session.answer(call_id, action_on(request, action, reason, edits), by):
-            raise gone()
+            raise not_waiting()
 
     def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
-        story = self.items.get(call_id)
-        if not isinstance(story, Story) or story.status not in ("running", "waiting"):
+        call = self.items.get(call_id)
+        if not isinstance(call, CallItem) or call.status not in ("running", "waiting"):
             raise Refusal(409, "not_running", "this call does not run any more")
         self.session.cancel(call_id)
-        story.stopping = True
-        self.show(story)
+        story = self._story(call_id)
+        story.stopping()
+        self.show(story.item)
 
     async def resolve(self, call_id: str, decision: Decision, by: str) -> str:
-        """Decide about a call of which nobody knows how it ended. Says what became of it."""
+        """Decide about a call whose end is not known. Says what became of it."""
         outcome = await self.session.resolve(call_id, decision, by=by)
         self.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
-        story = self._story(call_id)
-        story.ended(outcome, self._clock())
-        self.show(story)
+        self._end(outcome, self._clock())
         return outcome.message
 
     async def undo(self, call_id: str | None, by: str) -> str:
@@ -321,19 +280,19 @@ class Room:
             raise SessionError("no call of this session has changed a file that is not restored already")
         taken = await self.session.undo(call_id, by=by)
         self.satellite.tell(f"The person undid a call. {taken.message}")
-        story = self.items.get(call_id)
-        if isinstance(story, Story):
-            story.undone_by = by
-            self.show(story)
+        if call_id in self.items:
+            story = self._story(call_id)
+            story.undone(by)
+            self.show(story.item)
         return taken.message
 
     def choose(self, preset: str) -> None:
         """Work under this preset from now on."""
-        way = self._ways.get(preset)
-        if way is None:
+        resolved = self._presets.get(preset)
+        if resolved is None:
             raise Refusal(400, "no_such_preset", f"there is no preset {one_line(preset, 60)}", param="name")
-        self._way = way
-        way.apply(self.satellite)
+        self._preset = resolved
+        resolved.apply(self.satellite)
         self.feed.tell("settings", self.settings())
 
     async def close(self) -> None:
@@ -352,7 +311,7 @@ class Room:
             work.close()
             return
         self._turn = asyncio.get_running_loop().create_task(self._attend(work))
-        self.feed.tell("busy", {"busy": True})
+        self.feed.tell("busy", BusyState(True))
 
     async def _attend(self, work: Coroutine[Any, Any, Ended | None]) -> None:
         """Let a turn take its course, and say how it ended."""
@@ -363,12 +322,12 @@ class Room:
                 self.note(ended.words)
         except asyncio.CancelledError:
             await self._stopped()
-        except LastWordError as problem:
-            self.note(visible(str(problem)), problem=True)
+        except Exception as problem:
+            self._tell_of(problem)
         finally:
             self._left_off = False
             self._turn = None
-            self.feed.tell("busy", {"busy": False})
+            self.feed.tell("busy", BusyState(False))
 
     async def _tour(self) -> Ended | None:
         await self.satellite.say("tour")
@@ -380,52 +339,66 @@ class Room:
         if self._left_off:  # By a person, and not by the end of the program: it stays stopped.
             try:
                 await self.satellite.leave_off()
-            except LastWordError as problem:
-                self.note(visible(str(problem)), problem=True)
+            except Exception as problem:
+                self._tell_of(problem)
         self.note("Stopped. What was done is kept, and the model hears of it with your next message.")
 
     async def _resume(self) -> None:
-        """Go on with what an earlier process left behind. Nobody is busy until it is known that there is something."""
+        """Go on with what an earlier process left behind. The view is busy only once there is something."""
         try:
             unfinished = await self.satellite.is_unfinished()
-        except LastWordError as problem:
-            self.note(visible(str(problem)), problem=True)
+        except Exception as problem:
+            self._tell_of(problem)
             return
         if unfinished and not self.is_busy:
             self.note("Going on with what was interrupted.")
             self._work(self.satellite.resume())
 
+    def _tell_of(self, problem: Exception) -> None:
+        """Say why the turn ended. A refusal says all there is to know; what broke is in the log as well."""
+        if isinstance(problem, LastWordError) and not isinstance(problem, StoreError):
+            self.note(visible(str(problem)), problem=True)
+        else:
+            self.note(trouble("Something broke, and the assistant stopped", problem), problem=True)
+
     async def _undo_last(self, by: str) -> None:
         self.note(f"{visible(await self.undo(None, by))} The model hears of it.")
 
-    def _story(self, call_id: str) -> Story:
-        known = self.items.get(call_id)
-        return known if isinstance(known, Story) else Story(id=call_id, run=run_of(call_id))
+    def _calls(self) -> list[CallItem]:
+        return [item for item in self.items.values() if isinstance(item, CallItem)]
 
-    def _message(self, by: Literal["you", "assistant", "lastword"], text: str, **more: Any) -> Message:
+    def _story(self, call_id: str) -> Story:
+        """The story of a call that goes on. One that has ended begins again from its item."""
+        story = self._stories.get(call_id)
+        if story is None:
+            known = self.items.get(call_id)
+            story = Story(known) if isinstance(known, CallItem) else Story.begin(call_id)
+            self._stories[call_id] = story
+        return story
+
+    def _end(self, outcome: Outcome, at: float) -> None:
+        story = self._story(outcome.call_id)
+        story.ended(outcome, at)
+        self.show(story.item)
+        del self._stories[outcome.call_id]
+
+    def _message(self, by: Literal["you", "assistant", "lastword"], text: str, **more: Any) -> MessageItem:
         self._messages += 1
-        message = Message(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more)
+        message = MessageItem(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more)
         self.show(message)
         return message
 
     def _say(self, piece: str) -> None:
-        """More of the model's words. Only the last line can still change its marks; it is sent anew each time."""
+        """More of the model's words."""
         if self._open is None:
-            self._raw, self._line, self._head = "", "", ""
-            self._open = self._message("assistant", "", open=True)
-        kept = self._head
-        self._raw += piece
-        done, newline, self._line = (self._line + piece).rpartition("\n")
-        if newline:
-            self._head += f"{visible(done)}\n"
-        self._open.text = self._head + visible(self._line)
-        more = self._open.text[len(kept) :]
-        self.feed.tell("piece", {"id": self._open.id, "keep": units(kept), "text": more})
+            self._open = OpenMessage(self._message("assistant", "", open=True))
+        changes = self._open.add(piece)
+        self.items[changes.id] = self._open.item
+        self.feed.tell("piece", changes)
 
     def _close_open(self) -> None:
-        if (message := self._open) is not None:
-            self._open = None
-            message.open, message.text = False, visible(self._raw.strip("\n"))
+        if self._open is not None:
+            message, self._open = self._open.whole(), None
             if message.text:
                 self.show(message)
             else:
@@ -433,31 +406,6 @@ class Room:
 
     def _drop_open(self) -> None:
         """What was shown of an answer does not count."""
-        if (message := self._open) is not None:
-            self._open = None
+        if self._open is not None:
+            message, self._open = self._open.item, None
             self.hide(message.id)
-
-
-def action_on(request: ApprovalRequest, action: str, reason: str | None, edits: Mapping[str, str]) -> UserAction:
-    """What the person did, bound to what they saw. Edits are texts, read in the type that the argument has."""
-    if action == "deny":
-        return request.deny(reason or None)
-    if action == "close":
-        return request.close()
-    draft = Draft(request)
-    for name, text in edits.items():
-        try:
-            draft.change(name, text)
-        except (Problem, ArgumentsError) as problem:
-            raise Refusal(400, "edit_refused", visible(problem.fact), param=name, hint=problem.hint) from None
-    return draft.allow()
-
-
-def gone() -> Refusal:
-    """The card was answered elsewhere, or its call has ended."""
-    return Refusal(409, "not_waiting", "this question is not waiting any more: it was answered, or its call has ended")
-
-
-def changed() -> Refusal:
-    """The same call asks something else by now."""
-    return Refusal(409, "changed", "the question has changed since you saw it", hint="look at it again, then answer")

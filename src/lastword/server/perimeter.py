@@ -20,10 +20,11 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lastword.server.limits import Limits
+from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
 from lastword.server.presence import ClientGone
 from lastword.server.refusal import Refusal
+from lastword.wire.sse import MEDIA
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
@@ -48,7 +49,7 @@ class Body(msgspec.Struct, frozen=True):
     media: str = "application/json"
 
 
-class Door:
+class Perimeter:
     """The outermost layer of the app."""
 
     def __init__(
@@ -75,7 +76,7 @@ class Door:
             await send({"type": "websocket.close", "code": 1008})
             return
         start = time.perf_counter()
-        answer = Answer(send)
+        answer = OutgoingResponse(send)
         failure: str | None = None
         try:
             headers = scope[HEADERS] = dict(scope["headers"])
@@ -138,7 +139,7 @@ def _host(header: bytes) -> tuple[str, str]:
     return host, host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
 
 
-class Answer:
+class OutgoingResponse:
     """A response on its way out: what was sent so far, and the headers that every one gets."""
 
     def __init__(self, send: Send) -> None:
@@ -152,7 +153,11 @@ class Answer:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.id.encode()), *_ALWAYS]
+            given = message.get("headers", ())
+            named = {name for name, _ in given}
+            # What may be kept says so itself; nothing else is.
+            always = [header for header in _ALWAYS if header[0] not in named]
+            message["headers"] = [*given, (b"x-request-id", self.id.encode()), *always]
         await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:
@@ -165,7 +170,7 @@ class Answer:
             await send_body(self.send, refusal.status, Body(msgspec.json.encode(refusal.body())), headers)
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Limits) -> bytes:
+async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: ServerLimits) -> bytes:
     """The body of a request that promises JSON, within its size. Its time is the socket's business: serving.py."""
     media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
     if media != b"application/json":
@@ -189,7 +194,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Limit
             return b"".join(parts)
 
 
-def _too_large(limits: Limits) -> Refusal:
+def _too_large(limits: ServerLimits) -> Refusal:
     return Refusal(
         413,
         "body_too_large",
@@ -218,7 +223,7 @@ class EventStream:
         """Send a piece."""
         if not self.begun:
             self.begun = True
-            headers = [(b"content-type", b"text/event-stream")]
+            headers = [(b"content-type", MEDIA)]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
@@ -252,15 +257,15 @@ def access_log(write: Callable[[str], Any]) -> Callable[[LogLine], None]:
 
 
 class Gathered:
-    """Writes the lines of one round of the event loop together. Every write lets another thread of the process run
-    first, which under load cost more than all else that the log does."""
+    """Writes the lines of one iteration of the event loop together. Every write releases the interpreter lock, and
+    waiting to get it back cost more under load than all else that the log does."""
 
     def __init__(self, write: Callable[[str], Any]) -> None:
         self._write = write
         self._lines: list[str] = []
 
     def write(self, line: str) -> None:
-        """Take a line, to be written as soon as what runs now is done."""
+        """Take a line, to be written in the next iteration of the loop."""
         if not self._lines:
             asyncio.get_running_loop().call_soon(self._flush)
         self._lines.append(line)

@@ -1,0 +1,338 @@
+"""Asking for consent: the card is drawn, put before whoever decides, and their answer made good for one start.
+
+Nothing here runs a tool. What comes out is consent that was spent on a start which stands in the journal, or the reason
+why there is none. Where cards wait is the desk's business (desk.py); what is asked again, and how often, is the door's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from lastword import values
+from lastword.call.desk import CANCELLED, Desk
+from lastword.call.draw import Undrawable, draw
+from lastword.call.events import Answered
+from lastword.call.setting import Setting
+from lastword.call.threads import THREADS
+from lastword.consent import outcome
+from lastword.consent.answerer import Answerer
+from lastword.consent.approval import (
+    ALLOWED,
+    ApprovalRequest,
+    Author,
+    Auto,
+    Person,
+    Seal,
+    UserAction,
+    keep_secrets,
+    seal,
+    who_decides,
+    why_void,
+)
+from lastword.consent.call import Call, LiveCall, Phase
+from lastword.consent.outcome import Approval, Kind, Outcome
+from lastword.editor import ProjectProvider
+from lastword.editor.recording import changed_bytes, still_current
+from lastword.errors import ArgumentsError
+from lastword.journal.records import Life, read_answer
+from lastword.tools.looks import changed_files, changed_state
+from lastword.tools.tool import Tool
+
+# How many of the things that changed are named to whoever is asked again.
+MAX_NAMED = 5
+
+CHANGED_MEANWHILE = "it was asked before, and what would happen has changed since"
+STOPPED_MEANWHILE = "it was asked before, and everything was stopped since"
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A call that needs a yes, and what is known when it is asked for."""
+
+    tool: Tool
+    call: Call
+    decider: Auto | Person
+    live: LiveCall
+    author: Author = "model"
+    problem: str | None = None
+    """Why the same call is asked again."""
+    earlier: Life | None = None
+    """What the journal knew of the call: it may have been asked, and even answered, before a restart."""
+
+
+class Consent(msgspec.Struct, frozen=True):
+    """A person's or the preset's answer, with the request it was given to and the call that it would start."""
+
+    tool: Tool
+    call: Call
+    live: LiveCall
+    request: ApprovalRequest
+    action: UserAction
+    sealed: Seal
+    approval: Approval
+    is_written: bool = True
+    """False for a plain yes that was given here: it goes to the disk in one step with the start of its call."""
+
+
+class Reask(msgspec.Struct, frozen=True):
+    """The answer starts nothing as it stands; the same call is asked again."""
+
+    why: str
+    arguments: Any
+    author: Author
+    earlier: Life | None = None
+
+
+class Asking:
+    """The way from a question to a start, for the calls of one session."""
+
+    def __init__(self, setting: Setting, desk: Desk) -> None:
+        self._setting = setting
+        self._journal = setting.journal
+        self._desk = desk
+
+    async def put(self, question: Question) -> Consent | Reask | Outcome:
+        """Draw the card, put it before whoever decides, and write down what they said."""
+        tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
+        request = await self._draw(question)
+        if isinstance(request, Undrawable):
+            kind: Kind = "failed" if request.for_model else "refused"
+            words = outcome.cut(request.why) if request.for_model else outcome.refused(tool.name, request.why)
+            return Outcome(kind=kind, message=words, call_id=call.id, tool=tool.name)
+        if isinstance(decider, Auto):
+            # Drawing took its time, and the user may have taken their key back meanwhile.
+            decides_now = who_decides(tool.manifest, self._setting.preset)
+            if isinstance(decides_now, Person):
+                decider = decides_now
+                request = msgspec.structs.replace(request, missing=decider.missing)
+
+        if earlier is not None and earlier.asked is not None:
+            found = await self._found_asked(question, request, decider, earlier)
+            if not isinstance(found, ApprovalRequest):
+                return found
+            request = found
+        else:
+            await self._journal.asked(request, question.live.stops or 0)
+        return await self._answered(question, request, decider)
+
+    async def _found_asked(
+        self, question: Question, request: ApprovalRequest, decider: Auto | Person, earlier: Life
+    ) -> ApprovalRequest | Consent | Reask:
+        """The question that an earlier process put, its answer if it has one, or a new question that says why."""
+        assert earlier.asked is not None
+        stops = question.live.stops or 0
+        before = self._as_asked_before(request, earlier)
+        # A question that does not say how often everything had been stopped is from before the first time.
+        is_stopped = earlier.asked.get("stops", 0) != stops
+        if before is not None and earlier.answered is not None:
+            action, sealed = read_answer(before.nonce, earlier.answered)
+            if not (is_stopped and action.primary_confirmed):
+                return self._taken(question, before, decider, action, sealed)
+        if before is not None and not is_stopped:
+            return before
+        why = STOPPED_MEANWHILE if is_stopped else CHANGED_MEANWHILE
+        request = msgspec.structs.replace(request, problem=request.problem or why)
+        await self._journal.asked(request, stops)
+        return request
+
+    def _as_asked_before(self, request: ApprovalRequest, earlier: Life) -> ApprovalRequest | None:
+        """The very question that was put before a restart, if this is it. It may even have been answered since."""
+        assert earlier.asked is not None
+        asked = earlier.asked
+        same = msgspec.structs.replace(
+            request, nonce=asked.get("nonce", request.nonce), problem=asked.get("problem", request.problem)
+        )
+        return same if same.digest == asked.get("digest") else None
+
+    async def _answered(
+        self, question: Question, request: ApprovalRequest, decider: Auto | Person
+    ) -> Consent | Reask | Outcome:
+        """Wait for the answer, and see to it that it is the only one."""
+        action: UserAction
+        by: Answerer | Seal
+        if question.live.is_cancelled:
+            action, by = request.close(), CANCELLED
+        elif isinstance(decider, Auto):
+            action, by = ALLOWED, Answerer("preset", self._setting.preset.name)
+        else:
+            answer = await self._desk.ask(request)
+            if isinstance(answer, Outcome):
+                return answer
+            action, by = answer
+        if isinstance(by, Seal):
+            return self._taken(question, request, decider, action, by)
+        sealed = seal(request, action, by, self._journal.clock())
+        if action.primary_confirmed and action.arguments is None:
+            return self._consent(question, request, action, sealed, is_written=False)
+        if not await self._journal.answered(request, action, sealed):
+            # Somebody was faster, in another window or another process. Theirs is the answer.
+            action, sealed = await self._journal.answer_to(request)
+        return self._taken(question, request, decider, action, sealed)
+
+    def _taken(
+        self, question: Question, request: ApprovalRequest, decider: Auto | Person, action: UserAction, sealed: Seal
+    ) -> Consent | Reask:
+        """An answer that stands in the journal, whoever wrote it there, if this call may go by their word."""
+        consent, by = self._consent(question, request, action, sealed), sealed.approver
+        if action.primary_confirmed and by.kind != "person" and isinstance(decider, Person):
+            # A yes that no person gave is worth something only where none has to be asked; a no counts from anybody.
+            return _unchanged(consent, f"{by} had said yes, and a person has to be asked now")
+        return self._told(consent)
+
+    async def edited(self, consent: Consent) -> Consent | Reask:
+        """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
+        tool, call, given = consent.tool, consent.call, consent.action.arguments
+        if given is None:
+            return consent
+        if void := await self._why_void(consent):
+            # An edit cannot make up for an answer that belongs to another request, or that came too late.
+            return _unchanged(consent, void)
+        try:
+            given = keep_secrets(given, values.decode(call.arguments), tool.manifest.secrets)
+            arguments = tool.validate(given)
+        except ArgumentsError as problem:
+            return _unchanged(
+                consent, f"the edited arguments do not fit: {'; '.join(p.fact for p in problem.problems)}"
+            )
+        if values.canonical(values.decode(arguments)) == values.canonical(values.decode(call.arguments)):
+            return consent
+        edited = Call(call.id, call.tool, arguments, call.origin)
+        request = await self._draw(Question(tool, edited, Person(()), consent.live, author="person"))
+        if isinstance(request, Undrawable):
+            why = f"the edited call could not be shown: {request.why}"
+            # When the tool itself says what is wrong with the change, they see the call without it.
+            return _unchanged(consent, why) if request.for_model else Reask(why, given, "person")
+        content = tool.manifest.content_parameter
+        wrote = request.arguments.get(content) if content else None
+        seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
+        if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
+            return Reask("you changed the arguments, and this is what would happen now", given, "person")
+        await self._journal.asked(request, consent.live.stops or 0)
+        sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
+        if not await self._journal.answered(request, ALLOWED, sealed):
+            return Reask("somebody else answered while you edited", given, "person")
+        return msgspec.structs.replace(consent, call=edited, request=request, action=ALLOWED, sealed=sealed)
+
+    async def spend(self, consent: Consent) -> Consent | Reask | Outcome:
+        """Spend the yes and mark its call as started, durably and together; the consent itself when that is done.
+
+        What may be in the way: another request's answer, a late one, a changed tool, a changed file, a second spending.
+        """
+        problem = await self._why_void(consent)
+        if problem is None:
+            problem = await self._burn_and_start(consent)
+            if problem is None:
+                # Looked up after the start is on the disk: a stop comes before it and calls it off, or finds it there.
+                consent.live.is_cancelled |= await self._journal.stops() != consent.live.stops
+                return consent
+            consent.live.phase = Phase.ASKING
+            if elsewhere := await self._started_elsewhere(consent.call):
+                return elsewhere
+        earlier = None if consent.is_written else await self._write_late(consent)
+        return _unchanged(consent, problem, earlier)
+
+    async def _burn_and_start(self, consent: Consent) -> str | None:
+        """Why the call could not be started, or None."""
+        call, tool, sealed = consent.call, consent.tool, consent.sealed
+        consent.live.phase = Phase.STARTING
+        if consent.is_written:
+            spent = await self._journal.burn_and_start(
+                self._setting.session_id, call, tool, sealed, consent.approval, consent.live
+            )
+            return None if spent else "the approval was already spent"
+        if not await self._journal.answer_and_start(
+            consent.request, consent.action, call, tool, sealed, consent.approval, consent.live
+        ):
+            return "it was answered elsewhere in the same moment"
+        self._told(consent)
+        return None
+
+    async def _started_elsewhere(self, call: Call) -> Outcome | None:
+        """How this very call stands when somebody else was faster to start it: a second yes must not run it twice."""
+        life = await self._journal.life(call.id)
+        if life.finished is not None:
+            return life.outcome()
+        if life.started is None:
+            return None
+        words = outcome.still_running(call.tool)
+        return Outcome(kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool)
+
+    async def _why_void(self, consent: Consent) -> str | None:
+        """Why this consent may not start the call now, or None."""
+        setting, request = self._setting, consent.request
+        registered = setting.registry.find(request.tool)
+        found = why_void(
+            consent.sealed,
+            request,
+            # The same description with other code behind it is another tool.
+            tool_digest=registered.digest if registered is consent.tool else None,
+            now=self._journal.clock(),
+            valid_seconds=setting.limits.answer_valid_seconds,
+        )
+        if found is None and (request.reads or request.looked_at):
+            changed = await self._changed_since(request)
+            if changed:
+                more = f" and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
+                found = f"{', '.join(changed[:MAX_NAMED])}{more} changed while the question waited"
+        return found
+
+    async def _changed_since(self, request: ApprovalRequest) -> list[str]:
+        """What of all that the card was drawn from is not what it was then."""
+        editor, reads, looked_at = self._setting.editor, dict(request.reads), request.looked_at
+        changed: list[str] = []
+        if reads and editor is not None:
+            if isinstance(editor, ProjectProvider):
+                changed += await THREADS.result_of(partial(changed_bytes, editor, reads))
+            else:
+                changed += await still_current(editor, reads)
+        if any(look.is_file for look in looked_at):
+            changed += await THREADS.result_of(partial(changed_files, looked_at))
+        # Last, since it takes no time: what is set while the files are read is found, too.
+        return changed + changed_state(looked_at, self._setting.state)
+
+    async def _write_late(self, consent: Consent) -> Life | None:
+        """Write down a yes that started nothing; the life of its call, when somebody else's answer stands instead."""
+        if await self._journal.answered(consent.request, consent.action, consent.sealed):
+            self._told(consent)
+            return None
+        return await self._journal.life(consent.request.call_id)
+
+    def _draw(self, question: Question) -> Awaitable[ApprovalRequest | Undrawable]:
+        decider, setting = question.decider, self._setting
+        return draw(
+            question.tool,
+            question.call,
+            session_id=setting.session_id,
+            state=setting.state,
+            editor=setting.editor,
+            timeout_seconds=setting.limits.draw_timeout_seconds,
+            author=question.author,
+            problem=question.problem,
+            missing=() if isinstance(decider, Auto) else decider.missing,
+        )
+
+    def _consent(
+        self,
+        question: Question,
+        request: ApprovalRequest,
+        action: UserAction,
+        sealed: Seal,
+        is_written: bool = True,
+    ) -> Consent:
+        approval: Approval = "person" if sealed.approver.kind == "person" else "auto"
+        return Consent(question.tool, question.call, question.live, request, action, sealed, approval, is_written)
+
+    def _told(self, consent: Consent) -> Consent:
+        """The answer stands in the journal now, so whoever listens may hear of it."""
+        audience = self._setting.audience
+        if audience.listeners:
+            audience.tell(Answered(consent.request.call_id, consent.action, consent.sealed.approver))
+        return consent
+
+
+def _unchanged(consent: Consent, why: str, earlier: Life | None = None) -> Reask:
+    """Ask again about what was shown, whatever the caller has done to its own copy of the arguments since."""
+    return Reask(why, values.decode(consent.call.arguments), consent.request.author, earlier)

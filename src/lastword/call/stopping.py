@@ -1,0 +1,225 @@
+"""StopUnderWay everything: what waits is denied, what runs is cancelled, and what could not be stopped is said.
+
+One act for all sessions and programs that share a journal. It begins with a durable record that takes the next number;
+whoever starts a call looks, after the start is on the disk, whether that number is still the one it was asked under. So
+a start comes before the stop, and is cancelled, or after it, and does not run: nothing that was asked for before can be
+allowed after. Denying the cards is for the people who see them.
+
+Programs hear of it as they hear answers (hearing.py), say which calls they stopped, and a little later which code went
+on all the same. Who does not answer in time is named, and so is what nobody can stop: calls of programs that are dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import msgspec
+
+from lastword.call.execution import CANCEL_GRACE_SECONDS
+from lastword.call.hearing import LISTEN_AFTER_SECONDS, LOOK_SECONDS
+from lastword.consent.answerer import Answerer
+from lastword.consent.approval import UserAction
+from lastword.consent.outcome import STOPPED
+from lastword.errors import Tampered
+from lastword.journal import Journal
+from lastword.journal.keys import answer_key, burn_key, stop_key
+from lastword.journal.records import Life, data_of, read_answer
+from lastword.store import Record
+
+STREAM = "stop"
+"""Where the acts themselves are written down. Their number is in their key."""
+
+# Whoever listens has heard by then. Somebody's call may have begun a moment ago, and its session be about to listen.
+HEARD_SECONDS = LISTEN_AFTER_SECONDS + LOOK_SECONDS + 0.2
+# Whoever heard has seen by then whether their code stops.
+SETTLED_SECONDS = HEARD_SECONDS + CANCEL_GRACE_SECONDS + 0.5
+
+Revoke = Callable[[Journal, Answerer], Awaitable[Sequence[str]]]
+"""Takes back what would allow something later, such as grants and plans; says in words what it took back."""
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """A call that a stop was about."""
+
+    call_id: str
+    tool: str
+    session_id: str
+
+
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """What one act of stopping everything did, and what it could not do."""
+
+    number: int
+    denied: tuple[Reached, ...] = ()
+    """They waited for an answer."""
+    voided: tuple[Reached, ...] = ()
+    """They were allowed, and had not started."""
+    cancelled: tuple[Reached, ...] = ()
+    """They ran, or were about to."""
+    revoked: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Questions whose records were changed by somebody. No answer can be given to them, and none counts."""
+    working: tuple[Reached, ...] = ()
+    """They were cancelled, and their code goes on all the same."""
+    unheard: tuple[Reached, ...] = ()
+    """They run in a program that has not answered."""
+    in_doubt: tuple[Reached, ...] = ()
+    """Their program is dead, and nobody knows how they ended."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing goes on that could be seen."""
+        return not (self.working or self.unheard)
+
+    def words(self) -> list[str]:
+        """Line by line, for people."""
+        lines: list[str] = []
+        for reached, what in ((self.denied, "waited and was denied"), (self.voided, "was allowed and will not start")):
+            lines += [f"{call.call_id}  {call.tool} {what}" for call in reached]
+        going_on = {call.call_id for call in self.working}
+        lines += [
+            f"{call.call_id}  {call.tool} was cancelled" for call in self.cancelled if call.call_id not in going_on
+        ]
+        lines += [f"revoked: {what}" for what in self.revoked]
+        first = "Everything is stopped." if lines else "Nothing waited, and nothing ran."
+        rest = [
+            *(f"{c.call_id}  {c.tool} was cancelled, and its code still runs: end the program" for c in self.working),
+            *(f"{c.call_id}  {c.tool} runs in a program that does not answer: end the program" for c in self.unheard),
+            *(
+                f"{c.call_id}  {c.tool} is in doubt, its program is dead: lastword resolve {c.call_id}"
+                for c in self.in_doubt
+            ),
+            *(
+                f"{call_id}  its question was changed by somebody: lastword journal verify"
+                for call_id in self.unreadable
+            ),
+        ]
+        if not self.is_complete:
+            first = "Not everything could be stopped."
+        return [
+            first,
+            *(f"  {line}" for line in lines),
+            *(["What is left:"] if rest else []),
+            *(f"  {r}" for r in rest),
+        ]
+
+
+async def stop(journal: Journal, by: Answerer, *, revoke: Iterable[Revoke] = ()) -> StopUnderWay:
+    """Stop everything. What waits is denied when this returns; `settled` says what became of what ran."""
+    number = await journal.stops() + 1
+    while not await journal.claim(STREAM, "stop", stop_key(number), {"by": msgspec.to_builtins(by)}, stop_key(number)):
+        number += 1  # Somebody else stopped everything in the same moment.
+    stopping = StopUnderWay(journal, number)
+    for take_back in revoke:
+        stopping.revoked += await take_back(journal, by)
+    await stopping.deny(by)
+    await stopping.find_running()
+    return stopping
+
+
+class StopUnderWay:
+    """A stop that is written down, until everything that it reached has come to its end."""
+
+    def __init__(self, journal: Journal, number: int) -> None:
+        self._journal = journal
+        self._number = number
+        self.revoked: list[str] = []
+        self._denied: list[Reached] = []
+        self._voided: list[Reached] = []
+        self._unreadable: list[str] = []
+        self._running: list[Life] = []
+        self._in_doubt: list[Reached] = []
+
+    async def deny(self, by: Answerer) -> None:
+        """Deny every question that waits, and take back every yes that has started nothing yet."""
+        store = self._journal.store
+        no = UserAction(False, True, STOPPED)
+        for record in await store.standing("asked"):
+            try:
+                facts = data_of(record)
+                # Nothing is proven here: a no is safe whatever the record says, and must not be kept from the others.
+                if facts and await self._journal.answer(facts, no, by):
+                    self._denied.append(_reached(record, facts["tool"]))
+                elif facts and await self._void(record, facts["nonce"]):
+                    self._voided.append(_reached(record, facts["tool"]))
+            except (Tampered, KeyError):
+                self._unreadable.append(record.subject)
+
+    async def _void(self, record: Record, nonce: str) -> bool:
+        """Spend a yes on nothing. False when it was a no, or has started its call."""
+        answer = await self._journal.store.taken(answer_key(nonce))
+        if answer is None or answer.data is None or not read_answer(nonce, data_of(answer))[0].primary_confirmed:
+            return False
+        why = {"why": STOPPED}
+        return await self._journal.claim(record.stream, "voided", record.subject, why, once=burn_key(nonce))
+
+    async def find_running(self) -> None:
+        """Look which calls had started with somebody's consent and have no end."""
+        unended = await self._journal.store.standing("burned")
+        for call_id in dict.fromkeys(record.subject for record in unended):
+            life = await self._journal.life(call_id)
+            if self._journal.is_running(life):
+                self._running.append(life)
+            elif life.in_doubt:
+                self._in_doubt.append(_of(life))
+
+    async def settled(self) -> Stopped:
+        """Wait until whoever listens has stopped what runs there, for a bounded time, and say how it stands."""
+        loop, store = asyncio.get_running_loop(), self._journal.store
+        began = loop.time()
+        while True:
+            head = await store.head()
+            heard, settled = await self._heard()
+            missing = {life.session_id for life in self._running} | set(heard)
+            limit = HEARD_SECONDS if missing <= settled.keys() else SETTLED_SECONDS
+            try:
+                async with asyncio.timeout(began + limit - loop.time()):
+                    await store.changed(head.seq)
+            except TimeoutError:
+                return await self._told(*await self._heard())
+
+    async def _heard(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """What the sessions that heard of it have stopped, and what of it goes on; by session."""
+        heard: dict[str, list[str]] = {}
+        settled: dict[str, list[str]] = {}
+        kinds = ("stop_heard", "stop_settled")
+        for record in await self._journal.store.read(subject=stop_key(self._number), kind=kinds):
+            if record.kind == "stop_heard":
+                heard[record.stream] = data_of(record).get("calls", [])
+            else:
+                settled[record.stream] = data_of(record).get("working", [])
+        return heard, settled
+
+    async def _told(self, heard: dict[str, list[str]], settled: dict[str, list[str]]) -> Stopped:
+        lives = {call_id: await self._journal.life(call_id) for calls in heard.values() for call_id in calls}
+        here = {call.call_id for call in (*self._denied, *self._voided)}
+        there = [life for call_id, life in lives.items() if call_id not in here]
+        working = {call_id for calls in settled.values() for call_id in calls}
+        unheard: list[Reached] = []
+        for life in [await self._journal.life(life.call_id) for life in self._running if life.call_id not in lives]:
+            if self._journal.is_running(life):
+                unheard.append(_of(life))
+            elif life.in_doubt:
+                self._in_doubt.append(_of(life))
+        return Stopped(
+            number=self._number,
+            # A program that heard of it first has denied its card itself.
+            denied=(*self._denied, *(_of(life) for life in there if life.started is None)),
+            voided=tuple(self._voided),
+            cancelled=tuple(_of(life) for life in there if life.started is not None),
+            revoked=tuple(self.revoked),
+            unreadable=tuple(self._unreadable),
+            working=tuple(_of(lives[call_id]) for call_id in lives if call_id in working),
+            unheard=tuple(unheard),
+            in_doubt=tuple(self._in_doubt),
+        )
+
+
+def _reached(record: Record, tool: str) -> Reached:
+    return Reached(record.subject, tool, record.stream)
+
+
+def _of(life: Life) -> Reached:
+    facts = life.started or life.asked or life.finished or {}
+    return Reached(life.call_id, facts.get("tool", "a tool"), life.session_id)

@@ -1,0 +1,34 @@
+"""`lastword stop`: one act that stops everything of this person."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from lastword.call.stopping import Stopped, stop
+from lastword.cli import DONE, FAILED
+from lastword.commands.doubt import WHO
+from lastword.commands.options import json_option, print_json, store_option, with_journal
+from lastword.display import visible
+from lastword.journal import Journal
+
+
+@click.command("stop", short_help="Stop everything: deny what waits, cancel what runs.")
+@store_option
+@json_option
+def stop_command(store: str | None, as_json: bool) -> int:
+    """Stop everything, of all programs that share this memory: deny what waits for an answer, and cancel what runs.
+
+    Nothing that was asked for before can be allowed afterwards. What could not be stopped is listed.
+    """
+
+    async def work(journal: Journal) -> Stopped:
+        return await (await stop(journal, WHO)).settled()
+
+    stopped = with_journal(store, work)
+    if as_json:
+        print_json(msgspec.to_builtins(stopped) | {"complete": stopped.is_complete})
+    else:
+        for line in stopped.words():
+            click.echo(visible(line))
+    return DONE if stopped.is_complete else FAILED

@@ -1,0 +1,140 @@
+"""Effects of which Python tells nobody. They are wrapped, once, so that the guard hears of them.
+
+An audit event is better: it is raised whatever name a function is called by. What is wrapped here has none, and is
+something that the author of a tool could do without thinking of it as an effect. A function is wrapped in its module,
+so who took it out by name before (`from os import mkfifo`) calls the original; a method is wrapped for everybody.
+
+Modules that are not loaded are left alone until they are: nobody pays for what they do not use.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from types import FrameType, ModuleType
+from typing import Any
+
+from lastword.tools.databases import Watching, watch_apsw, watch_sqlite3
+
+_NETWORK = "use the network"
+
+_FUNCTIONS: dict[str, dict[str, str]] = {
+    "os": {
+        "mkfifo": "make a pipe",
+        "mknod": "make a special file",
+        "umask": "change the mode of files to come",
+        "_exit": "end the program",
+        "abort": "end the program",
+    },
+    "signal": {
+        "signal": "handle a signal",
+        "raise_signal": "signal a process",
+        "pidfd_send_signal": "signal a process",
+        "alarm": "set an alarm",
+        "setitimer": "set an alarm",
+    },
+    "atexit": {
+        "register": "leave something for the end of the program",
+        "unregister": "change what happens at the end of the program",
+    },
+    "_posixsubprocess": {"fork_exec": "start a process"},
+    "_posixshmem": {"shm_open": "share memory", "shm_unlink": "share memory"},
+    "socket": {"socket.send": _NETWORK, "socket.sendall": _NETWORK, "socket.sendfile": _NETWORK},
+    "ssl": {"SSLSocket.send": _NETWORK, "SSLSocket.write": _NETWORK},
+    "concurrent.futures.thread": {"ThreadPoolExecutor.submit": "give work to a thread"},
+    "concurrent.futures.process": {"ProcessPoolExecutor.submit": "give work to a process"},
+}
+if sys.version_info < (3, 12):  # From then on Python announces threads, which begin with an empty context.
+    _FUNCTIONS["_thread"] = {"start_new_thread": "start a thread", "start_new": "start a thread"}
+    _FUNCTIONS["threading"] = {"_start_new_thread": "start a thread"}
+
+
+def wrap_what_is_loaded(watching: Watching) -> None:
+    """Wrap what was loaded since this was last called."""
+    for name in [name for name in _unwrapped if name in sys.modules]:
+        module = sys.modules[name]
+        if not getattr(module.__spec__, "_initializing", False) and (wrap := _unwrapped.pop(name, None)):
+            wrap(module, watching)
+
+
+def wrap_when_imported(name: str, watching: Watching) -> None:
+    """Load and wrap a module that the watched code is about to import, before that code can have it."""
+    wrap = _unwrapped.pop(name, None)
+    if wrap is not None:
+        try:
+            module = importlib.import_module(name)
+        except BaseException:
+            _unwrapped[name] = wrap
+            raise
+        wrap(module, watching)
+
+
+def _wrap(module: ModuleType, names: dict[str, str], watching: Watching) -> None:
+    for name, what in names.items():
+        owner: Any = module
+        *path, last = name.split(".")
+        for part in path:
+            owner = getattr(owner, part)
+        original = getattr(owner, last, None)
+        if original is not None:  # Not every system has every function.
+            wrapped = _wrapped(original, what, watching, _ALLOWED_FROM.get(name, _from_nowhere))
+            setattr(owner, last, wrapped)
+            if module is os:
+                _keep_abilities(original, wrapped)
+
+
+def _wrapped(
+    original: Callable[..., Any], what: str, watching: Watching, is_allowed_from: Callable[[FrameType], bool]
+) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def refused_while_watched(*args: Any, **kwargs: Any) -> Any:
+        guard = watching()
+        if guard is not None and not is_allowed_from(sys._getframe(1)):
+            raise guard.refuse(what)
+        return original(*args, **kwargs)
+
+    return refused_while_watched
+
+
+def _from_nowhere(frame: FrameType) -> bool:
+    return False
+
+
+def _from_a_waking_loop(frame: FrameType) -> bool:
+    """An event loop is woken from another thread by a byte on a socket of its own. What it then does is watched."""
+    return frame.f_code.co_name == "_write_to_self"
+
+
+def _from_a_module_being_loaded(frame: FrameType) -> bool:
+    """Importing is looking, and many a module of the library has something to do at the end."""
+    is_loading = getattr(frame.f_globals.get("__spec__"), "_initializing", False)
+    return frame.f_code.co_name == "<module>" and bool(is_loading)
+
+
+_ALLOWED_FROM = {"socket.send": _from_a_waking_loop, "register": _from_a_module_being_loaded}
+
+
+def _keep_abilities(original: Callable[..., Any], wrapped: Callable[..., Any]) -> None:
+    """`os.mkfifo in os.supports_dir_fd` is how programs ask what they may pass."""
+    for ability in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+        if original in ability:
+            ability.add(wrapped)
+
+
+def _wrapping(names: dict[str, str]) -> Callable[[ModuleType, Watching], None]:
+    return lambda module, watching: _wrap(module, names, watching)
+
+
+_unwrapped: dict[str, Callable[[ModuleType, Watching], None]] = {
+    **{name: _wrapping(names) for name, names in _FUNCTIONS.items()},
+    "sqlite3": watch_sqlite3,
+    "apsw": watch_apsw,
+}
+
+# A finalizer registers itself for the end of the program when the first one is made. That one is made here, or else the
+# guard would refuse the first that a tool makes, and let all others pass.
+weakref.finalize(_wrap, int).detach()

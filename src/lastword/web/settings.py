@@ -1,0 +1,40 @@
+"""How the assistant works now, for the page's settings: who answers, who approves, which tools there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lastword.card.face import one_line
+from lastword.card.items import PresetChoice, ToolEntry
+from lastword.session import Session
+from lastword.talk.presets import ResolvedPreset
+
+
+def preset_choices(presets: Iterable[ResolvedPreset]) -> tuple[PresetChoice, ...]:
+    """The presets that can be worked under."""
+    return tuple(
+        PresetChoice(
+            name=resolved.preset.name,
+            auto_approve=resolved.preset.auto_approve,
+            protocol=resolved.protocol,
+            model=one_line(resolved.model, 80),
+        )
+        for resolved in presets
+    )
+
+
+def tool_entries(session: Session) -> tuple[ToolEntry, ...]:
+    """The tools that the model may ask for."""
+    return tuple(
+        ToolEntry(
+            tool=tool.name,
+            name=one_line(tool.manifest.display_name),
+            about=one_line(tool.manifest.description, 300),
+            asks=tool.manifest.require_approval,
+            auto_approve=tool.manifest.auto_approve,
+            effect=tool.manifest.effect,
+            parameters=tuple(one_line(parameter.name, 60) for parameter in tool.manifest.parameters),
+            required=tuple(one_line(p.name, 60) for p in tool.manifest.parameters if p.required),
+        )
+        for tool in session.registry.all(with_editor=session.editor is not None)
+    )
