@@ -22,7 +22,7 @@ PACKAGE = SOURCE / "lastword"
 # A room is a folder of the package, or a module of its root. It imports rooms of earlier lines, never of a later one;
 # inside a line there are no imports either, but for the foundations, which stand on each other.
 LAYERS = [
-    ["errors", "lazily", "display", "ids", "values"],
+    ["errors", "lazily", "display", "ids", "log", "values"],
     ["wire", "script", "store"],
     ["server", "tools"],
     ["config", "editor"],

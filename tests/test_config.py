@@ -132,7 +132,7 @@ def test_a_mistake_in_the_environment_is_named(tmp_path, environ, words):
 
 def test_variables_of_others_are_left_alone(tmp_path):
     """Our prefix is not only ours."""
-    load(environ={"LASTWORD_DEBUG": "1", "LASTWORD_TOKEN": "x", "LASTWORD_ZEBRA": "1", "HOME": "/"}, folder=tmp_path)
+    load(environ={"LASTWORD_LOG": "debug", "LASTWORD_TOKEN": "x", "LASTWORD_ZEBRA": "1", "HOME": "/"}, folder=tmp_path)
 
 
 def test_a_file_that_is_no_text_or_far_too_long_is_refused(tmp_path):

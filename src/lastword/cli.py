@@ -1,15 +1,19 @@
 """The command `lastword`. Thin: it finds the command, and turns whatever stops it into words and an exit code.
 
+The words are for the person; where it happened is in the log (log.py).
+
 0 done; 1 the tool or script failed; 2 wrong usage; 3 denied or nobody to ask; 4 outcome unknown; 130 interrupted.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -17,8 +21,13 @@ import click
 from lastword import __version__
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError, did_you_mean
+from lastword.log import COMMAND_LINE, VARIABLE, Log
+
+log = logging.getLogger(COMMAND_LINE)
 
 DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+VERBOSE = "--verbose"
 
 # Where each command lives. A module is imported when its command is used.
 COMMANDS = {
@@ -51,8 +60,20 @@ COMMANDS = {
 }
 
 
+# Those that own the screen they are started on, and those that write a line for each request.
+CHATS = ("chat", "edit", "up")
+SERVERS = ("serve", "up")
+
+
 class Commands(click.Group):
     """A group whose commands are loaded by name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Who saw a command fail calls it again and adds --verbose, at the end of the line.
+        own = args[: args.index("--")] if "--" in args else args
+        if VERBOSE in own:
+            args = [VERBOSE, *(arg for arg in own if arg != VERBOSE), *args[len(own) :]]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -80,8 +101,28 @@ class Misused(LastWordError):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", message="lastword %(version)s")
-def lastword() -> None:
+@click.option(VERBOSE, is_flag=True, help="Say what goes on inside, on standard error; for a chat, in a file.")
+@click.pass_context
+def lastword(ctx: click.Context, verbose: bool) -> None:
     """Give an AI assistant real tools, and keep the last word."""
+    written = ctx.ensure_object(Log)
+    command = ctx.invoked_subcommand
+    owns_screen = command in CHATS and sys.stderr.isatty()
+    written.open(
+        verbose=verbose,
+        wanted=os.environ.get(VARIABLE, ""),
+        screen_file=_file_for_chats() if owns_screen else None,
+        is_server=command in SERVERS,
+    )
+    if verbose and written.file is not None:
+        complain(f"The log is in {written.file}.")
+
+
+def _file_for_chats() -> Path:
+    # Loaded here, because most commands need no store before they have read their own options.
+    from lastword.store.folders import data_folder
+
+    return data_folder(sys.platform, os.environ, Path.home()) / "lastword.log"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -94,9 +135,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code. No traceback ever reaches a user, except with LASTWORD_DEBUG=1."""
+    """Run a command line and return its exit code. A traceback reaches nobody who has not asked for the log."""
+    written = Log()
     try:
-        code = lastword.main(arguments, prog_name="lastword", standalone_mode=False)
+        return _run(arguments, written)
+    finally:
+        written.close()
+
+
+def _run(arguments: Sequence[str] | None, written: Log) -> int:
+    try:
+        code = lastword.main(arguments, prog_name="lastword", standalone_mode=False, obj=written)
         sys.stdout.flush()
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -116,15 +165,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except LastWordError as problem:
-        if _debugging():
-            raise
+        log.debug("the command was refused", exc_info=problem)
         complain(str(problem))
         return FAILED if isinstance(problem, StoreError) else WRONG_USAGE
     except Exception as problem:
-        if _debugging():
-            raise
+        log.error("the command failed", exc_info=problem)
         complain(f"lastword itself failed: {type(problem).__name__}: {problem}")
-        complain("hint: this is a bug; LASTWORD_DEBUG=1 shows where")
+        complain(f"hint: this is a bug; {written.file or VERBOSE} shows where")
         return FAILED
     return code if isinstance(code, int) else DONE
 
@@ -151,7 +198,3 @@ def complain(words: str) -> None:
     sys.stdout.flush()
     # A tab is what lines up the caret below a quoted line.
     sys.stderr.write(visible(words).replace("‹U+0009›", "\t") + "\n")
-
-
-def _debugging() -> bool:
-    return os.environ.get("LASTWORD_DEBUG", "") not in ("", "0")

@@ -88,7 +88,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 # The fields of [server] that an environment variable or a flag may set.
 FROM_OUTSIDE = ("host", "port", "upstream", "model", "persona", "store", "key_file", "hosts", "origins")
 # Names with our prefix that are not configuration, or are read elsewhere.
-OTHER_NAMES = ("CONFIG", "DEBUG", "TOKEN", "UPSTREAM_KEY")
+OTHER_NAMES = ("CONFIG", "LOG", "TOKEN", "UPSTREAM_KEY")
 
 
 def load(

@@ -13,6 +13,7 @@ from requirements import requirement
 ROOM = Path(lastword.server.__file__).parent
 MAY = (
     "lastword.errors",
+    "lastword.log",
     "lastword.values",
     "lastword.wire",
     "lastword.script",
@@ -44,7 +45,7 @@ def test_a_running_server_has_not_loaded_the_code_that_runs_tools():
     script = (
         "import sys, lastword.server.app, lastword.server.serving\n"
         "print(sorted(m for m in sys.modules if m.startswith('lastword.') and m.split('.')[1] in "
-        "('registry', 'calls', 'session', 'execution', 'loader', 'guard', 'tool', 'toolbox', 'editor')))"
+        "('tools', 'call', 'runs', 'session', 'author', 'talk', 'editor', 'consent', 'journal')))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

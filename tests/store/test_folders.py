@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lastword.web.latch import Latch
 
 from lastword.journal.opening import open_default_journal
 from lastword.store.folders import data_folder
@@ -15,6 +14,7 @@ from lastword.store.memory import MemoryStore
 from lastword.terminal.composer import open_history
 from lastword.tools.trust import Trust, read_no_caches
 from lastword.web.gate import Gate
+from lastword.web.join_file import Latch
 
 
 def here() -> Path:

@@ -18,10 +18,10 @@ from lastword.server.chat import CONFIGURED, OpenTurn, Turns
 from lastword.server.conversations import Conversation, Conversations, not_found, seconds
 from lastword.server.limits import ServerLimits
 from lastword.server.metrics import CONTENT_TYPE, Metrics
-from lastword.server.perimeter import Body, EventStream, read_body, send_body
+from lastword.server.perimeter import Body, EventStream, error_event, read_body, send_body
 from lastword.server.presence import Attended, Stopping
 from lastword.server.refusal import Refusal
-from lastword.server.stream import error_event, events
+from lastword.server.stream import events
 from lastword.server.upstream import Upstream
 from lastword.server.wire import (
     ChatRequest,

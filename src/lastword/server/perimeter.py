@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import secrets
 import time
 import traceback
@@ -20,11 +21,14 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lastword.log import traceback_of
 from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
 from lastword.server.presence import ClientGone
 from lastword.server.refusal import Refusal
-from lastword.wire.sse import MEDIA
+from lastword.wire.sse import MEDIA, write_event
+
+log = logging.getLogger("lastword.server")
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
@@ -89,13 +93,14 @@ class Perimeter:
             failure = "client_gone"
         except Exception as problem:
             # The text of an unforeseen error may hold anything, so neither client nor log gets it: where it happened
-            # and of which class it is are enough to find it.
+            # and of which class it is are enough to find it, and the id is where to look.
             failure = f"{type(problem).__name__} at {_where(problem)}"
-            await answer.refuse(Refusal(500, "internal_error", "something went wrong inside the server"))
+            log.error("request %s failed: %s %s\n%s", answer.id, *_named(scope), traceback_of(problem))
+            words = f"something went wrong inside the server; its log says more about request {answer.id}"
+            await answer.refuse(Refusal(500, "internal_error", words))
         finally:
             seconds = time.perf_counter() - start
-            route = scope.get("lastword.route", UNMATCHED)
-            method = scope["method"] if scope["method"] in METHODS else "OTHER"
+            method, route = _named(scope)
             self._metrics.count_request(route, method, answer.status, seconds)
             self._log(
                 LogLine(
@@ -132,6 +137,11 @@ class Perimeter:
             )
 
 
+def _named(scope: Scope) -> tuple[str, str]:
+    """Method and route, in words of ours alone."""
+    return scope["method"] if scope["method"] in METHODS else "OTHER", scope.get("lastword.route", UNMATCHED)
+
+
 @lru_cache(maxsize=64)
 def _host(header: bytes) -> tuple[str, str]:
     """The Host header, and the name in it without a port. The same few come again and again."""
@@ -148,21 +158,27 @@ class OutgoingResponse:
         """Of a request whose client left before there was one."""
         self.id = f"{_PROCESS}-{next(_NUMBERS):x}"
         self._started = False
+        self._is_open_stream = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
+            self._is_open_stream = (b"content-type", MEDIA) in message.get("headers", ())
             given = message.get("headers", ())
             named = {name for name, _ in given}
             # What may be kept says so itself; nothing else is.
             always = [header for header in _ALWAYS if header[0] not in named]
             message["headers"] = [*given, (b"x-request-id", self.id.encode()), *always]
+        elif not message.get("more_body", False):
+            self._is_open_stream = False
         await self._send(message)
 
     async def refuse(self, refusal: Refusal) -> None:
-        """Answer with an error, unless an answer has begun."""
-        if not self._started:
+        """Answer with an error; in a stream that has begun, as its last event. Any other answer breaks off."""
+        if self._is_open_stream:
+            await self.send({"type": "http.response.body", "body": error_event(refusal)})
+        elif not self._started:
             headers = dict(refusal.headers)
             if refusal.status in (408, 413):
                 # The rest of the body is still coming, and nobody will read it.
@@ -230,6 +246,11 @@ class EventStream:
     async def end(self) -> None:
         """There is no more."""
         await self._send({"type": "http.response.body", "body": b""})
+
+
+def error_event(refusal: Refusal) -> bytes:
+    """What a client is told when a stream breaks off in the middle."""
+    return write_event(msgspec.json.encode(refusal.body()))
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):

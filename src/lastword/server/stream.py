@@ -79,11 +79,6 @@ async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> Asyn
     yield DONE
 
 
-def error_event(refusal: Refusal) -> bytes:
-    """What a client is told when the answer breaks off in the middle."""
-    return write_event(_encode(refusal.body()))
-
-
 def _head(chunk: dict[str, Any]) -> dict[str, Any]:
     id, created, model = chunk.get("id"), chunk.get("created"), chunk.get("model")
     return {

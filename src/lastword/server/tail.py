@@ -11,9 +11,13 @@ reading; followers are then told that records were skipped, and read what they n
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 
+from lastword.log import traceback_of
 from lastword.store import Record, Store
+
+log = logging.getLogger("lastword.server")
 
 # Records in memory at a time: the others in the store, those of sessions, may hold whole files.
 PAGE_RECORDS = 32
@@ -68,14 +72,16 @@ class Tail:
         self._fresh_in = None
 
     def _hand_out(self, records: Sequence[Record]) -> None:
-        try:
-            for record in records:
+        for record in records:
+            try:
                 for take, _ in self._followers:
                     take(record)
-        except Exception:
-            # Somebody has written what cannot be read. Whoever needs that record meets it again and fails; all others
-            # read what is theirs, and miss nothing that came after it.
-            self._lose()
+            except Exception as problem:
+                # Somebody has written what cannot be read. Whoever needs that record meets it again and fails; all
+                # others read what is theirs, and miss nothing that came after it.
+                log.error("record %d (%s) cannot be read\n%s", record.seq, record.kind, traceback_of(problem))
+                self._lose()
+                return
 
     async def _start_anew(self) -> None:
         self.seq = (await self._store.head()).seq

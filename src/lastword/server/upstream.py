@@ -10,6 +10,7 @@ What does not live here: what the messages mean. A reply is checked for its shap
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -24,6 +25,8 @@ from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.server.reply_shape import Completion, check_chunk, check_completion
 from lastword.wire.sse import EventReader, SentEvent
+
+log = logging.getLogger("lastword.server")
 
 # Connections kept to the model's server. More streams than this wait for one another.
 POOL = 512
@@ -160,6 +163,7 @@ class HttpUpstream:
                 return refusal
             if wait is None or attempt >= self._limits.retries:
                 raise refusal
+            log.info("%s; this was attempt %d, and another one follows", refusal.fact, attempt + 1)
             await asyncio.sleep(max(wait, self._limits.retry_seconds * 2**attempt))
             attempt += 1
 
@@ -218,7 +222,8 @@ class HttpUpstream:
                 return await content.readany()
         except TimeoutError:
             raise self._slow("stopped in the middle of its answer") from None
-        except (aiohttp.ClientError, OSError):
+        except (aiohttp.ClientError, OSError) as problem:
+            self._note(problem)
             raise Refusal(502, "upstream_died", "the model's server broke off in the middle of its answer") from None
 
     async def _some(self, response: aiohttp.ClientResponse) -> str:
@@ -267,7 +272,12 @@ class HttpUpstream:
     def _too_large(self) -> Refusal:
         return Refusal(502, "upstream_too_large", f"the model's answer is longer than {self._limits.reply_bytes} bytes")
 
+    def _note(self, problem: BaseException) -> None:
+        """The client gets a sentence; what the network said is for whoever looks after the server."""
+        log.debug("the model's server: %s: %s", type(problem).__name__, self.redact(str(problem)))
+
     def _unreachable(self, problem: BaseException) -> Refusal:
+        self._note(problem)
         if isinstance(problem, TimeoutError):
             return Refusal(504, "upstream_slow", "the model's server could not be reached in time")
         return Refusal(

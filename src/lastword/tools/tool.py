@@ -54,7 +54,8 @@ class Tool:
 
     def __post_init__(self) -> None:
         manifest = self.manifest
-        stated = {name: getattr(manifest, name) for name in Facts.__annotations__ if name != "secret"}
+        words = ("secret", "display_name", "description", "icon", "color")  # An empty one harms nobody.
+        stated = {name: getattr(manifest, name) for name in Facts.__annotations__ if name not in words}
         if wrong := list(wrong_facts(stated, stated, [parameter.name for parameter in manifest.parameters])):
             place = self.folder or str(manifest.id)
             raise ManifestError("", [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong])
