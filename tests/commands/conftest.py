@@ -15,7 +15,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("LASTWORD_DEBUG", raising=False)
+    monkeypatch.delenv("LASTWORD_LOG", raising=False)
     monkeypatch.setattr("sys.pycache_prefix", None)
     folder = Path("mine/pay")
     folder.mkdir(parents=True)

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -62,9 +63,12 @@ def started(*arguments: str) -> Iterator[Started]:
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )
+    overdue = Timer(PATIENCE_SECONDS, process.kill)
+    overdue.start()
     try:
         yield Started(process)
     finally:
+        overdue.cancel()
         process.kill()
         process.wait()
         for stream in (process.stdout, process.stderr):
