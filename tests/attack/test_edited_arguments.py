@@ -137,7 +137,7 @@ async def test_a_no_from_elsewhere_while_the_edit_is_sealed_is_heard(registry: T
     """Between the new question and its answer another process can answer it. Then the person is asked again."""
 
     class Racing(Journal):
-        async def asked(self, request: ApprovalRequest) -> None:
+        async def asked(self, request: ApprovalRequest) -> None:  # type: ignore[override]
             await super().asked(request)
             if request.author == "person" and request.problem is None:
                 assert await self.answer(request.facts(), DENIED, "somebody else")
