@@ -69,11 +69,11 @@ def look(folder: Path, result: Result) -> None:
     seconds = best(lambda: search(editor.get_all_files(), editor.read_bytes, nothing))
     result.row("list and read every file", seconds * 1000)
     for name, query, regex, flags in (("literal", LITERAL, False, ["-F"]), ("pattern", PATTERN, True, [])):
-        seconds = best(
-            lambda query=query, regex=regex: search(
-                editor.get_all_files(), editor.read_bytes, query, regex=regex, max_matches=1_000_000
-            )
-        )
+
+        def find(query: str = query, regex: bool = regex) -> object:
+            return search(editor.get_all_files(), editor.read_bytes, query, regex=regex, max_matches=1_000_000)
+
+        seconds = best(find)
         peer = program(folder, "rg", "--hidden", "-n", *flags, query)
         result.row(f"list and search, {name}", seconds * 1000, *beside("rg", peer, seconds))
     bare = program(folder, find_ruff_bin(), "check", "--no-cache", "--exit-zero", "--quiet", ".")

@@ -39,7 +39,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write_tool(name: str = "greet", code: str = GREET, text: str | None = None, **manifest: object) -> Path:
     folder = Path("mine") / name
     folder.mkdir(parents=True)
-    facts = {"displayName": "Greet", "id": name, "description": "Greets somebody.", "parameters": PARAMETERS}
+    facts: dict[str, object] = {
+        "displayName": "Greet",
+        "id": name,
+        "description": "Greets somebody.",
+        "parameters": PARAMETERS,
+    }
     facts |= {"requireApproval": False} | manifest
     (folder / "assistant_tool.json").write_text(text or json.dumps(facts, indent=2))
     (folder / "assistant_tool.py").write_text(code)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,7 +33,7 @@ def conformance_registry() -> lastword.ToolRegistry:
         args["list"].append(99)
         return len(args["list"])
 
-    tools = {
+    tools: dict[str, tuple[dict[str, Any], Any]] = {
         "echo": ({"parameters": [], "additionalParameters": True}, lambda args, context: args),
         "add": ({"parameters": parameters(a="number", b="number")}, lambda args, context: args["a"] + args["b"]),
         "fail": ({"parameters": []}, boom),
@@ -56,6 +57,7 @@ async def test_the_recorded_cases_hold_through_the_real_door(case):
         assert run.error is None, str(run.error)
     else:
         assert type(run.error).__name__ in allowed.get(case["error"], {case["error"]})
+        assert run.error is not None
         assert case.get("line") in (None, run.error.line)
     assert run.output == case["output"]
 
@@ -105,6 +107,7 @@ async def _copy(store: MemoryStore) -> MemoryStore:
     """The records as they are now: what a disk would hold when the process is killed."""
     copy = MemoryStore()
     for record in await store.read():
+        assert record.data is not None
         await copy.commit(Entry(record.stream, record.kind, record.subject, record.at, record.data, record.once))
     assert await copy.head() == await store.head()
     return copy
@@ -126,6 +129,7 @@ async def test_a_denied_value_tool_stops_the_script_and_says_why():
     assert (run.status, run.output, world.paid) == ("failed", [], [])
     assert type(run.error).__name__ == "ToolExecution"
     assert "too much" in str(run.error)
+    assert run.error is not None
     assert (run.error.line, run.error.column) == (1, 6)
 
 
@@ -136,6 +140,7 @@ async def test_a_script_with_a_definite_error_does_not_start():
     run = await world.session("s", allow).run_script("CALL pay { amount: 5 }\nCALL pai { amount: 6 }")
     assert (run.status, world.paid) == ("failed", [])
     assert type(run.error).__name__ == "ToolNotFound"
+    assert run.error is not None
     assert run.error.phase == "check"
     assert run.error.hint == "did you mean pay?"
     assert "lastword" not in str(run.error)
@@ -409,6 +414,7 @@ async def test_two_who_begin_one_run_at_once_begin_it_once():
         *(session.run_script(text, run_id="night") for session, text in zip(both, texts, strict=True)),
         return_exceptions=True,
     )
+    assert not isinstance(first, BaseException)
     assert first.output == ["1"]
     assert isinstance(second, SessionError)
     assert amounts == [1]

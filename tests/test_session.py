@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+from typing import Any
 
 import pytest
 
@@ -149,14 +150,14 @@ async def test_an_answer_written_between_two_looks_is_not_slept_through(registry
     """The watcher looks where the journal ends before it reads, so that what comes in between wakes it."""
 
     class Between(Slow):
+        hook: Any = None
+
         async def taken(self, once):
             found = await super().taken(once)
             if self.hook and once.startswith("answer:"):
                 hook, self.hook = self.hook, None
                 await hook()
             return found
-
-        hook = None
 
     store = Between()
     journal = Journal(store)

@@ -13,9 +13,14 @@ SHIM = "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n"
 
 
 @pytest.fixture
-def machine(tmp_path):
+def places(tmp_path):
+    """The only folder on its PATH."""
+    return tmp_path / "bin"
+
+
+@pytest.fixture
+def machine(tmp_path, places):
     """A machine with exactly the interpreters that a test puts there: name → script, or a link to the running one."""
-    places = tmp_path / "bin"
     places.mkdir()
     for tool in ("bash", "sh", "basename", "dirname", "cksum", "cut", "env"):
         (places / tool).symlink_to(next(p for p in (Path("/usr/bin") / tool, Path("/bin") / tool) if p.exists()))
@@ -31,7 +36,6 @@ def machine(tmp_path):
         there = {"PATH": str(places), "HOME": str(tmp_path)} | ({"PYTHON": str(python)} if python else {})
         return subprocess.run(command, cwd=ROOT, env=there, capture_output=True, text=True, check=False)
 
-    run.places = places
     return run
 
 
@@ -39,10 +43,10 @@ def find(version=""):
     return "bash", "-c", f". ./.setup.sh; find_python {version}"
 
 
-def test_a_python_of_the_wanted_version_is_found(machine):
+def test_a_python_of_the_wanted_version_is_found(machine, places):
     """On the PATH, by its usual name."""
     done = machine(*find(RUNNING), **{f"python{RUNNING.replace('.', '_')}": None})
-    assert done.stdout == str(machine.places / f"python{RUNNING}")
+    assert done.stdout == str(places / f"python{RUNNING}")
     assert done.stderr == ""
 
 
@@ -66,10 +70,10 @@ def test_behind_a_shim_the_interpreter_itself_is_found(machine, tmp_path):
     assert f"python{RUNNING} was found but does not run" in done.stderr
 
 
-def test_an_old_python_is_passed_over(machine):
+def test_an_old_python_is_passed_over(machine, places):
     """`python3` is the oldest that a system has."""
     done = machine(*find(), python3=OLD, python3_11=None)
-    assert done.stdout == str(machine.places / "python3.11")
+    assert done.stdout == str(places / "python3.11")
 
 
 def test_without_any_python_there_is_nothing_to_run(machine):
@@ -94,17 +98,17 @@ def test_a_version_is_not_taken_for_a_longer_one(machine):
         (None, "3.99", "and --python says 3.99"),
     ],
 )
-def test_a_python_that_was_named_is_used_or_refused(machine, script, version, words):
+def test_a_python_that_was_named_is_used_or_refused(machine, places, script, version, words):
     """Whoever names one means that one: the tests of another would prove nothing."""
-    done = machine(*find(version), python=machine.places / "named", named=script, python3=None)
+    done = machine(*find(version), python=places / "named", named=script, python3=None)
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stdout == ""
 
 
-def test_a_python_that_was_named_and_is_not_there_is_said(machine):
+def test_a_python_that_was_named_and_is_not_there_is_said(machine, places):
     """A mistyped path must not end in the tests of whatever else is there."""
-    done = machine(*find(), python=machine.places / "nothing", python3=None)
+    done = machine(*find(), python=places / "nothing", python3=None)
     assert done.returncode == 2
     assert "which is not there" in done.stderr
 

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -305,7 +306,7 @@ def test_a_digest_is_of_the_bytes():
 @requirement("VAL-1")
 def test_a_value_that_changes_while_it_is_read_is_read_or_refused():
     """A caller's other thread works on what it passed. Either the value is one that was, or the error says so."""
-    value = {"a": 1, "inner": {"b": 2}}
+    value: dict[str, Any] = {"a": 1, "inner": {"b": 2}}
     ended = threading.Event()
     refused: set[str] = set()
 

@@ -87,7 +87,7 @@ if hasattr(os, "setxattr"):
         removexattr=lambda s: os.removexattr(s.there, "user.lastword"),
     )
 if hasattr(os, "chflags"):
-    simple("change a file's flags", chflags=lambda s: os.chflags(s.there, 1))
+    simple("change a file's flags", chflags=lambda s: os.chflags(s.there, 1))  # type: ignore[attr-defined,unused-ignore]
 simple(
     "move or copy files",
     copy=lambda s: shutil.copy(s.there, s.target),

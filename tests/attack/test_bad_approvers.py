@@ -237,6 +237,11 @@ async def test_an_approver_that_ends_the_program_leaves_no_card_behind(registry:
 async def test_half_a_character_in_a_name_does_not_lose_the_answer(registry: ToolRegistry, send, effects):
     """Names come from other systems. The journal writes one as a person may see it."""
     session = Session(registry, approver=wait_for_answer)
-    session.listen(lambda event: isinstance(event, Asked) and session.answer(event.request.call_id, ALLOWED, "\ud800"))
+
+    def answer(event: object) -> None:
+        if isinstance(event, Asked):
+            session.answer(event.request.call_id, ALLOWED, "\ud800")
+
+    session.listen(answer)
     assert (await session.call("send", CALL)).kind == "succeeded"
     assert effects == [CALL]

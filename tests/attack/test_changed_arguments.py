@@ -38,7 +38,7 @@ async def test_the_caller_changes_a_nested_value_while_the_card_waits(registry: 
         lambda args, context: effects.append(args),
         require_approval=True,
     )
-    rows = [["a"], {"b": [1]}]
+    rows: list[Any] = [["a"], {"b": [1]}]
 
     def meanwhile(request: ApprovalRequest) -> UserAction:
         rows[0].append("forged")
@@ -84,7 +84,12 @@ async def test_whoever_is_shown_a_request_changes_it(
     approver = FixedApprover(ApprovalRequest.allow if listens else meddle)
     session = Session(registry, approver=approver, editor=ProjectEditor(tmp_path))
     if listens:
-        session.listen(lambda event: meddle(event.request) if isinstance(event, Asked) else None)
+
+        def listener(event: object) -> None:
+            if isinstance(event, Asked):
+                meddle(event.request)
+
+        session.listen(listener)
     outcome = await session.call("send", CALL)
     assert effects in ([CALL], [])
     assert not outcome.success

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -293,7 +294,7 @@ async def test_an_editor_tool_needs_an_editor_and_always_receives_one(registry, 
 @requirement("TOOL-30", "TOOL-45")
 async def test_the_journal_tells_the_life_of_a_call_in_order(registry, send, effects, history):
     """Asked, answered, burned and started before it ran, finished after; chained, so that no edit stays unseen."""
-    order = []
+    order: list[Any] = []
     journal = memory_journal()
 
     async def execute(params, user_action, context):
@@ -347,7 +348,7 @@ async def test_several_cards_are_answered_at_once_by_call_id(registry, send, eff
 async def test_whoever_listens_hears_the_life_of_a_call(registry, send):
     """Cards, answers, starts and ends, as they happen."""
     session = Session(registry, approver=FixedApprover())
-    heard = []
+    heard: list[Any] = []
     stop = session.listen(heard.append)
     outcome = await session.call("send", CALL)
     stop()

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,12 @@ mark: ContextVar[str] = ContextVar("mark", default="nobody's")
 
 def begin(coroutine):
     return start(asyncio.get_running_loop(), coroutine)
+
+
+def me() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 async def test_what_does_not_wait_is_over_at_once():
@@ -34,10 +41,10 @@ async def test_what_does_not_wait_is_over_at_once():
 
 async def test_a_callback_that_the_task_gives_itself_is_called():
     """In its first step it can reach itself already."""
-    called = []
+    called: list[asyncio.Task[Any]] = []
 
     async def work():
-        asyncio.current_task().add_done_callback(called.append)
+        me().add_done_callback(called.append)
 
     task = begin(work())
     await asyncio.sleep(0)
@@ -62,7 +69,7 @@ async def test_a_failure_that_nobody_looks_at_is_complained_of():
 async def test_what_waits_goes_on_later():
     """And is found among all tasks until it is over."""
     first, second = asyncio.Event(), asyncio.Event()
-    seen = []
+    seen: list[Any] = []
 
     async def work():
         seen.append("begun")
@@ -110,7 +117,7 @@ async def test_a_timeout_in_the_task_ends_the_task_and_not_who_started_it():
     task = begin(work())
     with pytest.raises(TimeoutError):
         await task
-    assert asyncio.current_task().cancelling() == 0
+    assert me().cancelling() == 0
 
 
 async def test_a_group_in_the_task_is_the_tasks_own():
@@ -127,7 +134,7 @@ async def test_a_group_in_the_task_is_the_tasks_own():
     task = begin(work())
     with pytest.raises(ExceptionGroup):
         await task
-    assert asyncio.current_task().cancelling() == 0
+    assert me().cancelling() == 0
 
 
 async def test_it_can_be_cancelled_while_it_waits():
@@ -199,7 +206,7 @@ async def test_one_that_asks_for_its_own_cancellation_hears_of_it_where_it_waits
     heard, tidied = [], []
 
     async def work():
-        asyncio.current_task().cancel()
+        me().cancel()
         try:
             if how == "a plain yield":
                 await asyncio.sleep(0)
@@ -268,7 +275,7 @@ async def test_they_gather_like_others():
         return number
 
     tasks = [begin(work(number)) for number in range(5)]
-    called = []
+    called: list[asyncio.Task[Any]] = []
     tasks[0].add_done_callback(called.append)
     assert await asyncio.gather(*tasks) == [0, 1, 2, 3, 4]
     await asyncio.sleep(0)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,8 @@ async def test_a_call_may_end_before_anybody_waits_for_it(registry: ToolRegistry
     session = await Session(registry).open()
     call = session._door.carry_out("call", "work", {})
     assert not isinstance(call, Outcome)
-    await until(lambda: session._door.running["call"]._settled is not None)
+    execution: Any = session._door.running["call"]
+    await until(lambda: execution._settled is not None)
     assert (await asyncio.wait_for(call, 30)).kind == "succeeded"
 
 
@@ -301,7 +303,7 @@ async def test_a_result_that_cannot_say_what_it_is_ends_the_call(registry: ToolR
     caplog.set_level(logging.CRITICAL, "lastword")
 
     class Lazy:
-        @property
+        @property  # type: ignore[misc]
         def __class__(self):
             raise RuntimeError("not yet")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ SCHEMA = {"description": "Works.", "parameters": [], "returns": "any"}
 async def reports_of(registry: ToolRegistry, work, session: Session | None = None) -> tuple[list[Reported], Session]:
     registry.register("work", SCHEMA, work)
     session = session or Session(registry)
-    heard = []
+    heard: list[Any] = []
     session.listen(heard.append)
     await session.call("work")
     assert isinstance(heard[-1], Finished)
@@ -77,7 +78,7 @@ async def test_what_is_held_back_keeps_its_place_before_a_line_of_its_own(regist
 @requirement("TOOL-51")
 async def test_an_update_that_was_held_back_is_shown_while_the_tool_still_runs(registry: ToolRegistry):
     """Coalescing delays, it does not wait for the end."""
-    heard = []
+    heard: list[Any] = []
     shown = threading.Event()
 
     def work(args, context):
@@ -87,7 +88,13 @@ async def test_an_update_that_was_held_back_is_shown_while_the_tool_still_runs(r
 
     registry.register("work", SCHEMA, work)
     session = Session(registry)
-    session.listen(lambda event: heard.append(event) or (getattr(event, "message", "") == "50%" and shown.set()))
+
+    def listener(event: object) -> None:
+        heard.append(event)
+        if getattr(event, "message", "") == "50%":
+            shown.set()
+
+    session.listen(listener)
     assert (await session.call("work")).kind == "succeeded"
 
 
@@ -127,7 +134,7 @@ async def test_an_abandoned_tool_reports_nothing_more(registry: ToolRegistry):
 
     registry.register("work", SCHEMA, work)
     session = Session(registry)
-    heard = []
+    heard: list[Any] = []
     session.listen(heard.append)
     call = asyncio.create_task(session.call("work"))
     await running.wait()
@@ -148,7 +155,7 @@ async def test_a_request_function_has_nobody_to_report_to(registry: ToolRegistry
         return {"message": "?"}
 
     assistant(request)
-    heard = []
+    heard: list[Any] = []
     session = Session(registry, approver=FixedApprover())
     session.listen(heard.append)
     assert (await session.call("send", CALL)).kind == "succeeded"

@@ -73,7 +73,7 @@ async def reach(kind: str, registry: ToolRegistry, assistant) -> tuple[Outcome, 
         facts["limits"] = Limits(call_timeout_seconds=0.01, cancel_grace_seconds=0)
     elif kind == "cancelled":
 
-        async def execute(params, context):
+        async def execute(params, context):  # type: ignore[misc]
             session.cancel(context.call_id)
             await asyncio.Event().wait()
 

@@ -180,7 +180,7 @@ async def look_back(folder: Path, told: list) -> dict:
     paid, noted = _lines(folder / "paid"), _lines(folder / "noted")
     wrong += [f"paid twice: {call_id}" for call_id, times in Counter(paid).items() if times > 1]
 
-    lives = {}
+    lives: dict[str, list[str]] = {}
     for record in await journal.store.read(stream="s"):
         if record.kind in ("asked", "answered", "started", "finished", "restarted", "settled"):
             lives.setdefault(record.subject, []).append(record.kind)
@@ -193,7 +193,10 @@ async def look_back(folder: Path, told: list) -> dict:
         if "finished" not in lives.get(call_id, ()) and call_id not in doubtful:
             wrong.append(f"paid without a trace: {call_id}")
     for call_id, kinds in lives.items():
-        if "finished" in kinds and "started" in kinds and (await journal.life(call_id)).started["tool"] == "pay":
+        if "finished" not in kinds or "started" not in kinds:
+            continue
+        started = (await journal.life(call_id)).started
+        if started is not None and started["tool"] == "pay":
             settled_as_done = "settled" in kinds
             if call_id not in paid and not settled_as_done:
                 wrong.append(f"finished without an effect: {call_id}")

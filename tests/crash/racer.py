@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import lastword
 from lastword.call.events import Asked
@@ -48,7 +49,7 @@ class Racer:
             pass
         match command:
             case {"do": "interrupted run", "run": run}:
-                facts = {"text": "CALL pay {}", "name": None, "variables": {}, "checked": True}
+                facts: dict[str, object] = {"text": "CALL pay {}", "name": None, "variables": {}, "checked": True}
                 self.journal.note("s", "run_started", run, facts | {"version": LANGUAGE_VERSION})
                 await self.journal.store.commit()
                 return None
@@ -89,7 +90,7 @@ class Racer:
     async def leave_in_doubt(self, call_id: str) -> None:
         """What a process leaves that was killed while the tool ran."""
         dead = lastword.Journal(SqliteStore(self.folder / "journal.db"))
-        request = None
+        request: Any = None
 
         async def keep(shown):
             nonlocal request

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 # Long enough for every process to have read its command before the moment comes.
 NOTICE_SECONDS = 0.004
@@ -26,24 +27,27 @@ class Child:
         self.name = name
         command = [sys.executable, str(Path(__file__).with_name("racer.py")), str(folder), name]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._words, self._answers = self._process.stdin, self._process.stdout
 
     def tell(self, **command: object) -> None:
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
+        self._words.write(json.dumps(command) + "\n")
+        self._words.flush()
 
-    def hear(self) -> object:
-        line = self._process.stdout.readline()
+    def hear(self) -> Any:
+        line = self._answers.readline()
         assert line, f"{self.name} ended with {self._process.wait()}"
         return json.loads(line)
 
-    def ask(self, **command: object) -> object:
+    def ask(self, **command: object) -> Any:
         self.tell(**command)
         return self.hear()
 
     def end(self) -> None:
-        self._process.stdin.close()
+        self._words.close()
         self._process.wait(10)
-        self._process.stdout.close()
+        self._answers.close()
 
 
 class Races:

@@ -156,7 +156,7 @@ def test_two_operations_on_one_line_are_refused(edit):
 def test_every_problem_of_a_batch_is_named_at_once():
     """A model repairs in one go what it hears in one go."""
     with pytest.raises(EditError) as refusal:
-        insert("1\n", [{"start_line": 9, "content": "a"}, {"start_line": 1, "content": ""}, "no operation"])
+        insert("1\n", [{"start_line": 9, "content": "a"}, {"start_line": 1, "content": ""}, "no operation"])  # type: ignore[list-item]
     assert "line 9 is out of range" in str(refusal.value)
     assert "operation 2: the content is empty" in str(refusal.value)
     assert "operation 3: start_line must be a whole number, not None" in str(refusal.value)

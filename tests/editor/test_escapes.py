@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lastword.editor import Operation
 from lastword.editor.folder import MAX_FILE_BYTES
 from lastword.editor.project import ProjectEditor
 from lastword.errors import Conflict, EditError, PathRefused
@@ -22,7 +23,7 @@ MOST_ROUNDS = 30_000
 
 async def refused_everywhere(editor: ProjectEditor, path: str, words: str) -> None:
     """Every door refuses the path, in the same words."""
-    operation = [{"start_line": 1, "content": "x"}]
+    operation: list[Operation] = [{"start_line": 1, "content": "x"}]
     sync: list[Callable[[], object]] = [
         lambda: editor.exists(path),
         lambda: editor.read_bytes(path),

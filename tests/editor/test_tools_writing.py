@@ -58,7 +58,9 @@ async def test_a_change_is_shown_done_and_taken_back(bench: Workbench, name: str
     (request,) = bench.approver.requests
     path = arguments.get("path", "notes.txt")
     (preview,) = request.preview
-    assert (preview.path, preview.base_digest) == (path, digest(before[path][0]))
+    was = before[path]
+    assert was is not None
+    assert (preview.path, preview.base_digest) == (path, digest(was[0]))
     assert dict(request.reads)[path] == preview.base_digest
     assert now(bench.folder) == after
     assert path in outcome.message

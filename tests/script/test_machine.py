@@ -103,7 +103,8 @@ async def test_a_call_carries_where_it_stands() -> None:
 
 async def test_what_a_host_gives_is_taken_as_it_is() -> None:
     """Whole floats, large integers, nested nulls: a value is a value."""
-    for value in (1.0, 2**70, None, True, "text", [None, {"a": []}], {"k": 0.5}):
+    values: list[object] = [1.0, 2**70, None, True, "text", [None, {"a": []}], {"k": 0.5}]
+    for value in values:
         result = await run("LET x = CALL give {} LET y = x", TestHost({"give": lambda value=value: value}))
         assert result.variables["y"] == value
 

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
 
 
 @contextmanager
-def model_process() -> Iterator[tuple[str, TextIO]]:
+def model_process() -> Iterator[tuple[str, IO[str]]]:
     """A model: its address, and what it prints after that."""
     command = [sys.executable, str(HERE / "model_process.py")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -252,6 +252,7 @@ def test_every_record_is_canonical_json(house):
     records = asyncio.run(store.read())
     assert len(records) > 10
     for record in records:
+        assert record.data is not None
         assert canonical(json.loads(record.data)) == record.data
 
 
@@ -412,7 +413,7 @@ def test_a_deletion_that_a_crash_broke_off_is_finished_at_the_next_start(house):
         server = House(stack).server(lambda _: "Hm.", store=store)
         server.chat("Secret", conversation_id="c")
         assert server.send("DELETE", "/v1/conversations/c").status == 500
-    store.__class__ = MemoryStore
+    store.__class__ = MemoryStore  # type: ignore[assignment]
     again = house.server(lambda _: "Hm.", store=store)
     assert again.send("GET", "/v1/conversations/c").status == 404
     assert again.send("GET", "/v1/conversations").json["data"] == []

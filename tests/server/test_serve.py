@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -67,8 +68,8 @@ def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
 
         (python,) = blocks("python")
         script = python.replace("http://127.0.0.1:8811", server.url)
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        assert done.stdout == "Hello.\n"
+        printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert printed.stdout == "Hello.\n"
 
 
 @requirement("API-53")
@@ -84,7 +85,8 @@ def test_the_docs_name_every_limit_with_its_default():
 def test_the_official_client_against_the_real_command(model, tmp_path):
     """Plain, streaming, tools, errors, and a client that goes away, over two processes."""
     with served("--upstream", model, "--store", "memory:", folder=tmp_path) as server:
-        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=20)
+        # What we add to the dialect is not among its types.
+        client: Any = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=20)
         hello = [{"role": "user", "content": "Say hello."}]
         assert client.chat.completions.create(model="lastword", messages=hello).choices[0].message.content == "Hello."
         with client.chat.completions.create(model="lastword", messages=hello, stream=True) as stream:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -143,7 +144,7 @@ def test_folds_over_a_slow_store_are_those_of_a_fresh_reader(delays, gaps):
         elsewhere, elsewhere_said = Tokens(store), Conversations(store)
 
         async def others():
-            made = []
+            made: list[Any] = []
             for number, gap in enumerate(gaps):
                 for _ in range(gap):
                     await asyncio.sleep(0)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -420,7 +421,7 @@ async def test_an_idle_stream_says_that_it_is_still_there():
 
 def test_a_question_of_another_program_is_shown_and_answered_here(house, window):
     """Who shares the memory shares the cards: `lastword run --wait` in a terminal is answered on the page."""
-    effects = []
+    effects: list[Any] = []
     other = Session(tools_of_every_kind(effects), approver=wait_for_answer, journal=house.session.journal)
     call = asyncio.run_coroutine_threadsafe(other.call("publish", {"version": "2", "index": "test"}), house.loop)
     with window.events() as following:

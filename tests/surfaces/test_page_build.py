@@ -31,7 +31,7 @@ def no_node(monkeypatch):
 
 
 def hook(root):
-    return hatch_build.PageBuildHook(str(root), {}, None, None, "", "wheel")
+    return hatch_build.PageBuildHook(str(root), {}, None, None, "", "wheel")  # type: ignore[arg-type]
 
 
 def test_a_wheel_contains_the_built_page_and_not_its_sources(tmp_path):
@@ -66,7 +66,7 @@ def test_what_is_built_already_is_not_built_again(sources, no_node):
     static = sources / hatch_build.STATIC
     static.mkdir(parents=True)
     (static / hatch_build.STAMP).write_text(hatch_build.digest_of(sources / hatch_build.UI))
-    data = {"artifacts": []}
+    data: dict[str, list[str]] = {"artifacts": []}
     hook(sources).initialize("standard", data)
     assert data["artifacts"] == [f"{hatch_build.STATIC}/**"]
     (sources / hatch_build.UI / "src" / "main.tsx").write_text("changed")

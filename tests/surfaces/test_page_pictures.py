@@ -265,7 +265,8 @@ TEXTS = """() => {
 
 def contrast_in(box: Image.Image) -> float:
     """Between what is behind, the commonest colour, and whatever stands out most from it and is no speck."""
-    counted = sorted(box.getcolors(box.width * box.height), reverse=True)
+    colors: Any = box.getcolors(box.width * box.height)
+    counted = sorted(colors, reverse=True)
     behind = luminance(counted[0][1])
     ratios = [ratio(luminance(color), behind) for times, color in counted if times > 2]
     return max(ratios, default=1.0)

@@ -45,7 +45,7 @@ class Bent(HttpWire):
         self.headers = headers
         self.sent: list[tuple[str, str, bytes | None, dict[str, str]]] = []
 
-    def exchange(
+    def exchange(  # type: ignore[override]
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> AbstractAsyncContextManager[Any]:
         given = {**(headers or {}), **self.headers}
@@ -66,7 +66,8 @@ async def windows(house: House) -> AsyncIterator[Open]:
         wires.append(wire)
         window = await Window.enter(wire, house.key().partition("key=")[2])
         async with aclosing(window.events()) as events:
-            assert (await anext(events)).kind == "state"
+            first: Any = await anext(events)
+            assert first.kind == "state"
         return window
 
     yield open_window
@@ -114,7 +115,8 @@ async def test_a_stale_card_is_refused_and_nothing_runs(house: House, windows: O
 
     async def asks_again() -> Any:
         while True:
-            async with aclosing(house.session.events()) as events:
+            following: Any = house.session.events()
+            async with aclosing(following) as events:
                 found = [r for r in house.session.pending() if r.digest != seen.digest]
                 if found:
                     return found[0]

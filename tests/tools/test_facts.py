@@ -59,7 +59,7 @@ def test_a_wrong_fact_is_refused_when_it_is_stated(way: str, facts: dict[str, An
 def test_every_wrong_fact_is_told_at_once():
     """As with the file of a folder tool."""
     with pytest.raises(ManifestError) as refusal:
-        ToolRegistry().tool(effect="none!", secret=("x",), timeout_seconds=-1)(pay)  # type: ignore[arg-type]
+        ToolRegistry().tool(effect="none!", secret=("x",), timeout_seconds=-1)(pay)  # type: ignore[call-overload]
     assert len(refusal.value.problems) == 3
 
 
@@ -101,5 +101,5 @@ def test_a_manifest_made_by_hand_is_checked_too(wrong: dict[str, Any]):
 def test_what_was_left_out_is_no_fact():
     """`None` for what has no value has always meant that."""
     registry = ToolRegistry()
-    registry.tool(effect=None, timeout_seconds=None, icon=None)(pay)  # type: ignore[arg-type]
+    registry.tool(effect=None, timeout_seconds=None, icon=None)(pay)  # type: ignore[call-overload]
     assert registry.lookup("pay").manifest.effect is None

@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -106,7 +107,7 @@ async def test_numbers_are_the_same_number_to_every_reader(registry: ToolRegistr
 @requirement("TOOL-15")
 async def test_a_function_declares_what_it_needs_and_gets_it_by_name(registry: ToolRegistry, assistant):
     """In any order; `params` is a plain dict."""
-    got = {}
+    got: dict[str, Any] = {}
 
     def execute(context, params, user_action):
         got.update(params=params, call_id=context.call_id, primary=user_action.primary_confirmed)

@@ -315,8 +315,8 @@ PIECES = [
 def texts(seed: int, count: int) -> Iterator[str]:
     """Half of them pieces in any order, half of them the written cases with something put in or taken out."""
     chance = random.Random(seed)
-    written = [text for text, *_ in [*REQUESTS, *NEAR]] + TEXT
-    written = [text for text in written if len(text) < 500]
+    cases = [*(case[0] for case in REQUESTS), *(case[0] for case in NEAR), *TEXT]
+    written = [text for text in cases if len(text) < 500]
     for _ in range(count):
         if chance.random() < 0.5:
             yield "".join(chance.choices(PIECES, k=chance.randrange(30)))
