@@ -7,22 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lastword.web.latch import Latch
 
 from lastword.journal.opening import open_default_journal
 from lastword.store.folders import data_folder
 from lastword.store.memory import MemoryStore
 from lastword.terminal.composer import open_history
 from lastword.tools.trust import Trust, read_no_caches
-from lastword.web.gate import Gate
+from lastword.web.gate import PageGate
+from lastword.web.join_file import JoinFile
 
 
 def here() -> Path:
     return data_folder("linux", os.environ, Path.home())
 
 
-def hang_a_latch() -> None:
-    with Latch(here() / "open", "http://localhost:1", Gate(MemoryStore()), Path("/")).hung():
+def publish_a_key() -> None:
+    with JoinFile(here() / "open", "http://localhost:1", PageGate(MemoryStore()), Path("/")).published():
         pass
 
 
@@ -30,7 +30,7 @@ FIRST: dict[str, Callable[[], object]] = {
     "a name is held": lambda: open_default_journal().store.hold("run"),
     "byte code": read_no_caches,
     "what was typed": lambda: open_history(here() / "typed" / "history"),
-    "a window's key": hang_a_latch,
+    "a key to the page": publish_a_key,
     "trusted code": lambda: Trust().remember(Path(__file__).parent),
 }
 
