@@ -30,7 +30,7 @@ FIRST: dict[str, Callable[[], object]] = {
     "a name is held": lambda: open_default_journal().store.hold("run"),
     "byte code": read_no_caches,
     "what was typed": lambda: open_history(here() / "typed" / "history"),
-    "a window's key": publish_a_key,
+    "a key to the page": publish_a_key,
     "trusted code": lambda: Trust().remember(Path(__file__).parent),
 }
 
