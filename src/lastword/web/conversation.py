@@ -280,8 +280,9 @@ class ConversationView:
             raise SessionError("no call of this session has changed a file that is not restored already")
         taken = await self.session.undo(call_id, by=by)
         self.satellite.tell(f"The person undid a call. {taken.message}")
-        if call_id in self.items:
-            story = self._story(call_id)
+        call = self.items.get(call_id)
+        if isinstance(call, CallItem):
+            story = Story(call)
             story.undone(by)
             self.show(story.item)
         return taken.message
@@ -368,7 +369,7 @@ class ConversationView:
         return [item for item in self.items.values() if isinstance(item, CallItem)]
 
     def _story(self, call_id: str) -> Story:
-        """The story of a call that goes on. One that has ended begins again from its item."""
+        """The story of a call that goes on. After a restart it begins with what the item says."""
         story = self._stories.get(call_id)
         if story is None:
             known = self.items.get(call_id)
