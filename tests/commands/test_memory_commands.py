@@ -157,7 +157,9 @@ def test_a_head_that_was_kept_finds_a_tail_that_was_cut_off(transcript: Transcri
     """A chain alone cannot see its own end."""
     killed("bills", while_it_runs=True)
     run(["journal", "verify"])
-    (head,) = re.findall("head (.*)", capsys.readouterr().out)
+    proved = re.search("head (.*)", capsys.readouterr().out)
+    assert proved is not None
+    head = proved[1]
     first = transcript(f"journal verify --head {head}")
     change("DELETE FROM records WHERE seq = 5")
     golden(GOLDEN / "verify-cut.txt", first + "\n" + transcript("journal verify", f"journal verify --head {head}"))
@@ -181,7 +183,9 @@ def test_pruning_keeps_what_is_open_what_is_proven_and_what_was_spent(transcript
     Path("paid").unlink()
     killed("open", while_it_runs=False)
     run(["journal", "verify"])
-    (head,) = re.findall("head (.*)", capsys.readouterr().out)
+    proved = re.search("head (.*)", capsys.readouterr().out)
+    assert proved is not None
+    head = proved[1]
     golden(
         GOLDEN / "prune.txt",
         transcript(
