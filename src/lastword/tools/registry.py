@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from lastword.errors import ToolLoadError, UnknownTool, did_you_mean
 from lastword.tools.context import ToolContext
 from lastword.tools.loader import load
-from lastword.tools.manifest import Manifest, parse_schema
+from lastword.tools.manifest import RESERVED, Manifest, parse_schema
 from lastword.tools.signature import manifest_of
 from lastword.tools.state import State, StateOwner
 from lastword.tools.tool import Function, Tool
@@ -69,6 +69,12 @@ class ToolRegistry(StateOwner):
         if not isinstance(tool, Tool):
             made = getattr(tool, "__lastword_tool__", None)
             tool = made if isinstance(made, Tool) else tool_from(tool)
+        if tool.name in RESERVED:
+            raise ToolLoadError(
+                f"{tool.name} is a keyword of scripts, so no CALL could name it",
+                place=tool.folder or tool.name,
+                hint="give the tool another name",
+            )
         known = self._tools.get(tool.name)
         if known is not None and (known.digest != tool.digest or (known.execute is not tool.execute and not tool.code)):
             raise ToolLoadError(

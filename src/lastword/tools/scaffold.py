@@ -9,7 +9,7 @@ from typing import Any
 
 from lastword.errors import ToolLoadError
 from lastword.tools.loader import CODE_FILE, MANIFEST_FILE
-from lastword.tools.manifest import MAX_ID_LENGTH, NAME, Effect
+from lastword.tools.manifest import MAX_ID_LENGTH, NAME, RESERVED, Effect
 
 WHEN_APPROVAL = """\
 A tool needs approval when it
@@ -48,17 +48,17 @@ def write_tool(plan: Plan, parent: Path) -> list[Path]:
 
 def check_name(name: str, parent: Path) -> None:
     """Refuse a name that is taken, or that cannot be a tool's id, and suggest one that can."""
-    if NAME.match(name) and len(name) <= MAX_ID_LENGTH:
+    if NAME.match(name) and len(name) <= MAX_ID_LENGTH and name not in RESERVED:
         if (parent / name).exists():
             raise ToolLoadError(
                 "there is something of that name already", place=str(parent / name), hint="choose another name"
             )
         return
     better = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_").lower()[:MAX_ID_LENGTH]
-    better = f"tool_{better}" if better[:1].isdigit() else better
+    better = f"tool_{better}" if better[:1].isdigit() or better in RESERVED else better
     raise ToolLoadError(
         f"{name[:80]!r} cannot be the name of a tool: letters, digits and underscores, not a digit first, at most "
-        f"{MAX_ID_LENGTH}",
+        f"{MAX_ID_LENGTH}, and no keyword of scripts",
         hint=f"for instance {better or 'my_tool'}",
     )
 
