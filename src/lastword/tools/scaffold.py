@@ -48,17 +48,20 @@ def write_tool(plan: Plan, parent: Path) -> list[Path]:
 
 def check_name(name: str, parent: Path) -> None:
     """Refuse a name that is taken, or that cannot be a tool's id, and suggest one that can."""
-    if NAME.match(name) and len(name) <= MAX_ID_LENGTH and name not in RESERVED:
+    if name in RESERVED:
+        hint = f"for instance {name.lower()}_tool"
+        raise ToolLoadError(f"{name} is a keyword of scripts, so no CALL could name it", hint=hint)
+    if NAME.match(name) and len(name) <= MAX_ID_LENGTH:
         if (parent / name).exists():
             raise ToolLoadError(
                 "there is something of that name already", place=str(parent / name), hint="choose another name"
             )
         return
     better = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_").lower()[:MAX_ID_LENGTH]
-    better = f"tool_{better}" if better[:1].isdigit() or better in RESERVED else better
+    better = f"tool_{better}" if better[:1].isdigit() else better
     raise ToolLoadError(
         f"{name[:80]!r} cannot be the name of a tool: letters, digits and underscores, not a digit first, at most "
-        f"{MAX_ID_LENGTH}, and no keyword of scripts",
+        f"{MAX_ID_LENGTH}",
         hint=f"for instance {better or 'my_tool'}",
     )
 
