@@ -37,7 +37,7 @@ from lastword.tools.state import StateOwner
 from lastword.tools.tool import Tool
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
-LANGUAGE_VERSION = 1
+LANGUAGE_VERSION = 2
 
 Status = Literal["done", "failed", "cancelled", "waiting"]
 

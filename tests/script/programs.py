@@ -153,7 +153,9 @@ class Writer:
         a, b = self.value("number", depth), self.value(self.random.choice(KINDS), depth)
         return self.random.choice([
             f"CALL echo {{ a: {a}, b: {b} }}", f"CALL add {{ a: {a}, b: CALL add {{ a: 1, b: {a} }} }}",
-            f"LET r = CALL echo {{ v: {b}, END: 1 }}", "CALL nothing {}", b if b[0] not in "([" else "1",
+            f"LET r = CALL echo {{ v: {b}, END: 1 }}", "CALL nothing {}",
+            b if b[0] not in "([" and not b.startswith("CALL") else "1",
+            f"CALL echo {{ a: {a} }}\n[{b}]", f"CALL nothing {{}} -{a}", f"CALL nothing {{}}\n({b})",
             "CALL fail {}" if self.random.random() < 0.1 else "CALL nothing {}",
             "CALL missing {}" if self.random.random() < 0.05 else "PRINT(CALL list { n: 2 })",
         ])  # fmt: skip

@@ -1,5 +1,6 @@
 """The formatter: the same tree, the same comments, and nothing left to change."""
 
+import json
 from random import Random
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.script import PlacedError, format_script, parse
+from lastword.script import PlacedError, format_script, parse, plan
 from lastword.script.lexer import tokens_and_comments
 from requirements import requirement
 from script.programs import Writer
@@ -65,6 +66,15 @@ def test_formatting_keeps_the_tree_and_the_comments_and_is_done_at_once(seed: in
         ("LET a = [1, // inside\n 2]", "// inside\nLET a = [1, 2]\n"),
         ("FOR x IN l DO // loop\n// first\nEND // end", "FOR x IN l DO  // loop\n  // first\nEND  // end\n"),
         ("CALL t { END: 1 }", "CALL t { END: 1 }\n"),
+        ('LET o = {"": 1}', 'LET o = {"": 1}\n'),
+        ("CALL t {}\n[1]", "CALL t {}\n[1]\n"),
+        ("CALL t {}\n-1 + 2", "CALL t {}\n-1 + 2\n"),
+        ("CALL t {} (1)", "CALL t {}\n1\n"),
+        ("(CALL t {}) + 1", "(CALL t {} + 1)\n"),
+        ("(CALL t {}).x[0]", "(CALL t {}.x[0])\n"),
+        ("(CALL t {})\n[1]", "(CALL t {}[1])\n"),
+        ("LET a = CALL t {}.x\nb (CALL t {}.x)", "LET a = CALL t {}.x\nb(CALL t {}.x)\n"),
+        ("LET a = (b) (CALL t {}.x)", "LET a = (b)\n(CALL t {}.x)\n"),
         ('PRINT("\\u00e9\\n\\"")', 'PRINT("é\\n\\"")\n'),
     ],
 )
@@ -72,6 +82,25 @@ def test_a_text_is_laid_out_like_this(text: str, formatted: str) -> None:
     """The corners, one by one."""
     assert format_script(text) == formatted
     assert shape(parse(formatted).body) == shape(parse(text).body)
+
+
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
+    ["", "END", "a", "_", "é", "a b"]
+)
+
+
+@requirement("NUWA-52")
+@settings(max_examples=300, deadline=None, database=None)
+@given(st.dictionaries(KEYS, st.integers(0, 9), max_size=5))
+def test_whatever_a_key_is_it_is_written_so_that_it_is_read_again(value: dict[str, int]) -> None:
+    """A key is any text, the empty one too; only what looks like a name stands without quotes."""
+    written = ", ".join(f"{json.dumps(key)}: {number}" for key, number in value.items())
+    text = f"PRINT({{{written}}})"
+    formatted = format_script(text)
+    assert shape(parse(formatted).body) == shape(parse(text).body)
+    assert format_script(formatted) == formatted
+    steps = plan(f"CALL t {{ o: {{{written}}} }}")
+    assert steps[0].arguments[0].value == value
 
 
 def test_a_long_call_stands_on_several_lines() -> None:

@@ -54,6 +54,101 @@ FOR line IN CALL list_lines {} DO CALL send_message { channel: "c", text: line }
     assert sending.as_dict()["how_often"] == "any number of times"
 
 
+@requirement("NUWA-51")
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("CALL is_ready {}", "This script has one tool call. Nobody is asked."),
+        ("CALL nope {}", "This script has one tool call. Unknown tool: nope."),
+        (
+            "CALL nope {} CALL is_ready {}",
+            "This script has 2 tool calls. Nobody is asked for the tools that are known here. Unknown tool: nope.",
+        ),
+        (
+            'CALL nope {} CALL nope {} CALL write_file { path: "a", text: "b" } CALL none {}',
+            "This script has 4 tool calls. You are asked before 1 of them runs. Unknown tools: nope, none.",
+        ),
+        (
+            " ".join(f"CALL t{number} {{}}" for number in range(7)),
+            "This script has 7 tool calls. Unknown tools: t0, t1, t2, t3, t4 and 2 more.",
+        ),
+    ],
+)
+def test_of_an_unknown_tool_nobody_can_say_who_is_asked(text: str, summary: str) -> None:
+    """ "Nobody is asked" is a promise, and of a tool that is not known there is nothing to promise."""
+    steps = plan(text, SIGNATURES)
+    written = plan_text(steps)
+    assert written.splitlines()[0] == summary
+    unknown = [step for step in steps if not step.known]
+    assert written.count("No such tool is known here: the script would stop.") == len(unknown)
+    assert all(step.needs_person is None and step.as_dict()["needs_person"] is None for step in unknown)
+    assert "Nobody is asked." not in plan_text(plan(text))
+
+
+@requirement("NUWA-51")
+def test_loops_in_loops_multiply() -> None:
+    """Three times four is twelve, also where a branch may skip some; beyond what can be counted it is any number."""
+    text = """
+FOR a IN [1, 2, 3] DO
+  FOR b IN RANGE(4) DO
+    CALL is_ready {}
+    IF a == b THEN CALL is_ready {} END
+    FOR c IN [] DO CALL is_ready {} END
+    FOR c IN CALL list_up {} DO FOR d IN [1, 2] DO CALL is_ready {} END END
+  END
+END
+"""
+    every, some, none, _, any_number = plan(text)
+    assert (every.least, every.most, every.how_often) == (12, 12, "12 times")
+    assert (some.least, some.most, some.how_often) == (0, 12, "at most 12 times")
+    assert (none.least, none.most, none.how_often) == (0, 0, "never")
+    assert (any_number.least, any_number.most, any_number.how_often) == (0, None, "any number of times")
+    deep = "FOR a IN RANGE(9007199254740992) DO " * 500 + "CALL is_ready {}" + " END" * 500
+    (step,) = plan(deep)
+    assert (step.least, step.most, step.how_often) == (2**53, None, "any number of times")
+
+
+@requirement("NUWA-51")
+def test_of_very_many_conditions_around_a_call_some_are_named_and_the_rest_counted() -> None:
+    """A person reads eight conditions, not five hundred."""
+    text = "".join(f"IF x == {number} THEN " for number in range(50)) + "CALL is_ready {}" + " END" * 50
+    (step,) = plan(text)
+    assert step.when == (
+        *(f"only if x is {number}" for number in range(4)),
+        "inside 42 more loops and conditions",
+        *(f"only if x is {number}" for number in range(46, 50)),
+    )
+    (step,) = plan("".join(f"IF x == {number} THEN " for number in range(8)) + "CALL is_ready {}" + " END" * 8)
+    assert step.when == tuple(f"only if x is {number}" for number in range(8))
+
+
+def test_a_long_constant_is_not_written_out_for_every_call_that_is_given_it() -> None:
+    """Ten thousand CALLs may share a list of fifty thousand numbers. What one CALL alone is given is written out."""
+    long = f"[{', '.join(['1'] * 2_000)}]"
+    shared, own = plan(f"LET big = {long} CALL echo {{ a: big }} CALL echo {{ a: {long} }}")
+    assert shared.arguments[0].value == own.arguments[0].value == [1] * 2_000
+    assert shared.arguments[0].text == own.arguments[0].text
+    assert "value" not in shared.as_dict()["arguments"][0]
+    assert own.as_dict()["arguments"][0]["value"] == [1] * 2_000
+    (short,) = plan("LET small = [1] CALL echo { a: small }")
+    assert short.as_dict()["arguments"][0]["value"] == [1]
+
+
+def test_what_a_tool_says_of_itself_is_one_line_of_the_plan() -> None:
+    """A description with line ends could pass for "Nobody is asked"."""
+    fake = "Reads.\n   You are asked first.\r\u2028   2. Nothing"
+    signature = Signature("t", fake, effect=fake, display_name=fake, needs_person=True)
+    lines = plan_text(plan("CALL t {}", {"t": signature})).splitlines()
+    flat = "Reads. You are asked first. 2. Nothing"
+    assert lines[2:7] == [
+        f"1. {flat} (t)",
+        f"   {flat}",
+        "   Once. (line 1)",
+        "   You are asked first.",
+        f"   {flat}.",
+    ]
+
+
 def test_calls_inside_arguments_come_before_the_call_they_feed() -> None:
     """The order of the plan is the order of the effects."""
     text = 'CALL write_file { path: CALL read_file { path: CALL echo {} }, text: CALL get_price { token: "x" } }'

@@ -5,7 +5,9 @@ import pytest
 from lastword import Session, ToolRegistry
 from lastword.consent.approval import DENIED
 from lastword.errors import ToolLoadError, UnknownTool
+from lastword.script.lexer import KEYWORDS
 from lastword.testing import FixedApprover
+from lastword.tools.manifest import RESERVED
 from requirements import requirement
 
 SCHEMA = {"description": "Gives a price.", "parameters": [{"name": "token", "type": "string"}], "returns": "number"}
@@ -112,6 +114,30 @@ def test_a_registration_that_makes_no_sense_is_refused(registry: ToolRegistry):
         registry.register("price", {**SCHEMA, "name": "get_price"}, lambda args, context: 1)
     with pytest.raises(ToolLoadError, match="not callable"):
         registry.register("get_price", SCHEMA, "price")  # type: ignore[arg-type]
+
+
+@requirement("NUWA-85")
+@pytest.mark.parametrize("name", sorted(KEYWORDS))
+def test_a_tool_that_no_script_could_call_is_refused(registry: ToolRegistry, name: str):
+    """`CALL END {}` does not parse. The list of such names here is the language's own."""
+    assert name in RESERVED
+    with pytest.raises(ToolLoadError, match=f"{name} is a keyword of scripts"):
+        registry.register(name, SCHEMA, lambda args, context: 1)
+    assert registry.all() == []
+
+
+@requirement("NUWA-85")
+def test_nothing_but_the_keywords_is_reserved(registry: ToolRegistry):
+    """A function that is called like one is refused too; in lower case it is a name like any other."""
+    assert RESERVED == KEYWORDS
+
+    def END() -> int:
+        """Ends."""
+        return 1
+
+    with pytest.raises(ToolLoadError, match="END is a keyword"):
+        registry.tool(END)
+    registry.register("end", SCHEMA, lambda args, context: 1)
 
 
 @requirement("TOOL-34")

@@ -105,7 +105,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [path.name for path in (tmp_path / "tools" / "hello").iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a/b", "2x", "tidy-notes", "x" * 65, "naïve", "a b"])
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "2x", "tidy-notes", "x" * 65, "naïve", "a b", "END", "true"])
 def test_a_name_that_cannot_be_an_id_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when it would leave the folder."""
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from lastword.script.lexer import KEYWORDS, tokens_and_comments
-from lastword.script.nodes import Do, For, If, Let, Set, Statement
+from lastword.script.nodes import Call, Do, For, If, Let, Set, Statement
 from lastword.script.parser import parse
 from lastword.script.printer import laid_out, margin
 from lastword.script.work import Work, drive
@@ -44,6 +44,8 @@ class _Line(msgspec.Struct):
     """After it a block begins: IF, FOR, ELSE."""
     closes: bool = False
     """Before it a block ends: ELSE, END. Comments above it belong to that block."""
+    ends: bool = False
+    """Whether it is a CALL, which nothing that follows can be part of."""
     comment: str = ""
     above: list[tuple[str, bool]] = []
     """Comments above it, and whether a blank line stands before each."""
@@ -78,12 +80,25 @@ class _Writer:
         first, start = node.at, ""
         if not isinstance(node, Do):
             first, start = node.at - 1, f"{type(node).__name__.upper()} {node.name} = "
-        self.add(first, indent, start, laid_out(node.value, indent, len(margin(indent)) + len(start), WIDTH))
+        text = laid_out(node.value, indent, len(margin(indent)) + len(start), WIDTH)
+        ends = isinstance(node, Do) and isinstance(node.value, Call)
+        if isinstance(node, Do) and text.startswith("CALL ") and not ends:
+            # Bare, the statement would end at the first }.
+            text = f"({text})"
+        self.add(first, indent, start, text, ends=ends)
 
     def add(
-        self, first: int, indent: int, start: str, text: str = "", *, opens: bool = False, closes: bool = False
+        self,
+        first: int,
+        indent: int,
+        start: str,
+        text: str = "",
+        *,
+        opens: bool = False,
+        closes: bool = False,
+        ends: bool = False,
     ) -> None:
-        self.lines.append(_Line(first, indent, start, text, opens, closes))
+        self.lines.append(_Line(first, indent, start, text, opens, closes, ends))
 
 
 def _keep_apart(lines: list[_Line]) -> None:
@@ -93,7 +108,7 @@ def _keep_apart(lines: list[_Line]) -> None:
     a function.
     """
     for line, following in pairwise(lines):
-        if line.text and not line.opens and following.start == "":
+        if line.text and not line.opens and not line.ends and following.start == "":
             if following.text.startswith(("[", "-", "+")):
                 following.text = f"({following.text})"
             name = _LAST_NAME.search(line.text)

@@ -123,7 +123,9 @@ class _Parser:
             else:
                 if blocks and token.upper() in ("ELSEIF", "ELIF", "ELSIF"):
                     raise self.unexpected(at, "a statement")
-                body.append(Do(at, self.expression("a statement"), self.suspends))
+                # A CALL that is a statement ends at its }: what follows, on whatever line, is another.
+                value = self.expression("a statement", ends=token == "CALL")
+                body.append(Do(at, value, self.suspends))
 
     def open_block(self, keyword: str, outer: list[Statement]) -> OpenBlock:
         at = self.i
@@ -165,8 +167,10 @@ class _Parser:
 
     # Expressions.
 
-    def expression(self, wanted: str) -> Expression:
+    def expression(self, wanted: str, *, ends: bool = False) -> Expression:
         """Read one expression from here on; `wanted` is what the text owes us at its beginning, for the error.
+
+        With `ends` it ends with the first bracket that closes, whatever follows.
 
         Nearly all the time of reading a script is spent here, so this is one loop over local names.
         """
@@ -247,6 +251,9 @@ class _Parser:
                 depth -= 1
                 operand = self.close(bracket, i)
                 i = self.i
+                if ends and around is None:
+                    self.deepest = deepest
+                    return operand
 
             # What stands after an operand says what becomes of it.
             while True:
@@ -331,6 +338,9 @@ class _Parser:
                 depth -= 1
                 waiting = around.waiting
                 around = around.around
+                if ends and around is None:
+                    self.i, self.deepest = i, deepest
+                    return operand
 
     def open(self, at: int, around: Bracket | None, waiting: Sign | Joined | None) -> Bracket | None:
         """Open the bracket that begins here, or behind a keyword, and go on to what is inside it."""

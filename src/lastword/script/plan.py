@@ -158,9 +158,10 @@ def plan_text(steps: list[Step]) -> str:
         return "This script calls no tools. It only computes and prints.\n"
     lines = [_summary(steps), ""]
     for step in steps:
-        lines.append(f"{step.number}. {step.title}{f' ({step.tool})' if step.title != step.tool else ''}")
+        title = _flat(step.title)
+        lines.append(f"{step.number}. {title}{f' ({step.tool})' if title != step.tool else ''}")
         if step.description:
-            lines.append(f"   {step.description}")
+            lines.append(f"   {_flat(step.description)}")
         lines += [f"   - {argument.name}: {argument.text}" for argument in step.arguments]
         lines.append(f"   {_sentence([*step.when, step.how_often])} (line {step.line})")
         if not step.known:
@@ -168,7 +169,7 @@ def plan_text(steps: list[Step]) -> str:
         elif step.needs_person:
             lines.append(f"   You are asked {'first' if step.most == 1 else 'first, each time'}.")
         if step.effect:
-            lines.append(f"   {_sentence([step.effect])}")
+            lines.append(f"   {_sentence([_flat(step.effect)])}")
         lines.append("")
     return "\n".join(lines)
 
@@ -192,6 +193,11 @@ def _summary(steps: list[Step]) -> str:
         word = "Unknown tool" if len(names) == 1 else "Unknown tools"
         sentences.append(f"{word}: {', '.join(names[:MAX_UNKNOWN])}{more}.")
     return " ".join(sentences)
+
+
+def _flat(text: str) -> str:
+    """In one line: what a tool says of itself must not look like a line of the plan."""
+    return " ".join(text.split())
 
 
 def _sentence(parts: list[str]) -> str:

@@ -164,7 +164,7 @@ class _Writer:
 
 def is_plain_key(key: str) -> bool:
     """Whether a key can stand without quotes; a keyword can, and reads better with them."""
-    return is_name(key) and key not in KEYWORDS and key.isascii() and key.replace("_", "a").isalnum()
+    return key != "" and is_name(key) and key not in KEYWORDS and key.isascii() and key.replace("_", "a").isalnum()
 
 
 def _level(node: Expression) -> int:

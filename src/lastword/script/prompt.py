@@ -42,7 +42,7 @@ def script_prompt(signatures: Signatures, state: str | None = None, guidance: st
         sections.append(f"State:\n{_cut(state.strip(), MAX_STATE)}\n")
     if guidance:
         sections.append(f"{_cut(guidance.strip(), MAX_GUIDANCE)}\n")
-    room = TOKEN_BUDGET * CHARACTERS_PER_TOKEN - sum(map(len, sections))
+    room = TOKEN_BUDGET * CHARACTERS_PER_TOKEN - sum(len(section) + 1 for section in sections)
     sections.insert(2, _tools(signatures, room))
     return "\n".join(sections)
 
@@ -53,20 +53,25 @@ def _functions() -> str:
     return "Functions:\n" + "\n".join(lines) + "\n"
 
 
+_LEFT_OUT = "and {} more that this text has no room for"
+
+
 def _tools(signatures: Signatures, room: int) -> str:
     if not signatures:
         return "There are no tools.\n"
     for detail in (2, 1, 0):
         lines = [line for signature in signatures.values() for line in _tool(signature, detail)]
-        if sum(map(len, lines)) + len(lines) <= room:
-            return "Tools:\n" + "\n".join(lines) + "\n"
-    kept: list[str] = []
+        text = "\n".join(["Tools:", *lines, ""])
+        if len(text) <= room:
+            return text
+    kept = ["Tools:"]
+    room -= len(kept[0]) + len(_LEFT_OUT.format(len(lines))) + 2
     for line in lines:
         room -= len(line) + 1
         if room < 0:
             break
         kept.append(line)
-    return "Tools:\n" + "\n".join(kept) + f"\nand {len(lines) - len(kept)} more that this text has no room for\n"
+    return "\n".join([*kept, _LEFT_OUT.format(len(lines) - len(kept) + 1), ""])
 
 
 def _tool(signature: Signature, detail: int) -> list[str]:

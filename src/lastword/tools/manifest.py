@@ -27,6 +27,10 @@ else:
 TYPES = ("string", "number", "boolean", "null", "array", "object", "any")
 EFFECTS = ("none", "reversible", "irreversible")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+# The keywords of scripts, which no CALL could name. A copy, since the language takes long to load; a test compares.
+RESERVED = frozenset(
+    ["LET", "SET", "CALL", "CALC", "IF", "THEN", "ELSE", "END", "FOR", "IN", "DO", "AND", "OR", "NOT"]
+) | {"true", "false", "null"}
 # Long enough for any phrase, short enough for every model API.
 MAX_ID_LENGTH = 64
 

@@ -11,7 +11,7 @@ from lastword.tools.context import ToolContext
 from lastword.tools.facts import Facts, RegisterFacts, ToolFacts, wrong_facts
 from lastword.tools.guard import refuse_if_watched
 from lastword.tools.loader import load
-from lastword.tools.manifest import Manifest, parse_schema
+from lastword.tools.manifest import RESERVED, Manifest, parse_schema
 from lastword.tools.signature import manifest_of
 from lastword.tools.state import State, StateOwner
 from lastword.tools.tool import Function, Tool
@@ -72,6 +72,12 @@ class ToolRegistry(StateOwner):
         if not isinstance(tool, Tool):
             made = getattr(tool, "__lastword_tool__", None)
             tool = made if isinstance(made, Tool) else tool_from(tool)
+        if tool.name in RESERVED:
+            raise ToolLoadError(
+                f"{tool.name} is a keyword of scripts, so no CALL could name it",
+                place=tool.folder or tool.name,
+                hint="give the tool another name",
+            )
         known = self._tools.get(tool.name)
         if known is not None and (known.digest != tool.digest or (known.execute is not tool.execute and not tool.code)):
             raise ToolLoadError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from lastword.errors import ToolLoadError
 from lastword.tools.code import CODE_FILE, MANIFEST_FILE
-from lastword.tools.manifest import MAX_ID_LENGTH, NAME, Effect
+from lastword.tools.manifest import MAX_ID_LENGTH, NAME, RESERVED, Effect
 
 WHEN_APPROVAL = """\
 A tool needs approval when it
@@ -48,6 +48,9 @@ def write_tool(plan: Plan, parent: Path) -> list[Path]:
 
 def check_name(name: str, parent: Path) -> None:
     """Refuse a name that is taken, or that cannot be a tool's id, and suggest one that can."""
+    if name in RESERVED:
+        hint = f"for instance {name.lower()}_tool"
+        raise ToolLoadError(f"{name} is a keyword of scripts, so no CALL could name it", hint=hint)
     if NAME.match(name) and len(name) <= MAX_ID_LENGTH:
         if (parent / name).exists():
             raise ToolLoadError(

@@ -148,11 +148,16 @@ class State:
                 note = f" [its formatter failed: {type(problem).__name__}]"
         if shown is None:
             shown = _shown(key, value)
-        shown = shown.replace("\n", " ")
+        shown = _flat(shown)
         if len(shown) > MAX_PROMPT_VALUE:
             shown = f"{shown[:MAX_PROMPT_VALUE]}… ({len(shown)} characters)"
-        words = f" ({metadata.description})" if metadata is not None and metadata.description else ""
-        return f"{key}: {shown}{words}{note}"
+        words = f" ({_flat(metadata.description)})" if metadata is not None and metadata.description else ""
+        return f"{_flat(key)}: {shown}{words}{note}"
+
+
+def _flat(text: str) -> str:
+    """In one line, whatever ends lines in it: a value must not look like another key of the state."""
+    return " ".join(text.splitlines())
 
 
 def _shown(key: str, value: Any) -> str:
