@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from lastword.script.lexer import KEYWORDS, tokens_and_comments
-from lastword.script.nodes import Call, Do, For, If, Let, Set, Statement
+from lastword.script.nodes import CallNode, Do, For, If, Let, Set, Statement
 from lastword.script.parser import parse
 from lastword.script.printer import laid_out, margin
 from lastword.script.work import Work, drive
@@ -81,7 +81,7 @@ class _Writer:
         if not isinstance(node, Do):
             first, start = node.at - 1, f"{type(node).__name__.upper()} {node.name} = "
         text = laid_out(node.value, indent, len(margin(indent)) + len(start), WIDTH)
-        ends = isinstance(node, Do) and isinstance(node.value, Call)
+        ends = isinstance(node, Do) and isinstance(node.value, CallNode)
         if isinstance(node, Do) and text.startswith("CALL ") and not ends:
             # Bare, the statement would end at the first }.
             text = f"({text})"
