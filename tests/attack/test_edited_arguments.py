@@ -138,10 +138,11 @@ async def test_a_no_from_elsewhere_while_the_edit_is_sealed_is_heard(registry: T
     """Between the new question and its answer another process can answer it. Then the person is asked again."""
 
     class Racing(Journal):
-        async def asked(self, request: ApprovalRequest, stops: int = 0) -> None:
-            await super().asked(request, stops)
+        async def asked(self, request: ApprovalRequest, stops: int = 0) -> bool:  # type: ignore[override]
+            written = await super().asked(request, stops)
             if request.author == "person" and request.problem is None:
                 assert await self.answer(request.facts(), DENIED, "somebody else")
+            return written
 
     approver = FixedApprover([lambda request: request.edit(amount=1), DENIED])
     outcome = await Session(registry, approver=approver, journal=Racing()).call("send", CALL)

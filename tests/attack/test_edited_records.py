@@ -79,7 +79,7 @@ class World:
         assert record.data is not None
         assert old in record.data
         said = Entry(record.stream, kind, record.subject, record.at, record.data.replace(old, new), record.once)
-        [before] = await self.journal.store.links([record.seq - 1]) or [None]
+        before = next(iter(await self.journal.store.links([record.seq - 1])), None)
         forged = link("0" * 64 if before is None else before.digest, record.seq, said)
         await self.restart()
         if how == "edited":

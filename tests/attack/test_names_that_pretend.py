@@ -5,6 +5,7 @@ count that no person gave, or lets one go by unseen that a person did give.
 """
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -94,10 +95,12 @@ async def test_a_person_called_like_a_preset_is_not_told_as_one(registry: ToolRe
     assert (outcome.approval, answered.by) == ("person", Answerer("person", "preset bold", "program"))
     story = Story.begin("c")
     story.answered(answered.action, answered.by, 1.0)
+    assert story.item.reply is not None
     assert story.item.reply.how == "allowed"
     past = Story.begin("c")
     for record in await session.journal.history(session.id, kind="answered"):
         past.add(record)
+    assert past.item.reply is not None
     assert past.item.reply.how == "allowed"
 
 
@@ -130,7 +133,7 @@ async def test_a_yes_that_no_person_gave_is_asked_for(
         session = session_after(registry, left, asked)
         run = await session.resume("r")
     else:
-        turns = iter([wait_for_answer, asked])
+        turns: Iterator[Any] = iter([wait_for_answer, asked])
 
         async def in_turn(request):
             return await next(turns)(request)
@@ -186,7 +189,7 @@ async def test_a_card_that_is_put_anew_after_a_restart_says_why(left: Journal, r
 @requirement("TOOL-59", "TOOL-45")
 async def test_a_card_that_was_asked_again_still_says_why_after_a_restart(registry: ToolRegistry, effects, send):
     """And a yes that names no card does not answer it: it may have been meant for the one before."""
-    turns = iter([FixedApprover(UserAction(True, False, answers="0" * 64)), wait_for_answer])
+    turns: Iterator[Any] = iter([FixedApprover(UserAction(True, False, answers="0" * 64)), wait_for_answer])
 
     async def in_turn(request):
         return await next(turns)(request)
@@ -207,8 +210,8 @@ async def test_a_card_that_was_asked_again_still_says_why_after_a_restart(regist
 async def test_the_timeline_tells_records_of_every_age():
     """A list must not fail at an old record, nor at one of a later version."""
     journal = memory_journal()
-    base = {"primary_confirmed": True, "secondary_confirmed": False, "reason": None, "arguments": None, "request": "x"}
-    base["answered_at"] = 1.0
+    base: dict[str, Any] = {"primary_confirmed": True, "secondary_confirmed": False, "reason": None, "arguments": None}
+    base |= {"request": "x", "answered_at": 1.0}
     for approver in ("preset bold", "ada", {"kind": "person", "name": "ada", "where": "page"}, {"kind": "oracle"}):
         journal.store.append(Entry("s", "answered", "c", 1, canonical(base | {"approver": approver})))
     told = [line.rpartition("  ")[2] for line in timeline(await journal.history("s"), of="c")]

@@ -9,6 +9,7 @@ import pytest
 
 from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.call.events import Asked
+from lastword.consent.answerer import person
 from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
 from lastword.consent.call import Call, LiveCall
 from lastword.editor import Preview
@@ -234,7 +235,7 @@ async def test_another_yes_to_a_call_that_was_started_starts_nothing(registry: T
     [started] = await journal.store.read(kind="started")
     assert started.once == start_key(request.call_id, 0)
     again = msgspec.structs.replace(request, nonce="another")
-    sealed = seal(again, again.allow(), "a second person", journal.clock())
+    sealed = seal(again, again.allow(), person("a second person"), journal.clock())
     call = Call(request.call_id, "send", canonical(CALL))
     assert not await journal.answer_and_start(again, again.allow(), call, send, sealed, "person", LiveCall())
     assert len(await journal.store.read(kind="started")) == 1
@@ -248,7 +249,7 @@ async def test_a_copied_session_cannot_spend_an_approval_again(registry: ToolReg
     original = Session(registry, id="one", approver=approver, journal=journal)
     await original.call("send", CALL)
     request = approver.requests[0]
-    sealed = seal(request, request.allow(), "a thief", journal.clock())
+    sealed = seal(request, request.allow(), person("a thief"), journal.clock())
     call_of = type("Call", (), {"id": request.call_id, "tool": "send", "arguments": b"{}", "origin": ""})
     assert not await journal.burn_and_start("one", call_of, send, sealed, "person", LiveCall())  # type: ignore[arg-type]
 
@@ -347,7 +348,7 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
         "author": "person",
     }
     changed = msgspec.structs.replace(request, **{field: other.get(field, "other")})
-    sealed = seal(request, request.allow(), "somebody", 0.0)
+    sealed = seal(request, request.allow(), person("somebody"), 0.0)
     assert why_void(sealed, request, tool_digest=request.tool_digest, now=0, valid_seconds=60) is None
     assert why_void(sealed, changed, tool_digest=changed.tool_digest, now=0, valid_seconds=60) is not None
 

@@ -6,7 +6,7 @@ and at whatever moment the stop falls. And what could not be stopped is not call
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from lastword.consent.outcome import Outcome
 from lastword.journal import Journal
 from lastword.journal.keys import burn_key, stop_key
 from lastword.journal.records import data_of
-from lastword.store import Entry
+from lastword.store import Entry, Record
 from lastword.store.memory import MemoryStore
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover, memory_journal
@@ -108,11 +108,11 @@ async def test_what_waits_is_denied_in_every_session_and_can_never_be_allowed(re
 class Slow(MemoryStore):
     """Whoever reads the questions that wait, in order to deny them, gets to it after their program has."""
 
-    async def unclosed(self, kind: str, closed_by: str, *, stream: str | None = None):
+    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
         if kind == "asked":
             while not await self.read(kind="finished"):
                 await self.changed((await self.head()).seq)
-        return await super().unclosed(kind, closed_by, stream=stream)
+        return await super().standing(kind, stream=stream)
 
 
 @requirement("TOOL-58")
@@ -441,7 +441,9 @@ async def test_an_idempotent_call_in_doubt_is_not_retried_by_itself_after_a_stop
     await until(lambda: effects)
     dead = Journal(MemoryStore())
     for record in await journal.store.read():
-        await dead.store.commit(Entry(record.stream, record.kind, record.subject, record.at, record.data, record.once))
+        await dead.store.commit(
+            Entry(record.stream, record.kind, record.subject, record.at, record.data or b"", record.once)
+        )
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
     await stop_all(dead)

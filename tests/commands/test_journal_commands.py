@@ -179,7 +179,7 @@ def test_in_a_terminal_only_the_whole_word_accepts(restored: None, home: Path):
 def test_verify_goes_on_from_a_head_and_says_what_it_proved(say: Say):
     """Whoever verifies every day pays for a day; a head that does not fit is named with its option."""
     pay("first")
-    head = re.search("head (.*)", say("journal", "verify")[1])[1]
+    head = say("journal", "verify")[1].partition("head ")[2].splitlines()[0]
     pay("second")
     assert say("journal", "verify", "--from", head)[1].startswith(
         "5 records after 5, each as it was written.\nhead 10:"

@@ -15,6 +15,7 @@ from typing import Any
 
 import lastword
 from lastword.call.events import Asked
+from lastword.consent.answerer import person
 from lastword.consent.approval import ALLOWED, DENIED
 from lastword.consent.call import Call, LiveCall
 from lastword.errors import SessionError
@@ -99,7 +100,7 @@ class Racer:
 
         other = lastword.Session(self.registry, id="s", approver=keep, journal=lastword.Journal())
         await other.call("pay", call_id=call_id)
-        sealed = lastword.consent.approval.seal(request, ALLOWED, "somebody", time.time())
+        sealed = lastword.consent.approval.seal(request, ALLOWED, person("somebody"), time.time())
         tool = self.registry.lookup("pay")
         assert await dead.burn_and_start("s", Call(call_id, "pay", b"{}"), tool, sealed, "person", LiveCall())
         await dead.close()

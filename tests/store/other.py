@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from typing import Any
 
 import apsw
 from samples import entry
@@ -17,7 +18,8 @@ async def main() -> None:
     for line in sys.stdin:
         match json.loads(line):
             case {"do": "commit", "number": number, "once": once, **more}:
-                result: object = await store.commit(entry(number, once=once, **more))
+                facts: dict[str, Any] = {str(key): value for key, value in more.items()}
+                result: object = await store.commit(entry(number, once=once, **facts))
             case {"do": "make", "path": new}:
                 made = SqliteStore(new)
                 result = await made.commit(entry(1, once="first"))

@@ -311,9 +311,9 @@ async def _do(store: Store, step: tuple[str, object]) -> object:
             return await store.forget(seqs)
         case ("read", dict() as conditions):
             return list(await store.read(**conditions))
-        case ("standing", (kinds, stream)):
+        case ("standing", (str() | tuple() | list() as kinds, str() | None as stream)):
             return list(await store.standing(kinds, stream=stream))
-        case ("links", seqs):
+        case ("links", list() | tuple() as seqs):
             return list(await store.links(seqs))
         case ("taken", str() as key):
             return await store.taken(key)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lastword import Session
+from lastword.consent.answerer import person
 from lastword.consent.approval import seal
 from lastword.consent.call import Call, LiveCall
 from lastword.journal import Journal
@@ -496,7 +497,7 @@ async def doubtful(tmp_path):
         while not session.pending():
             await store.changed((await store.head()).seq)
         (request,) = session.pending()
-        sealed = seal(request, request.allow(), "somebody", journal.clock())
+        sealed = seal(request, request.allow(), person("somebody"), journal.clock())
         assert await journal.answered(request, request.allow(), sealed)
         call = Call(request.call_id, request.tool, request.argument_bytes)
         # What a process leaves behind that dies while the tool runs.

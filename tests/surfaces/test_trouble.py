@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -42,9 +42,9 @@ class Watched(MemoryStore):
         super().__init__()
         self._looked = threading.Semaphore(0)
 
-    async def unclosed(self, *given: Any, **named: Any) -> list[Record]:
+    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
         self._looked.release()
-        return await super().unclosed(*given, **named)
+        return await super().standing(kind, stream=stream)
 
     def wait_for_looks(self, count: int) -> None:
         while self._looked.acquire(blocking=False):
@@ -118,7 +118,7 @@ def test_an_unreadable_question_of_another_program_does_not_end_the_watch(house,
         assert not isinstance(logged(caplog, next_problem(following)), Tampered)
         other = Session(house.session.registry, approver=wait_for_answer, journal=house.session.journal)
         asking = asyncio.run_coroutine_threadsafe(other.call("publish", {"version": "1", "index": "x"}), house.loop)
-        kind, data = "", {}
+        kind, data = "", dict[str, Any]()
         while not (kind == "item" and data.get("session") == other.id):
             _, kind, data = following()
         house.loop.call_soon_threadsafe(other.cancel, data["id"])
@@ -135,7 +135,7 @@ def test_a_listener_that_raises_says_so_and_goes_on_listening(house, window, cap
         assert words.startswith("Something happened that cannot be shown (")
         logged(caplog, words)
         assert house.call("count", to=1).result(PATIENCE_SECONDS).success
-        kind, data = "", {}
+        kind, data = "", dict[str, Any]()
         while not (kind == "item" and data.get("status") == "ended"):
             _, kind, data = following()
         assert data["tool"] == "count"
@@ -157,7 +157,7 @@ def test_a_bug_in_a_turn_is_told_without_its_text_and_the_page_is_free_again(tmp
             first = next_problem(following)
             assert window.post("/page/say", {"text": "Hello."})[0] == 200
             second = next_problem(following)
-            kind, data = "", {}
+            kind, data = "", dict[str, Any]()
             while not (kind == "busy" and data["busy"] is False):
                 _, kind, data = following()
         for words in (first, second):
@@ -270,7 +270,7 @@ async def test_a_terminal_says_what_a_failing_server_says_of_itself(terminal: Te
 class Unstoppable(HttpWire):
     """A wire with a bug, which only shows when something is to be stopped."""
 
-    def exchange(
+    def exchange(  # type: ignore[override]
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> AbstractAsyncContextManager[Any]:
         if path in ("/page/cancel", "/page/stop"):
