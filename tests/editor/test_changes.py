@@ -424,7 +424,7 @@ async def test_a_crash_at_any_record_is_taken_back_to_the_last_byte(
     before = tree(folder)
     editor = ProjectEditor(folder)
     journal = Journal()
-    journal.store.append(journal._started("s", Call("c", "send", b"{}"), send, "person"))
+    assert await journal.store.commit(journal._started("s", Call("c", "send", b"{}"), send, "person"))
     witness = Witness(folder, journal, "s", "c", editor)
     sealed = SealedEditor(editor, (), witness)
     for method, *arguments in edits:

@@ -217,7 +217,7 @@ async def test_edited_arguments_keep_their_types_and_are_what_runs(bench: Bench,
     terminal.press("a")
     outcome = await asking
     assert bench.ran == [{"path": "42", "count": 42}]
-    assert 'What ran: {"count":42,"path":"42"}' in outcome.message
+    assert 'What ran: {"path":"42","count":42}' in outcome.message
     await terminal.until("╰▸ You chose: Allow (edited)")
 
 
