@@ -168,6 +168,24 @@ async def test_a_call_that_changed_nothing_has_nothing_to_take_back(bench: Workb
         await bench.session.undo(outcome.call_id)
 
 
+async def test_a_rename_that_is_taken_back_is_one_file(bench: Workbench):
+    """Two paths changed and one file did; "2 files are as they were before" would make somebody look for the other."""
+    renamed = await bench.done("rename_file", path="notes.txt", new_path="deep/todo.txt")
+    undone = await bench.session.undo(renamed.call_id)
+    assert undone.message == "Took back rename_file: deep/todo.txt is called notes.txt again."
+    assert set(undone.paths) == {"notes.txt", "deep/todo.txt"}
+    edits = [
+        {"action": "rename_file", "path": "notes.txt", "new_path": "todo.txt"},
+        {"action": "write_file", "path": "src/main.py", "text": "new\n"},
+    ]
+    batch = await bench.done("edit_files", edits=edits)
+    assert (await bench.session.undo(batch.call_id)).message.splitlines() == [
+        "Took back edit_files: 2 files are as they were before.",
+        "  src/main.py",
+        "  notes.txt (renamed back from todo.txt)",
+    ]
+
+
 async def test_an_unknown_call_is_not_taken_back(bench: Workbench):
     """A typing mistake must not look like success."""
     with pytest.raises(SessionError, match="there is no such call in this journal"):

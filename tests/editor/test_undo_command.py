@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import apsw
 import pytest
 from trees import tree
 from workbench import Workbench
@@ -176,3 +177,28 @@ def test_a_folders_own_tool_of_the_same_name_comes_first(capsys, monkeypatch, tm
     assert capsys.readouterr().out == "my own\n"
     assert run(["call", "list_files", *arguments]) == DONE
     assert "notes.txt" in capsys.readouterr().out
+
+
+@requirement("EDIT-7")
+@pytest.mark.parametrize(
+    ("kind", "found", "put"),
+    [
+        ("changing_file", b'"b25lCnR3bwo="', b'"ZXZpbAo="'),  # what the file held before
+        ("changing_file", b'"notes.txt"', b'"other.txt"'),
+        ("changed_file", b'"left_mode":420', b'"left_mode":511'),
+        ("finished", b'"succeeded"', b'"cancelled"'),
+    ],
+)
+def test_a_record_that_somebody_edited_is_not_acted_upon(folder: Path, store: str, capsys, kind: str, found, put):
+    """An undo writes what the journal says. Whoever can edit the journal must not be able to have it write anything."""
+    (folder / "notes.txt").chmod(0o644)
+    call_id = change(folder, store)
+    before = tree(folder)
+    edit = apsw.Connection(store.removeprefix("sqlite:///"))
+    ((seq, data),) = edit.execute("SELECT seq, data FROM records WHERE kind = ?", (kind,)).fetchall()
+    assert found in data
+    edit.execute("UPDATE records SET data = ? WHERE seq = ?", (data.replace(found, put), seq))
+    edit.close()
+    assert run(["undo", call_id, "--store", store]) != DONE
+    assert f"record {seq} ({kind}) was changed after it was written" in capsys.readouterr().err
+    assert tree(folder) == before

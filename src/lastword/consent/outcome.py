@@ -6,7 +6,7 @@ may mistake a timeout for a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -195,13 +195,19 @@ def given_up(tool: str, by: str) -> str:
     return f"The program stopped while {tool} ran. Whether it was carried out is not known, and {by} gave it up."
 
 
-def taken_back(tool: str, paths: Sequence[str]) -> str:
-    """What an undo did, for whoever asked for it."""
+def taken_back(tool: str, paths: Sequence[str], renames: Mapping[str, str]) -> str:
+    """What an undo did, for whoever asked for it. `renames` has the old name for each new one: two paths, one file."""
     if not paths:
         return f"{tool} had changed nothing yet, so there was nothing to restore."
-    if len(paths) == 1:
-        return f"Took back {tool}: {paths[0]} is as it was before."
-    return "\n".join([f"Took back {tool}: {len(paths)} files are as they were before.", *(f"  {p}" for p in paths)])
+    back = {renames[path]: path for path in paths if renames.get(path) in paths}
+    files = [path for path in paths if path not in back.values()]
+    if len(files) == 1:
+        only = files[0]
+        if only in back:
+            return f"Took back {tool}: {back[only]} is called {only} again."
+        return f"Took back {tool}: {only} is as it was before."
+    lines = [f"  {path} (renamed back from {back[path]})" if path in back else f"  {path}" for path in files]
+    return "\n".join([f"Took back {tool}: {len(files)} files are as they were before.", *lines])
 
 
 def taken_back_in_doubt(tool: str, by: str, paths: Sequence[str]) -> str:
