@@ -118,6 +118,37 @@ async def test_a_call_cancelled_while_it_is_written_down_writes_nothing(folder: 
     assert bench.read("notes.txt") == b"one\ntwo\n"
 
 
+@requirement("EDIT-12")
+@pytest.mark.parametrize("ends", ["raises", "says no", "is cancelled"])
+async def test_a_tool_that_wrote_and_then_failed_tells_what_it_wrote(bench: Workbench, ends: str):
+    """A model that hears of the failure alone takes the file for what it was."""
+    written = asyncio.Event()
+
+    async def half(editor: ScriptEditorProvider) -> dict[str, Any]:
+        await editor.write_to_file("notes.txt", "new\n")
+        await editor.write_to_file("made.txt", "new\n")
+        written.set()
+        if ends == "raises":
+            raise ValueError("a bug")
+        if ends == "is cancelled":
+            await asyncio.Event().wait()
+        return {"success": False, "message": "It did not work."}
+
+    bench.registry.tool(half)
+    calling = asyncio.create_task(bench.call("half"))
+    await written.wait()
+    if ends == "is cancelled":
+        bench.session.cancel(bench.approver.requests[0].call_id)
+    outcome = await calling
+    assert not outcome.success
+    assert outcome.message.endswith(
+        "By then it had changed notes.txt, made.txt. That stays changed, unless a person undoes this call."
+    )
+    assert outcome.changed == ("notes.txt", "made.txt")
+    await bench.session.undo(outcome.call_id)
+    assert bench.read("notes.txt") == b"one\ntwo\n"
+
+
 @requirement("EDIT-7")
 async def test_a_call_is_taken_back_once(bench: Workbench):
     """The second time there may be other work in the file that looks the same."""

@@ -15,11 +15,17 @@ class Workbench:
 
     def __init__(self, folder: Path, journal: Journal | None = None) -> None:
         self.folder = folder
-        self.registry = ToolRegistry()
-        editor_tools(self.registry)
+        self.registry = self.tools()
         self.journal = journal or Journal()
         self.approver = FixedApprover()
         self.session = self.open()
+
+    @staticmethod
+    def tools() -> ToolRegistry:
+        """The editor's own, and no others."""
+        registry = ToolRegistry()
+        editor_tools(registry)
+        return registry
 
     def open(self) -> Session:
         """A session as another process would open it."""

@@ -493,7 +493,8 @@ class Door:
         editor = None
         if self.editor is not None:
             kept = ChangeLog(self.journal, self.session_id, call.id, self.editor, durable=approval != "not_needed")
-            editor = SealedEditor(self.editor, previews, kept)
+            # What is in a private file is for those who asked a person, and no setting has looked at a card.
+            editor = SealedEditor(self.editor, previews, kept, sees_private=approval == "person")
         given = {"user_action": consent.action if consent else ALLOWED, "editor": editor, "context": context}
         execution = self.running[call.id] = Execution(tool, context, self.limits.cancel_grace_seconds)
         try:
@@ -545,10 +546,15 @@ class Door:
             if editor.violations:
                 tried = f"{call.tool} tried to write something else than was shown: {editor.violations[0]}"
                 result = msgspec.structs.replace(result, kind="failed", message=displayable(tried))
+            if changed and not result.success:
+                words = f"{result.message}\n{outcome.changed_before(changed)}"
+                result = msgspec.structs.replace(result, message=words)
         if consent is not None and consent.request.author == "person":
             ran = consent.request.shown_arguments
-            words = f"{outcome.edited(call.tool, values.canonical(ran).decode())}\n{result.message}"
-            result = msgspec.structs.replace(result, arguments=ran, message=words)
+            words = outcome.edited(call.tool, values.canonical(ran).decode())
+            if editor is not None and (private := editor.private_shown()):
+                words = outcome.edited_in_private(call.tool, private)
+            result = msgspec.structs.replace(result, arguments=ran, message=f"{words}\n{result.message}")
         return result
 
     def _open_reports(self, call_id: str) -> Reports | None:

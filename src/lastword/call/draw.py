@@ -62,7 +62,7 @@ async def draw(
     button: dict[str, Any] = {}
     if tool.request is not None:
         guard = Guard(f"the request function of {tool.name}")
-        recorder = None if editor is None else RecordingEditor(editor)
+        recorder = None if editor is None else RecordingEditor(editor, sees_private=True)
         context = ToolContext(state, call_id=call.id, manifest=tool.manifest, session_id=session_id, guard=guard)
         given = {"editor": recorder, "context": context, "user_action": None}
         try:

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 
 from lastword.cli import DONE
 from lastword.commands.doubt import tell_of_doubt
+from lastword.commands.editing import open_project
 from lastword.commands.joining import check_alone, find_here, join, shelf
 from lastword.commands.options import ask_trust, plain_option, store_option, tools_option
 from lastword.commands.seat import Seat, data_file
@@ -121,7 +122,7 @@ def edit(
     """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
     loaded = load(config, environ=os.environ, flags={"store": store})
     check_session_id(session_id)
-    setup = Setup(loaded, folders, preset, session_id, plain=plain, project=ProjectEditor(project))
+    setup = Setup(loaded, folders, preset, session_id, plain=plain, project=open_project(project, loaded))
     asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
 

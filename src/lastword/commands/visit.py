@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from lastword.commands.doubt import tell_of_doubt
+from lastword.commands.editing import open_project
 from lastword.commands.options import remembering
 from lastword.consent.approval import Approver, Preset
-from lastword.editor.project import ProjectEditor
 from lastword.session import Session, wait_for_answer
 from lastword.tools.registry import ToolRegistry
 
@@ -32,7 +32,7 @@ async def visit(
             approver=wait_for_answer if wait else approver,
             journal=journal,
             preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
-            editor=None if project is None else ProjectEditor(project),
+            editor=None if project is None else open_project(project),
         )
         async with session:
             yield session

@@ -46,6 +46,8 @@ Approval = Literal["not_needed", "person", "auto", "none"]
 
 # Larger results drown the conversation; the tool should write a file and name it.
 MAX_MESSAGE = 100_000
+# The files that are named where a sentence is about all of them.
+MAX_NAMED = 20
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +161,17 @@ def raised(tool: str, problem: BaseException, call_id: str) -> str:
 def edited(tool: str, arguments: str) -> str:
     """Put before the result when a person changed the arguments."""
     return f"The person changed the arguments of {tool} before approving. What ran: {arguments}"
+
+
+def edited_in_private(tool: str, path: str) -> str:
+    """The same, when what the person wrote is what a private file now holds."""
+    return f"The person changed the arguments of {tool} before approving. What ran is not told: {path} is private."
+
+
+def changed_before(paths: Sequence[str]) -> str:
+    """Put after the words for a call that did not succeed, and had changed files by then."""
+    named = ", ".join(paths[:MAX_NAMED]) + (f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else "")
+    return f"By then it had changed {named}. That stays changed, unless a person undoes this call."
 
 
 def unknown(tool: str) -> str:

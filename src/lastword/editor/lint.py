@@ -1,8 +1,8 @@
 """Real lint: ruff for Python, our checker for NuwaScript, the parsers of JSON and TOML, and what else is configured.
 
 A linter is a function from sources to findings, and a table says which file endings it is for. A project's own commands
-are entries of that table like the others. A linter that is missing, fails or takes too long is a finding, never a
-silence.
+are entries of that table like the others. A linter that is missing, fails or takes too long is a finding, and a file
+that none looked at is named with the reason: never a silence.
 
 Linters only look. Ruff is told so in every way it can be configured otherwise: the project's settings choose the rules,
 but may neither fix files nor leave a cache behind.
@@ -23,8 +23,9 @@ from typing import NamedTuple
 import msgspec
 from ruff import find_ruff_bin
 
-from lastword.editor import LintError
+from lastword.editor import LeftOut, LintError, LintReport
 from lastword.editor.encoding import decode
+from lastword.editor.leftout import NOT_TEXT, why_unread
 from lastword.errors import EditError
 from lastword.script.checker import check
 from lastword.script.signatures import Signatures
@@ -40,12 +41,21 @@ PYTHON = (".py", ".pyi")
 Findings = dict[str, list[LintError]]
 
 
+# Why a file was not looked at.
+NO_LINTER = "no linter for it"
+EXCLUDED = "excluded by the settings of ruff"
+
+
 class Sources(NamedTuple):
     """What a linter is given to look at."""
 
     root: Path
     files: list[str]
     read: Callable[[str], bytes | None]
+    left_out: list[LeftOut]
+    """Where a linter says which of the files it did not look at."""
+    fixable: list[str]
+    """And in which of them something can be fixed without a thought."""
 
 
 Linter = Callable[[Sources], Findings]
@@ -63,21 +73,32 @@ def default_linters() -> dict[str, Linter]:
 
 def lint(
     root: Path, files: Sequence[str], read: Callable[[str], bytes | None], linters: Mapping[str, Linter]
-) -> Findings:
-    """Every finding by path, sorted by line; files without any are left out."""
+) -> LintReport:
+    """Every finding by path, sorted by line; files without any are left out of them."""
     by_linter: dict[Linter, list[str]] = {}
+    left_out: list[LeftOut] = []
+    fixable: list[str] = []
     for file in files:
         if linter := linters.get(Path(file).suffix):
             by_linter.setdefault(linter, []).append(file)
+        else:
+            left_out.append(LeftOut(file, NO_LINTER))
     findings: Findings = {}
     for linter, mine in by_linter.items():
-        for path, found in linter(Sources(root, mine, read)).items():
+        for path, found in linter(Sources(root, mine, read, left_out, fixable)).items():
             findings.setdefault(path, []).extend(found)
-    return _bounded(findings)
+    ordered = {path: sorted(findings[path], key=_place) for path in sorted(findings)}
+    unseen = {one.path for one in left_out}
+    checked = tuple(file for file in files if file not in unseen)
+    return LintReport(ordered, checked, tuple(sorted(set(fixable))), tuple(left_out))
+
+
+def _place(finding: LintError) -> tuple[int, str]:
+    return finding["line"], finding["message"]
 
 
 def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
-    """A linter that looks at one text at a time. Files that are not text are somebody else's."""
+    """A linter that looks at one text at a time."""
 
     def linter(sources: Sources) -> Findings:
         findings: Findings = {}
@@ -85,9 +106,11 @@ def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
             try:
                 text = decode(sources.read(path) or b"")
             except EditError as refusal:
-                findings[path] = [LintError(line=1, message=f"not checked: {refusal.fact}")]
+                sources.left_out.append(LeftOut(path, why_unread(refusal)))
                 continue
-            if text is not None and (found := list(check(text))):
+            if text is None:
+                sources.left_out.append(LeftOut(path, NOT_TEXT))
+            elif found := list(check(text)):
                 findings[path] = found
         return findings
 
@@ -138,14 +161,21 @@ class _Place(msgspec.Struct):
     row: int
 
 
+class _Fix(msgspec.Struct):
+    applicability: str = ""
+
+
 class _Diagnostic(msgspec.Struct):
     filename: str
     message: str
     location: _Place | None = None
     code: str | None = None
+    fix: _Fix | None = None
 
 
-_diagnostics = msgspec.json.Decoder(list[_Diagnostic])
+_diagnostic = msgspec.json.Decoder(_Diagnostic)
+# What ruff calls a file that it could not read. It is asked for whatever the project's settings say.
+_UNREADABLE = "E902"
 _LOOK_ONLY = ["--no-fix", "--no-unsafe-fixes", "--no-cache", "--quiet"]
 
 
@@ -156,18 +186,30 @@ def lint_python(sources: Sources) -> Findings:
     if that folder is where the whole project stands; and it would be silent about it.
     What it says about anything else than the project's own files, such as what a link leads to, is dropped.
     """
-    options = [*_LOOK_ONLY, "--exit-zero", "--output-format=json"]
+    options = [*_LOOK_ONLY, "--exit-zero", "--output-format=json-lines", f"--extend-select={_UNREADABLE}"]
     done = _run([find_ruff_bin(), "check", *options, "."], cwd=sources.root)
+    seen = _run([find_ruff_bin(), "check", "--no-cache", "--quiet", "--show-files", "."], cwd=sources.root)
     if isinstance(done, str) or done.returncode:
         reason = done if isinstance(done, str) else done.stderr.strip().replace("\n", "; ")
         said = f"ruff could not check the {len(sources.files)} Python files of the project: {reason}"
         return {sources.files[0]: [LintError(line=1, message=said)]}
     findings: Findings = {path: [] for path in sources.files}
-    for one in _diagnostics.decode(done.stdout or "[]"):
+    # One line at a time: ruff has no end of words for a project that it never saw before.
+    for line in done.stdout.splitlines():
+        one = _diagnostic.decode(line)
         path = os.path.relpath(one.filename, sources.root)
-        if path in findings:
-            message = f"{one.code} {one.message}" if one.code else one.message
-            findings[path].append(LintError(line=one.location.row if one.location else 1, message=message))
+        if path not in findings:
+            continue
+        if one.code == _UNREADABLE:
+            sources.left_out.append(LeftOut(path, NOT_TEXT if "UTF-8" in one.message else one.message))
+            continue
+        if one.fix is not None and one.fix.applicability == "safe":
+            sources.fixable.append(path)
+        message = f"{one.code} {one.message}" if one.code else one.message
+        findings[path].append(LintError(line=one.location.row if one.location else 1, message=message))
+    if not isinstance(seen, str) and not seen.returncode:
+        looked_at = {os.path.relpath(path, sources.root) for path in seen.stdout.splitlines()}
+        sources.left_out.extend(LeftOut(path, EXCLUDED) for path in sources.files if path not in looked_at)
     return {path: found for path, found in findings.items() if found}
 
 
@@ -245,13 +287,12 @@ def _parse_lines(output: str) -> list[LintError]:
     return [LintError(line=int(line), message=message.strip()) for line, message in _GCC_LINE.findall(output)]
 
 
-def _bounded(findings: Findings) -> Findings:
-    """Sorted, and cut at the limit with a last finding that says so."""
+def bounded(findings: Findings) -> Findings:
+    """Cut at the limit, with a last finding that says so."""
     result: Findings = {}
     left = MAX_FINDINGS
     total = sum(len(found) for found in findings.values())
-    for path in sorted(findings):
-        found = sorted(findings[path], key=lambda one: (one["line"], one["message"]))
+    for path, found in findings.items():
         if left <= len(found) and total > MAX_FINDINGS:
             said = f"and {total - MAX_FINDINGS + 1} more findings in this file and others"
             result[path] = [*found[: left - 1], LintError(line=found[-1]["line"], message=said)]

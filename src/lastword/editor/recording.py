@@ -12,11 +12,12 @@ What does not live here: asking anybody (approval.py), the audit hook that guard
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextvars import Context
 
-from lastword.editor import Change, LintError, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
+from lastword.editor import Change, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
 from lastword.editor.edits import insert, replace
 from lastword.editor.encoding import decode, encode, keep_newlines
+from lastword.editor.looking import LookingEditor, project
+from lastword.editor.offloop import off_loop
 from lastword.editor.undo import undo
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
 from lastword.tools.guard import refuse_if_watched
@@ -27,24 +28,29 @@ __all__ = ["Preview", "RecordingEditor", "SealedEditor", "still_current"]
 
 async def still_current(editor: ScriptEditorProvider, reads: Mapping[str, str | None]) -> list[str]:
     """The paths whose content is not what it was when it was read, sorted."""
-    changed = []
-    for path, was in reads.items():
-        try:
-            now = _digest_of(await _content(editor, path))
-        except EditError:
-            # What can no longer be read, say because a link took its place, is not what was read.
-            changed.append(path)
-            continue
-        if now != was:
-            changed.append(path)
-    return sorted(changed)
+    if isinstance(editor, ProjectProvider):
+        digests = await off_loop(lambda: {path: _digest_on_disk(editor, path) for path in reads})
+    else:
+        digests = {path: _digest_of(await _content(editor, path)) for path in reads}
+    return sorted(path for path, was in reads.items() if digests[path] != was)
 
 
-class RecordingEditor:
-    """An editor that looks and never writes: what a tool's request function gets."""
+def _digest_on_disk(editor: ProjectProvider, path: str) -> str | None:
+    try:
+        return _digest_of(editor.read_bytes(path))
+    except EditError:
+        # What can no longer be read, say because a link took its place, is not what was read.
+        return "unreadable"
 
-    def __init__(self, editor: ScriptEditorProvider) -> None:
-        self._editor = editor
+
+class RecordingEditor(LookingEditor):
+    """An editor that looks and never writes: what a tool's request function gets.
+
+    It sees private files when a card comes of it: the person decides by what is in them.
+    """
+
+    def __init__(self, editor: ScriptEditorProvider, *, sees_private: bool = False) -> None:
+        super().__init__(editor, sees_private=sees_private)
         self._texts: dict[str, str | None] = {}
         self._previews: dict[str, Preview] = {}
         self.reads: dict[str, str | None] = {}
@@ -57,32 +63,18 @@ class RecordingEditor:
         """What was shown, in order. Who shows one file twice has shown the second."""
         return tuple(self._previews.values())
 
-    @property
-    def script_name(self) -> str:
-        return self._editor.script_name
-
     def exists(self, path: str) -> bool:
         found = self._editor.exists(path)
         if not found:
             self.reads.setdefault(path, None)
         return found
 
-    def get_all_folders(self) -> list[str]:
-        return self._editor.get_all_folders()
-
-    def get_all_files(self) -> list[str]:
-        return self._editor.get_all_files()
-
-    def get_lint_errors(self) -> dict[str, list[LintError]]:
-        # Linters are processes of ours that only read. In an empty context the guard, which forbids the tool to start
-        # any, does not see them.
-        return Context().run(self._editor.get_lint_errors)
-
     def get_fixed_content(self, path: str) -> str | None:
         self.read_bytes(path)
-        return Context().run(_project(self._editor).get_fixed_content, path)
+        return super().get_fixed_content(path)
 
     async def get_file_content(self, path: str) -> str | None:
+        self._refuse_private(path)
         # The digest comes first: a file that changes between the two reads is then found stale, and never fresh.
         content = await _content(self._editor, path)
         self.reads.setdefault(path, _digest_of(content))
@@ -90,15 +82,9 @@ class RecordingEditor:
         return text
 
     def read_bytes(self, path: str) -> bytes | None:
-        data = _project(self._editor).read_bytes(path)
+        data = super().read_bytes(path)
         self.reads.setdefault(path, _digest_of(data))
         return data
-
-    def file_mode(self, path: str) -> int | None:
-        return _project(self._editor).file_mode(path)
-
-    def missing_folders(self, path: str) -> list[str]:
-        return _project(self._editor).missing_folders(path)
 
     def open_diff_editor(self, path: str, content: str) -> None:
         if isinstance(self._editor, ProjectProvider):
@@ -171,10 +157,11 @@ class RecordingEditor:
         return None
 
 
-class SealedEditor:
+class SealedEditor(LookingEditor):
     """An editor that writes what was previewed and nothing else: what a tool's execute function gets.
 
     Without previews every path may be written: the tool showed no diff, and the person agreed to its arguments alone.
+    Private files are there only for a call that a person was asked about.
     """
 
     def __init__(
@@ -182,8 +169,10 @@ class SealedEditor:
         editor: ScriptEditorProvider,
         previews: Iterable[Preview] = (),
         remember: Remembering | None = None,
+        *,
+        sees_private: bool = False,
     ) -> None:
-        self._editor = editor
+        super().__init__(editor, sees_private=sees_private)
         # A preview without a path is words, and says nothing about files.
         self._previews = {preview.path: preview for preview in previews if preview.path}
         self._remember = remember
@@ -199,49 +188,23 @@ class SealedEditor:
         self._closed = True
 
     @property
-    def script_name(self) -> str:
-        return self._editor.script_name
+    def shown(self) -> tuple[str, ...]:
+        """The files that the person was shown a change of."""
+        return tuple(self._previews)
 
-    @property
-    def has_bytes(self) -> bool:
-        """Whether files can be read as bytes, deleted and renamed; a foreign editor has only text."""
-        return isinstance(self._editor, ProjectProvider)
-
-    def exists(self, path: str) -> bool:
-        return self._editor.exists(path)
-
-    def get_all_folders(self) -> list[str]:
-        return self._editor.get_all_folders()
-
-    def get_all_files(self) -> list[str]:
-        return self._editor.get_all_files()
-
-    def get_lint_errors(self) -> dict[str, list[LintError]]:
-        return self._editor.get_lint_errors()
-
-    def get_fixed_content(self, path: str) -> str | None:
-        return _project(self._editor).get_fixed_content(path)
-
-    async def get_file_content(self, path: str) -> str | None:
-        return await self._editor.get_file_content(path)
-
-    def read_bytes(self, path: str) -> bytes | None:
-        return _project(self._editor).read_bytes(path)
-
-    def file_mode(self, path: str) -> int | None:
-        return _project(self._editor).file_mode(path)
-
-    def missing_folders(self, path: str) -> list[str]:
-        return _project(self._editor).missing_folders(path)
+    def private_shown(self) -> str | None:
+        """The first of them that is private."""
+        why_private = self.privacy()
+        return next((path for path in self._previews if why_private(path) is not None), None)
 
     def open_diff_editor(self, path: str, content: str) -> None:
         self._editor.open_diff_editor(path, content)
 
     def show_deletion(self, path: str) -> None:
-        _project(self._editor).show_deletion(path)
+        project(self._editor).show_deletion(path)
 
     def show_rename(self, path: str, new_path: str) -> None:
-        _project(self._editor).show_rename(path, new_path)
+        project(self._editor).show_rename(path, new_path)
 
     async def update_file_content(self, path: str, content: str) -> bool:
         content = await self._agreed_content("update_file_content", path, content)
@@ -267,12 +230,12 @@ class SealedEditor:
             if preview.proposed is not None or preview.renamed_to is not None:
                 raise self._violated("delete_file", path, "something else than its deletion was shown")
             await self._check_base(preview)
-        project = _project(self._editor)
-        before = project.read_bytes(path)
+        editor = project(self._editor)
+        before = editor.read_bytes(path)
         if before is None:
             return False
-        gone = Change(path, before, None, project.file_mode(path))
-        return await self._change([gone], lambda: project.delete_file(path))
+        gone = Change(path, before, None, editor.file_mode(path))
+        return await self._change([gone], lambda: editor.delete_file(path))
 
     async def rename_file(self, path: str, new_path: str) -> bool:
         preview = self._agreed("rename_file", path)
@@ -280,15 +243,17 @@ class SealedEditor:
             if preview.renamed_to != new_path:
                 raise self._violated("rename_file", path, f"a rename to {new_path} was not shown")
             await self._check_base(preview)
-        project = _project(self._editor)
-        before, mode = project.read_bytes(path), project.file_mode(path)
+        editor = project(self._editor)
+        # Under another name it could be read by whoever asks nobody.
+        self._refuse_private(path)
+        before, mode = editor.read_bytes(path), editor.file_mode(path)
         if before is None:
             return False
-        if project.read_bytes(new_path) is not None:
+        if editor.read_bytes(new_path) is not None:
             raise _taken(new_path)
         gone = Change(path, before, None, mode)
         there = Change(new_path, None, before, None, mode, self._folders(new_path))
-        return await self._change([gone, there], lambda: project.rename_file(path, new_path))
+        return await self._change([gone, there], lambda: editor.rename_file(path, new_path))
 
     async def restore(self, change: Change) -> None:
         raise self._violated("restore", change.path, "a tool does not undo; a person does")
@@ -297,7 +262,7 @@ class SealedEditor:
         """Undo what this editor has changed so far, for a call that cannot do the rest; returns the paths."""
         for change in self.changes:
             self._refuse_when_over(change.path)
-        restored = await undo(_project(self._editor), self.changes)
+        restored = await undo(project(self._editor), self.changes)
         for first in {change.path: change for change in reversed(self.changes)}.values():
             self._left[first.path] = _digest_of(first.before)
             if self._remember is not None:
@@ -362,7 +327,7 @@ class SealedEditor:
         return change.before == change.after or await self._change([change], lambda: write(path, content))
 
     def _folders(self, path: str) -> tuple[str, ...]:
-        return tuple(_project(self._editor).missing_folders(path))
+        return tuple(project(self._editor).missing_folders(path))
 
     async def _change(self, changes: Sequence[Change], write: Callable[[], Awaitable[bool]]) -> bool:
         """Have what is about to happen remembered, do it, and note what it came to, also when it failed halfway."""
@@ -405,12 +370,6 @@ def _moved_on(path: str) -> Conflict:
 
 def _taken(path: str) -> EditError:
     return EditError("there is a file of that name already", place=path, hint="choose a name that is free")
-
-
-def _project(editor: ScriptEditorProvider) -> ProjectProvider:
-    if isinstance(editor, ProjectProvider):
-        return editor
-    raise EditError("this editor has neither bytes nor modes, and cannot delete or rename files")
 
 
 async def _content(editor: ScriptEditorProvider, path: str) -> bytes | None:
