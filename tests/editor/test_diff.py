@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lastword.editor import Preview, compare
 from lastword.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, summary, unified
-from lastword.editor.edits import lines_of
+from lastword.editor.edits import count_lines, lines_of
 from requirements import requirement
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).flatmap(
@@ -186,6 +186,17 @@ def test_many_changes_in_a_long_text_are_shown_where_they_are():
     assert (diff.added, diff.removed, diff.coarse) == (2_000, 2_000, False)
 
 
+def test_one_block_that_cannot_be_compared_does_not_spoil_the_others():
+    """What comes after it is still shown line by line."""
+    lines = [f"{number} of many\n" for number in range(2_000)]
+    old, new = shuffled(3_000, 50, 1) + "".join(lines), shuffled(3_000, 50, 2)
+    lines[1_000:1_002] = ["1001 of many\n"]  # A line is gone, and the one after it stays.
+    diff = changed(old, new + "".join(lines))
+    assert diff.coarse
+    last = [line for line in diff.hunks[-1].lines if line.kind != "same"]
+    assert [(line.kind, line.text) for line in last] == [("removed", "1000 of many")]
+
+
 @requirement("EDIT-13")
 def test_texts_that_share_nothing_need_no_budget():
     """Every line changed, as by a rename: no two lines are alike, and nobody has to look for them."""
@@ -226,6 +237,7 @@ def test_a_long_line_is_shown_where_it_differs():
         ("x\n" + "b" * 5_000 + "\n", "y\n" + "b" * 5_000 + "\n", [("same", 200, 0, 4_800)]),
         ("b" * 5_000, "c" * 5_000, [("removed", 2_000, 0, 3_000), ("added", 2_000, 0, 3_000)]),
         ("b" * 5_000, "b" * 5_000 + "c" * 9_000, [("removed", 200, 4_800, 0), ("added", 2_000, 4_800, 7_200)]),
+        ("b" * 5_000, "b" * 6_000, [("removed", 200, 4_800, 0), ("added", 1_200, 4_800, 0)]),
         ("b" * 5_000, "b", [("removed", 2_000, 0, 3_000)]),
         ("b" * 2_000, "c" * 2_000, []),
     ],
@@ -273,3 +285,35 @@ def test_a_large_file_with_few_changes_is_compared_exactly():
     lines[500], lines[99_000] = "changed\n", ""
     diff = changed(old, "".join(lines))
     assert (diff.added, diff.removed, len(diff.hunks)) == (1, 2, 2)
+
+
+def test_the_diff_of_long_texts_is_made_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch):
+    """The tool, the card and every window want the same one; a process that runs for weeks wants its memory back."""
+    monkeypatch.setattr("lastword.editor.diff.KEPT_CHARACTERS", 450_000)
+    texts = [("a\n" * 50_000, f"{name}\n" + "a\n" * 50_000) for name in "bcd"]
+    first, second = (changed(*texts[0]), changed(*texts[1]))
+    assert changed(*texts[0]) is first
+    changed(*texts[2])  # There is room for two, and the first was wanted last.
+    assert changed(*texts[0]) is first
+    assert changed(*texts[1]) is not second
+    assert changed("a\n", "b\n") is not changed("a\n", "b\n")
+
+
+def test_the_same_change_of_another_file_is_another_diff():
+    """What is kept is kept under everything that it was made from."""
+    old, new = "a\n" * 50_000, "b\n" * 50_000
+    one, other = (diff_of(Preview(path, None, old, new)) for path in ("one.txt", "other.txt"))
+    assert (one.path, other.path) == ("one.txt", "other.txt")
+    assert diff_of(Preview("one.txt", None, None, new)).kind == "created"
+
+
+@given(texts, st.integers(1, 5))
+def test_a_text_is_cut_into_lines_whatever_the_block(text: str, block: int):
+    """Cutting it in pieces is for the sake of others, and must not be seen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lastword.editor.edits.BLOCK_CHARACTERS", block)
+        lines = lines_of(text)
+    assert "".join(lines) == text
+    assert all(line.endswith("\n") and "\n" not in line[:-1] for line in lines[:-1])
+    assert all(lines)
+    assert len(lines) == count_lines(text)

@@ -12,7 +12,6 @@ The budget is counted in steps and not in seconds, so that the same two texts lo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -20,9 +19,10 @@ from typing import Literal, NamedTuple
 MAX_STEPS = 200_000
 # So many equal lines in a row count as one step: it is the differences that cost, and a large file has few of them.
 CHEAP = 16
+# Steps that a block between two fixed points gets for each of its lines, also when the budget is used up.
+FEW = 8
 
-Lines = Sequence[int]
-"""Lines as numbers, the same for the same line: what is compared so often should be quick to compare."""
+Lines = Sequence[str]
 Matches = list[tuple[int, int]]
 """The indexes, in both texts, of the lines that are kept."""
 
@@ -42,14 +42,12 @@ class Comparison(NamedTuple):
     """Whether the budget ran out, so that some block is replaced whole although it may have lines that stay."""
 
 
-def compare(old: Sequence[str], new: Sequence[str]) -> Comparison:
+def compare(old: Lines, new: Lines) -> Comparison:
     """Compare two texts line by line."""
     start = _alike(zip(old, new, strict=False))
     most = min(len(old), len(new)) - start
     end = min(most, _alike(zip(reversed(old), reversed(new), strict=False)))
-    numbers: dict[str, int] = {}
-    left = [numbers.setdefault(line, len(numbers)) for line in old[start : len(old) - end]]
-    right = [numbers.setdefault(line, len(numbers)) for line in new[start : len(new) - end]]
+    left, right = old[start : len(old) - end], new[start : len(new) - end]
     matches, _ = _shortest(left, right, MAX_STEPS)
     coarse = False
     if matches is None:
@@ -87,9 +85,13 @@ def _between_fixed_points(old: Lines, new: Lines) -> tuple[Matches, bool]:
     budget = MAX_STEPS
     at_old = at_new = 0
     for fixed_old, fixed_new in [*_fixed_points(old, new), (len(old), len(new))]:
-        found, budget = _shortest(old[at_old:fixed_old], new[at_new:fixed_new], budget)
+        left, right = old[at_old:fixed_old], new[at_new:fixed_new]
+        # What is left, and always enough for a few differences: one bad block must not spoil all that come after it.
+        own = max(budget, FEW * (len(left) + len(right)))
+        found, left_over = _shortest(left, right, own)
+        budget -= own - left_over
         if found is None:
-            coarse, budget = True, 0
+            coarse = coarse or not _share_nothing(left, right)
         else:
             matches += [(at_old + one, at_new + other) for one, other in found]
         matches.append((fixed_old, fixed_new))
@@ -100,9 +102,8 @@ def _between_fixed_points(old: Lines, new: Lines) -> tuple[Matches, bool]:
 
 def _fixed_points(old: Lines, new: Lines) -> Matches:
     """Lines that occur once in each text, as many of them as stand in the same order in both."""
-    in_old, in_new = Counter(old), Counter(new)
-    where = {line: place for place, line in enumerate(new) if in_new[line] == 1}
-    pairs = [(place, where[line]) for place, line in enumerate(old) if in_old[line] == 1 and line in where]
+    in_old, in_new = _once(old), _once(new)
+    pairs = [(place, in_new[line]) for line, place in in_old.items() if line in in_new]
     # The longest increasing sequence: for each length the smallest end so far, and for each pair the one before it.
     ends: list[int] = []
     last: list[int] = []
@@ -121,13 +122,31 @@ def _fixed_points(old: Lines, new: Lines) -> Matches:
     return points
 
 
+def _once(lines: Lines) -> dict[str, int]:
+    """The lines that occur once, with their places, in order."""
+    places: dict[str, int] = {}
+    again: set[str] = set()
+    for place, line in enumerate(lines):
+        if line in places:
+            again.add(line)
+        else:
+            places[line] = place
+    return {line: place for line, place in places.items() if line not in again}
+
+
+def _share_nothing(old: Lines, new: Lines) -> bool:
+    # A loop of our own: one call that does it all would hold the interpreter for as long as it takes.
+    known = {line for line in old}  # noqa: C416
+    return all(line not in known for line in new)
+
+
 def _shortest(old: Lines, new: Lines, budget: int) -> tuple[Matches | None, int]:
     """The pairs at which a shortest diff keeps a line, and what is left of the budget; None when it was not enough.
 
     A diagonal is an index in `old` less an index in `new`. With d differences one can be on the diagonals −d, −d + 2 …
     d; `rounds[d]` holds how far into `old` one gets on each of them. Walked backwards, the rounds are the way.
     """
-    if set(old).isdisjoint(new):
+    if not old or not new:
         return [], budget
     rounds: list[list[int]] = []
     old_count, new_count = len(old), len(new)

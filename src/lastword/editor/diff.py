@@ -108,9 +108,9 @@ def _diff(path: str, base: str | None, proposed: str | None) -> FileDiff:
     old = base or ""
     new = "" if proposed is None else keep_newlines(old, proposed)
     kind: FileKind = "created" if base is None else "deleted" if proposed is None else "changed"
-    old_lines, new_lines = lines_of(old), lines_of(new)
-    if kind == "changed" and old_lines == new_lines:
+    if kind == "changed" and old == new:
         return FileDiff(path, "unchanged", note="the file would stay as it is")
+    old_lines, new_lines = lines_of(old), lines_of(new)
     runs, coarse = compare(old_lines, new_lines)
     notes = []
     if kind != "deleted" and not new:

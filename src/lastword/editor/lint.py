@@ -10,6 +10,7 @@ but may neither fix files nor leave a cache behind.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -147,10 +148,10 @@ def command_linter(command: str) -> Linter:
             done = _run(arguments, cwd=sources.root)
             if isinstance(done, str):
                 findings[path] = [LintError(line=1, message=done)]
-            elif found := _parse_lines(done.stdout + done.stderr):
+            elif found := _parse_lines(_words(done.stdout) + _words(done.stderr)):
                 findings[path] = found
             elif done.returncode:
-                said = (done.stderr or done.stdout).strip().split("\n")[0]
+                said = _words(done.stderr or done.stdout).strip().split("\n")[0]
                 findings[path] = [LintError(line=1, message=f"{words[0]} failed: {said or done.returncode}")]
         return findings
 
@@ -190,14 +191,15 @@ def lint_python(sources: Sources) -> Findings:
     done = _run([find_ruff_bin(), "check", *options, "."], cwd=sources.root)
     seen = _run([find_ruff_bin(), "check", "--no-cache", "--quiet", "--show-files", "."], cwd=sources.root)
     if isinstance(done, str) or done.returncode:
-        reason = done if isinstance(done, str) else done.stderr.strip().replace("\n", "; ")
+        reason = done if isinstance(done, str) else _words(done.stderr).strip().replace("\n", "; ")
         said = f"ruff could not check the {len(sources.files)} Python files of the project: {reason}"
         return {sources.files[0]: [LintError(line=1, message=said)]}
     findings: Findings = {path: [] for path in sources.files}
+    above = os.path.join(sources.root, "")
     # One line at a time: ruff has no end of words for a project that it never saw before.
-    for line in done.stdout.splitlines():
+    for line in io.BytesIO(done.stdout):
         one = _diagnostic.decode(line)
-        path = os.path.relpath(one.filename, sources.root)
+        path = one.filename.removeprefix(above)
         if path not in findings:
             continue
         if one.code == _UNREADABLE:
@@ -208,7 +210,7 @@ def lint_python(sources: Sources) -> Findings:
         message = f"{one.code} {one.message}" if one.code else one.message
         findings[path].append(LintError(line=one.location.row if one.location else 1, message=message))
     if not isinstance(seen, str) and not seen.returncode:
-        looked_at = {os.path.relpath(path, sources.root) for path in seen.stdout.splitlines()}
+        looked_at = {os.fsdecode(path).removesuffix("\n").removeprefix(above) for path in io.BytesIO(seen.stdout)}
         sources.left_out.extend(LeftOut(path, EXCLUDED) for path in sources.files if path not in looked_at)
     return {path: found for path, found in findings.items() if found}
 
@@ -216,12 +218,12 @@ def lint_python(sources: Sources) -> Findings:
 def fixed_python(root: Path, path: str, text: str) -> str:
     """The text as ruff's safe fixes would leave it. Writes nothing: ruff reads and answers through pipes."""
     options = ["--fix-only", "--no-unsafe-fixes", "--no-cache", "--quiet", f"--stdin-filename={path}"]
-    done = _run([find_ruff_bin(), "check", *options, "-"], cwd=root, given=text)
+    done = _run([find_ruff_bin(), "check", *options, "-"], cwd=root, given=text.encode("utf-8"))
     if isinstance(done, str):
         raise EditError(done, place=path)
     if done.returncode:
-        raise EditError(f"ruff could not fix the file: {done.stderr.strip()}", place=path)
-    return done.stdout
+        raise EditError(f"ruff could not fix the file: {_words(done.stderr).strip()}", place=path)
+    return done.stdout.decode("utf-8")
 
 
 def _check_json(text: str) -> Iterable[LintError]:
@@ -255,8 +257,11 @@ lint_json = text_linter(_check_json)
 lint_toml = text_linter(_check_toml)
 
 
-def _run(arguments: list[str], *, cwd: Path, given: str | None = None) -> subprocess.CompletedProcess[str] | str:
-    """What the process said, or in words why it said nothing."""
+def _run(arguments: list[str], *, cwd: Path, given: bytes | None = None) -> subprocess.CompletedProcess[bytes] | str:
+    """What the process said, or in words why it said nothing.
+
+    As bytes: line endings are the file's own business, and one look at forty megabytes of text holds up everybody.
+    """
     # Ruff's own variables could send its output elsewhere or turn fixing on.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
     try:
@@ -267,8 +272,6 @@ def _run(arguments: list[str], *, cwd: Path, given: str | None = None) -> subpro
             input=given,
             stdin=subprocess.DEVNULL if given is None else None,
             capture_output=True,
-            encoding="utf-8",
-            errors="replace",
             timeout=LINT_TIMEOUT_SECONDS,
             check=False,
         )
@@ -278,6 +281,10 @@ def _run(arguments: list[str], *, cwd: Path, given: str | None = None) -> subpro
         return f"{arguments[0]} took longer than {LINT_TIMEOUT_SECONDS} seconds and was stopped"
     except OSError as problem:
         return f"{arguments[0]} could not be started: {problem.strerror}"
+
+
+def _words(output: bytes) -> str:
+    return output.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 _GCC_LINE = re.compile(r"^[^\n:]+:(\d+):(?:\d+:)?[ \t]*(.+)$", re.MULTILINE)

@@ -11,6 +11,7 @@ What does not live here: asking anybody (approval.py), the audit hook that guard
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from lastword.editor import Change, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
@@ -332,9 +333,11 @@ class SealedEditor(LookingEditor):
     async def _change(self, changes: Sequence[Change], write: Callable[[], Awaitable[bool]]) -> bool:
         """Have what is about to happen remembered, do it, and note what it came to, also when it failed halfway."""
         for change in changes:
+            await _let_others_run()
             self._refuse_when_over(change.path)
             if self._remember is not None:
                 await self._remember.will_change(change)
+        await _let_others_run()
         for change in changes:
             # Remembering takes its time, and the file or the call may have moved on.
             self._refuse_when_over(change.path)
@@ -362,6 +365,11 @@ class SealedEditor(LookingEditor):
         self.changes.append(change)
         if self._remember is not None:
             self._remember.has_changed(change)
+
+
+async def _let_others_run() -> None:
+    """Reading, comparing and hashing a large file takes a moment each; they need not take it in one piece."""
+    await asyncio.sleep(0)
 
 
 def _moved_on(path: str) -> Conflict:

@@ -103,7 +103,11 @@ async def lint_files(editor: SealedEditor, path: str = "") -> dict[str, Any]:
     path = plain(path)
     if path and not editor.exists(path):
         raise await no_such_file(editor, path)
-    report = await off_loop(editor.lint_report)
+    return await off_loop(_report, editor, path)
+
+
+def _report(editor: SealedEditor, path: str) -> dict[str, Any]:
+    report = editor.lint_report()
     found = [{"path": file, **one} for file, ones in report.findings.items() if is_below(file, path) for one in ones]
     given = _as_many_as_fit(found)
     stopped = None
