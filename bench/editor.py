@@ -26,6 +26,7 @@ from typing import Any
 from ruff import find_ruff_bin
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction, editor_tools, open_journal
+from lastword.call.door import Limits
 from lastword.card.face import face
 from lastword.editor import Preview
 from lastword.editor.diff import diff_of
@@ -143,7 +144,8 @@ async def beside_the_loop(folder: Path, store: str) -> None:
     journal = open_journal(store)
     every = {"path": "big.txt", "old": "words", "new": "swords", "all": True}
     one = {"path": "big.txt", "old": "line 9 ", "new": "line 8 "}
-    async with Session(registry, approver=approve, editor=ProjectEditor(folder), journal=journal) as session:
+    editor, unhurried = ProjectEditor(folder), Limits(draw_timeout_seconds=600)
+    async with Session(registry, approver=approve, editor=editor, journal=journal, limits=unhurried) as session:
         await late("lint 5,000 files", session, "lint_files")
         await late("search 5,000 files", session, "search_files", query="undefined")
         await late("list 5,000 files", session, "list_files", pattern="*/1*.py")
