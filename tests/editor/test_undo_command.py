@@ -154,6 +154,19 @@ def test_an_editor_tool_without_a_project_says_what_is_missing(capsys, monkeypat
     assert "hint: name one: --project DIR" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_misspelt_editor_tool_is_recognized(capsys, monkeypatch, tmp_path: Path, folder: Path, with_folder: bool):
+    """With a project the editor's tools are at hand, and the one that was meant is among them."""
+    monkeypatch.chdir(tmp_path)
+    if with_folder:
+        (tmp_path / "tools").mkdir()
+    arguments = ["path=notes.txt", "--project", str(folder), "--store", "memory:"]
+    assert run(["call", "raed_file", *arguments]) == WRONG_USAGE
+    assert capsys.readouterr().err == "unknown tool raed_file\nhint: did you mean read_file?\n"
+    assert run(["call", "qqq", *arguments]) == WRONG_USAGE
+    assert "hint: the tools are: delete_file, edit_files, fix_lint, " in capsys.readouterr().err
+
+
 def test_a_folders_own_tool_of_the_same_name_comes_first(capsys, monkeypatch, tmp_path: Path, folder: Path):
     """Whoever wrote a read_file of their own gets that one."""
     own = tmp_path / "tools" / "read_file"

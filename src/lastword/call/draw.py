@@ -87,6 +87,17 @@ async def draw(
             reads = tuple(sorted(recorder.reads.items()))
         if isinstance(shown, str):
             previews = (*previews, Preview("", None, None, displayable(shown)))
+        if said.get("preview_button") and not previews:
+            if shown is not None:
+                # The tool has something to show and nobody would see it: a card without it asks for less than it says.
+                what = f"its preview returned a {type(shown).__name__}"
+                return Undrawable(f"{what}; return a text, or call editor.open_diff_editor(path, content)")
+            log.warning(
+                "call %s: the preview of %s showed nothing, so its card has no button for it. "
+                "Return a text, or call editor.open_diff_editor(path, content).",
+                call.id,
+                tool.name,
+            )
         said = {key: displayable(value) if isinstance(value, str) else value for key, value in said.items()}
         button = said.get("preview_button") or {}
     manifest = tool.manifest

@@ -68,7 +68,11 @@ class ScriptEditorProvider(Protocol):
         """Put the lines of each content in the place of as many lines, all or none; False when there is no file."""
 
     def open_diff_editor(self, path: str, content: str) -> None:
-        """Show what the file would become. Changes nothing."""
+        """Show what the file would become. Changes nothing.
+
+        In a request function, and in the action of its preview button, it becomes part of the card. Elsewhere it is
+        seen only where the editor has a screen of its own.
+        """
 
     def get_lint_errors(self) -> dict[str, list[LintError]]:
         """What the linters find in the project now, by path."""
@@ -134,6 +138,15 @@ class InFolder(Protocol):
     @property
     def folder(self) -> Path:
         """Where the project is."""
+
+
+@runtime_checkable
+class OnScreen(Protocol):
+    """An editor that says whether there is a screen on which it shows a diff besides that of a card."""
+
+    @property
+    def has_screen(self) -> bool:
+        """Whether somebody would see what `open_diff_editor` shows now."""
 
 
 def folder_of(editor: object) -> Path | None:

@@ -178,6 +178,11 @@ class ProjectEditor:
         for folder in reversed(change.made_folders):
             self._folder.remove_if_empty(folder)
 
+    @property
+    def has_screen(self) -> bool:
+        """Whether somebody would see a diff that is not on a card: with `show`, they do."""
+        return self._show is not None
+
     def open_diff_editor(self, path: str, content: str) -> None:
         self._present(lambda recorder: recorder.open_diff_editor(path, content))
 

@@ -12,9 +12,18 @@ What does not live here: asking anybody (approval.py), the audit hook that guard
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from lastword.editor import Change, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
+from lastword.editor import (
+    Change,
+    OnScreen,
+    Operation,
+    Preview,
+    ProjectProvider,
+    Remembering,
+    ScriptEditorProvider,
+)
 from lastword.editor.edits import insert, replace
 from lastword.editor.encoding import decode, encode, keep_newlines
 from lastword.editor.looking import LookingEditor, project
@@ -23,6 +32,8 @@ from lastword.editor.undo import undo
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
 from lastword.tools.guard import refuse_if_watched
 from lastword.values import digest
+
+log = logging.getLogger("lastword")
 
 __all__ = ["Preview", "RecordingEditor", "SealedEditor", "still_current"]
 
@@ -199,13 +210,26 @@ class SealedEditor(LookingEditor):
         return next((path for path in self._previews if why_private(path) is not None), None)
 
     def open_diff_editor(self, path: str, content: str) -> None:
+        self._say_if_unseen("open_diff_editor", path)
         self._editor.open_diff_editor(path, content)
 
     def show_deletion(self, path: str) -> None:
+        self._say_if_unseen("show_deletion", path)
         project(self._editor).show_deletion(path)
 
     def show_rename(self, path: str, new_path: str) -> None:
+        self._say_if_unseen("show_rename", path)
         project(self._editor).show_rename(path, new_path)
+
+    def _say_if_unseen(self, method: str, path: str) -> None:
+        """An editor without a screen of its own shows what a card shows, and the card has been answered."""
+        if isinstance(self._editor, OnScreen) and not self._editor.has_screen:
+            log.warning(
+                "%s(%r) in an execute function shows nothing: nobody looks at a card any more. "
+                "Call it in the request function, or in the action of its preview_button.",
+                method,
+                path,
+            )
 
     async def update_file_content(self, path: str, content: str) -> bool:
         content = await self._agreed_content("update_file_content", path, content)

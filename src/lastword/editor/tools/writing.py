@@ -159,10 +159,9 @@ async def _batch(editor: LookingEditor, params: Params) -> list[Step]:
         try:
             arguments = _SINGLE[action].validate({name: value for name, value in edit.items() if name != "action"})
         except ArgumentsError as problem:
+            said = [f"{one.fact} ({one.hint})" if one.hint else one.fact for one in problem.problems]
             raise EditError(
-                "; ".join(one.fact for one in problem.problems),
-                place=f"edit {number} ({action})",
-                hint="nothing was changed",
+                "; ".join(said), place=f"edit {number} ({action})", hint="nothing was changed; correct this edit"
             ) from None
         edits.append({"action": action, **values.decode(arguments)})
     return await plan(editor, edits)
