@@ -289,7 +289,7 @@ async def test_a_batch_is_one_card_with_every_file_and_one_undo(bench: Workbench
         (
             [{"action": "write_file", "path": "a.txt", "txt": "x"}],
             "edit 1 (write_file): the argument text (string) is missing: The whole text of the file.; "
-            "unknown argument txt",
+            "unknown argument txt (did you mean text?)",
         ),
         ([{"action": "write_file", "path": "notes.txt", "text": "one\ntwo\n"}] * 1, "nothing would change"),
     ],
