@@ -12,6 +12,9 @@
     auto_approve = false
     protocol = "script"
 
+    [editor]
+    private = ["*.secret", "keys/"]
+
 A mistake is named with its file, line and field. Paths in the file are meant from the file's own folder. Keys have no
 place in the file: it is shared and copied. They come from LASTWORD_UPSTREAM_KEY, or from the file that `key_file`
 names.
@@ -71,11 +74,18 @@ class PresetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     limits: PresetLimits = PresetLimits()
 
 
+class EditorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[editor]`: which files of a project are private, besides those that always are."""
+
+    private: list[str] = []
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """All of it, and where each value of `[server]` came from."""
 
     server: ServerConfig = ServerConfig()
     preset: dict[str, PresetConfig] = {}
+    editor: EditorConfig = EditorConfig()
     upstream_key: str | None = None
     file: Path | None = None
     sources: dict[str, str] = {}
@@ -101,11 +111,12 @@ def load(
     """Read the configuration. Without a path: lastword.toml in the folder, if there is one."""
     if path is None and environ.get("LASTWORD_CONFIG"):
         path = Path(environ["LASTWORD_CONFIG"])
+    named = path is not None
     if path is None and (found := (folder or Path()) / FILE).exists():
         path = found
     tables, text = _read(path) if path is not None else ({}, "")
     place = _Place(path, text)
-    _check_names(tables, {"server", "preset"}, (), place)
+    _check_names(tables, {"server", "preset", "editor"}, (), place)
     server = _table(tables, "server", place)
     sources = {name: str(path) for name in server}
     _check_names(server, set(ServerConfig.__struct_fields__), ("server",), place)
@@ -123,7 +134,9 @@ def load(
     config = _convert(server, ServerConfig, ("server",), place)
     _check_values(config, place)
     presets = {name: _preset(table, name, place) for name, table in _table(tables, "preset", place).items()}
-    return Config(server=config, preset=presets, upstream_key=_key(config, environ), file=path, sources=sources)
+    editor = _editor(_table(tables, "editor", place), place, named=named)
+    key = _key(config, environ)
+    return Config(server=config, preset=presets, editor=editor, upstream_key=key, file=path, sources=sources)
 
 
 def read_text(path: Path, what: str) -> str:
@@ -257,6 +270,20 @@ def _preset(table: Any, name: str, place: _Place) -> PresetConfig:
     _from_folder(table, place.path)
     preset: PresetConfig = _convert(table, PresetConfig, path, place)
     return preset
+
+
+def _editor(table: dict[str, Any], place: _Place, *, named: bool) -> EditorConfig:
+    _check_names(table, set(EditorConfig.__struct_fields__), ("editor",), place)
+    editor: EditorConfig = _convert(table, EditorConfig, ("editor",), place)
+    for pattern in editor.private:
+        # The file may have come with the project. It can make more of it private, and not less.
+        if pattern.startswith("!") and not named:
+            raise ConfigError(
+                f"{pattern} would take a file out of those that are private, in a configuration that was merely found",
+                place=place.of(("editor", "private")),
+                hint="if it is your own, name it: --config FILE, or LASTWORD_CONFIG",
+            )
+    return editor
 
 
 def _from_folder(table: dict[str, Any], file: Path | None) -> None:

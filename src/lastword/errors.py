@@ -11,7 +11,9 @@
     ├── EditError             a change to a project's files was refused
     │   ├── PathRefused       the path leads, or could lead, out of the project
     │   ├── Conflict          the file changed since it was read
-    │   └── NotText           the file is binary, or not UTF-8
+    │   ├── NotText           the file is binary, or not UTF-8
+    │   ├── TooLarge          the file is larger than the editor takes
+    │   └── PrivateFile       the file is private, and nobody was asked whether it may be looked at
     ├── StoreError            the memory could not be read or written
     │   ├── NewerStore        written by a later version of lastword
     │   └── Tampered          the chain of events does not hold; names the first bad one
@@ -112,6 +114,14 @@ class Conflict(EditError):
 
 class NotText(EditError):
     """The file is binary, or not UTF-8."""
+
+
+class TooLarge(EditError):
+    """The file is larger than the editor takes."""
+
+
+class PrivateFile(EditError):
+    """The file is private, and what is in it is nobody's business before a person said so."""
 
 
 class StoreError(LastWordError):

@@ -120,6 +120,37 @@ async def test_a_call_cancelled_while_it_is_written_down_writes_nothing(folder: 
     assert bench.read("notes.txt") == b"one\ntwo\n"
 
 
+@requirement("EDIT-12")
+@pytest.mark.parametrize("ends", ["raises", "says no", "is cancelled"])
+async def test_a_tool_that_wrote_and_then_failed_tells_what_it_wrote(bench: Workbench, ends: str):
+    """A model that hears of the failure alone takes the file for what it was."""
+    written = asyncio.Event()
+
+    async def half(editor: ScriptEditorProvider) -> dict[str, Any]:
+        await editor.write_to_file("notes.txt", "new\n")
+        await editor.write_to_file("made.txt", "new\n")
+        written.set()
+        if ends == "raises":
+            raise ValueError("a bug")
+        if ends == "is cancelled":
+            await asyncio.Event().wait()
+        return {"success": False, "message": "It did not work."}
+
+    bench.registry.tool(half)
+    calling = asyncio.create_task(bench.call("half"))
+    await written.wait()
+    if ends == "is cancelled":
+        bench.session.cancel(bench.approver.requests[0].call_id)
+    outcome = await calling
+    assert not outcome.success
+    assert outcome.message.endswith(
+        "By then it had changed notes.txt, made.txt. That stays changed, unless a person undoes this call."
+    )
+    assert outcome.changed == ("notes.txt", "made.txt")
+    await bench.session.undo(outcome.call_id)
+    assert bench.read("notes.txt") == b"one\ntwo\n"
+
+
 @requirement("EDIT-7")
 async def test_a_call_is_taken_back_once(bench: Workbench):
     """The second time there may be other work in the file that looks the same."""
@@ -168,6 +199,24 @@ async def test_a_call_that_changed_nothing_has_nothing_to_take_back(bench: Workb
     outcome = await bench.call(tool, **arguments)
     with pytest.raises(SessionError, match="this call changed no files"):
         await bench.session.undo(outcome.call_id)
+
+
+async def test_a_rename_that_is_taken_back_is_one_file(bench: Workbench):
+    """Two paths changed and one file did; "2 files are as they were before" would make somebody look for the other."""
+    renamed = await bench.done("rename_file", path="notes.txt", new_path="deep/todo.txt")
+    undone = await bench.session.undo(renamed.call_id)
+    assert undone.message == "Took back rename_file: deep/todo.txt is called notes.txt again."
+    assert set(undone.paths) == {"notes.txt", "deep/todo.txt"}
+    edits = [
+        {"action": "rename_file", "path": "notes.txt", "new_path": "todo.txt"},
+        {"action": "write_file", "path": "src/main.py", "text": "new\n"},
+    ]
+    batch = await bench.done("edit_files", edits=edits)
+    assert (await bench.session.undo(batch.call_id)).message.splitlines() == [
+        "Took back edit_files: 2 files are as they were before.",
+        "  src/main.py",
+        "  notes.txt (renamed back from todo.txt)",
+    ]
 
 
 async def test_an_unknown_call_is_not_taken_back(bench: Workbench):

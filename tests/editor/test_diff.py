@@ -1,5 +1,6 @@
 """Diffs: true for every pair of texts, and readable where they can be."""
 
+import random
 import subprocess
 from pathlib import Path
 
@@ -7,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.editor import Preview
+from lastword.editor import Preview, compare
 from lastword.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, summary, unified
-from lastword.editor.edits import lines_of
+from lastword.editor.edits import count_lines, lines_of
 from requirements import requirement
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).flatmap(
@@ -154,13 +155,119 @@ def test_a_batch_is_counted_in_one_line():
     assert summary(diffs[:1]) == "1 file, 1 lines added, 1 removed"
 
 
-def test_texts_with_little_in_common_are_shown_whole_instead_of_compared_for_ever():
-    """Beyond its budget the comparison gives up: everything old removed, everything new added, and still true."""
-    old = "".join(f"{number}\n" for number in range(8_000))
-    new = "".join(f"{number * 7919 % 8_000}\n" for number in range(8_000))
+def shuffled(count: int, kinds: int, seed: int) -> str:
+    """Lines of some kinds in no order."""
+    return "".join(f"{number}\n" for number in random.Random(seed).choices(range(kinds), k=count))
+
+
+@requirement("EDIT-13")
+def test_a_comparison_has_a_budget_and_says_when_it_ran_out():
+    """Texts that differ everywhere would be compared for ever. What is shown instead is coarser, and still true."""
+    old, new = shuffled(20_000, 50, 1), shuffled(20_000, 50, 2)
     diff = changed(old, new)
-    assert apply(diff, old) == new
-    assert (diff.added, diff.removed) == (7_999, 7_999)
+    assert diff.coarse
+    assert str(diff.note).startswith("too much differs to compare every line, so whole blocks are shown as replaced")
+    old, new = shuffled(2_000, 50, 1), shuffled(2_000, 50, 2)
+    assert changed(old, new).coarse
+    assert apply(changed(old, new), old) == new
+    assert unified(changed(old, new))[1] == Row(
+        "note", "too much differs to compare every line, so whole blocks are shown as replaced"
+    )
+
+
+@requirement("EDIT-13")
+def test_many_changes_in_a_long_text_are_shown_where_they_are():
+    """Beyond the budget, lines that occur once in both texts hold the comparison together."""
+    lines = [f"{number} of many\n" for number in range(10_000)]
+    old = "".join(lines)
+    for number in range(0, 10_000, 5):
+        lines[number] = f"{number} changed\n"
+    diff = changed(old, "".join(lines))
+    assert (diff.added, diff.removed, diff.coarse) == (2_000, 2_000, False)
+
+
+def test_one_block_that_cannot_be_compared_does_not_spoil_the_others():
+    """What comes after it is still shown line by line."""
+    lines = [f"{number} of many\n" for number in range(2_000)]
+    old, new = shuffled(3_000, 50, 1) + "".join(lines), shuffled(3_000, 50, 2)
+    lines[1_000:1_002] = ["1001 of many\n"]  # A line is gone, and the one after it stays.
+    diff = changed(old, new + "".join(lines))
+    assert diff.coarse
+    last = [line for line in diff.hunks[-1].lines if line.kind != "same"]
+    assert [(line.kind, line.text) for line in last] == [("removed", "1000 of many")]
+
+
+@requirement("EDIT-13")
+def test_texts_that_share_nothing_need_no_budget():
+    """Every line changed, as by a rename: no two lines are alike, and nobody has to look for them."""
+    old = "".join(f"{number}\n" for number in range(50_000))
+    diff = changed(old, old.replace("\n", "!\n"))
+    assert (diff.added, diff.removed, diff.coarse) == (50_000, 50_000, False)
+
+
+@settings(deadline=None, max_examples=300)
+@given(texts, texts, st.integers(0, 12))
+def test_the_hunks_lead_from_the_old_text_to_the_new_when_the_budget_runs_out(old: str, new: str, budget: int):
+    """Wherever the comparison is given up, the diff must not be a lie."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compare, "MAX_STEPS", budget)
+        diff = changed(old, new)
+    if "\r\n" not in old + new:
+        assert apply(diff, old) == new
+
+
+@requirement("EDIT-13")
+def test_a_long_line_is_shown_where_it_differs():
+    """Two hundred thousand characters fill a hundred screens, and what matters is the one that changed."""
+    old, new = "a" * 200_000 + "\n", "a" * 99_999 + "evil" + "a" * 100_000 + "\n"
+    (hunk,) = changed(old, new).hunks
+    removed, added = hunk.lines
+    assert added.text == "a" * 200 + "evil" + "a" * 200
+    assert (added.hidden_before, added.hidden_after) == (99_799, 99_800)
+    assert (removed.text, removed.hidden_before, removed.hidden_after) == ("a" * 401, 99_799, 99_800)
+    assert [row.text for row in unified(changed(old, new))][-1] == (
+        "… a part of a line of 200,003 characters: 99,799 before it and 99,800 after it are not shown"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        (None, "b" * 5_000, [("added", 2_000, 0, 3_000)]),
+        ("x\n" + "b" * 5_000 + "\n", "y\n" + "b" * 5_000 + "\n", [("same", 200, 0, 4_800)]),
+        ("b" * 5_000, "c" * 5_000, [("removed", 2_000, 0, 3_000), ("added", 2_000, 0, 3_000)]),
+        ("b" * 5_000, "b" * 5_000 + "c" * 9_000, [("removed", 200, 4_800, 0), ("added", 2_000, 4_800, 7_200)]),
+        ("b" * 5_000, "b" * 6_000, [("removed", 200, 4_800, 0), ("added", 1_200, 4_800, 0)]),
+        ("b" * 5_000, "b", [("removed", 2_000, 0, 3_000)]),
+        ("b" * 2_000, "c" * 2_000, []),
+    ],
+)
+def test_a_long_line_never_hides_more_than_it_says(old: str | None, new: str, shown: list[object]):
+    """New, unchanged, replaced, made longer, made shorter: what is not there is counted."""
+    lines = [line for hunk in changed(old, new).hunks for line in hunk.lines]
+    assert [
+        (line.kind, len(line.text), line.hidden_before, line.hidden_after)
+        for line in lines
+        if line.hidden_before or line.hidden_after
+    ] == shown
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text("ab", max_size=30), st.text("ab", max_size=30))
+def test_what_differs_in_a_long_line_is_shown_and_the_rest_is_the_same(old: str, new: str):
+    """What is hidden of a line that was replaced is also in the other one, as long as the difference fits."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lastword.editor.diff.MAX_LINE_CHARACTERS", 4)
+        patch.setattr("lastword.editor.diff.AROUND_CHARACTERS", 1)
+        lines = [line for hunk in changed(old, new).hunks for line in hunk.lines]
+    wholes = {"removed": old, "added": new}
+    for line in lines:
+        whole = wholes[line.kind]
+        assert whole == whole[: line.hidden_before] + line.text + whole[len(whole) - line.hidden_after :]
+        assert len(line.text) <= 4 or not (line.hidden_before or line.hidden_after)
+    if len(lines) == 2 and all(line.hidden_before + line.hidden_after for line in lines):
+        removed, added = lines
+        assert old[: removed.hidden_before] == new[: added.hidden_before]
 
 
 def test_a_diff_that_nobody_can_read_is_cut_and_says_so():
@@ -178,3 +285,35 @@ def test_a_large_file_with_few_changes_is_compared_exactly():
     lines[500], lines[99_000] = "changed\n", ""
     diff = changed(old, "".join(lines))
     assert (diff.added, diff.removed, len(diff.hunks)) == (1, 2, 2)
+
+
+def test_the_diff_of_long_texts_is_made_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch):
+    """The tool, the card and every window want the same one; a process that runs for weeks wants its memory back."""
+    monkeypatch.setattr("lastword.editor.diff.KEPT_CHARACTERS", 450_000)
+    texts = [("a\n" * 50_000, f"{name}\n" + "a\n" * 50_000) for name in "bcd"]
+    first, second = (changed(*texts[0]), changed(*texts[1]))
+    assert changed(*texts[0]) is first
+    changed(*texts[2])  # There is room for two, and the first was wanted last.
+    assert changed(*texts[0]) is first
+    assert changed(*texts[1]) is not second
+    assert changed("a\n", "b\n") is not changed("a\n", "b\n")
+
+
+def test_the_same_change_of_another_file_is_another_diff():
+    """What is kept is kept under everything that it was made from."""
+    old, new = "a\n" * 50_000, "b\n" * 50_000
+    one, other = (diff_of(Preview(path, None, old, new)) for path in ("one.txt", "other.txt"))
+    assert (one.path, other.path) == ("one.txt", "other.txt")
+    assert diff_of(Preview("one.txt", None, None, new)).kind == "created"
+
+
+@given(texts, st.integers(1, 5))
+def test_a_text_is_cut_into_lines_whatever_the_block(text: str, block: int):
+    """Cutting it in pieces is for the sake of others, and must not be seen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lastword.editor.edits.BLOCK_CHARACTERS", block)
+        lines = lines_of(text)
+    assert "".join(lines) == text
+    assert all(line.endswith("\n") and "\n" not in line[:-1] for line in lines[:-1])
+    assert all(lines)
+    assert len(lines) == count_lines(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.editor import Operation
+from lastword.editor import LeftOut, Operation
 from lastword.editor.folder import MAX_FILE_BYTES
 from lastword.editor.project import ProjectEditor
 from lastword.errors import Conflict, EditError, PathRefused
@@ -75,9 +75,6 @@ async def refused_everywhere(editor: ProjectEditor, path: str, words: str) -> No
         ("notes.txt ", "ends with a dot or a space"),
         ("src./main.py", "ends with a dot or a space"),
         ("...", "ends with a dot or a space"),
-        ("CON", "the name of a device"),
-        ("src/nul.txt", "the name of a device"),
-        ("Com1.log.txt", "the name of a device"),
         (".git/config", "git's own files"),
         ("src/.GIT/hooks/pre-commit", "git's own files"),
         (".lastword-0123456789abcdef.tmp", "kept for files that are being written"),
@@ -91,8 +88,9 @@ async def test_a_path_that_is_not_plain_is_refused_at_every_door(editor: Project
 
 
 async def test_ordinary_odd_names_are_fine(editor: ProjectEditor):
-    """The rules keep out what deceives, not what is merely unusual."""
-    for path in ("a b.txt", ".hidden", "ärger/日本語.md", "a..b", "x=1&y.txt", "-rf", "console.log", "gitignore"):
+    """The rules keep out what deceives, not what is merely unusual, or a device on a system that this is not."""
+    usual = ("a b.txt", ".hidden", "ärger/日本語.md", "a..b", "x=1&y.txt", "-rf", "console.log", "gitignore")
+    for path in (*usual, "a:b.txt", "src/aux.c", "nul", "Com1.log"):
         assert await editor.write_to_file(path, "x")
         assert await editor.get_file_content(path) == "x"
         assert path in editor.get_all_files()
@@ -312,6 +310,20 @@ async def test_a_folder_that_becomes_a_link_at_the_last_moment_is_refused(
         await editor.write_to_file("src/new.py", "x")
     assert LAST_MOMENT.done()
     assert sorted(os.listdir(outside)) == ["secret.txt"]
+
+
+@requirement("EDIT-12")
+def test_a_folder_that_cannot_be_opened_is_named_and_not_taken_for_empty(editor: ProjectEditor, folder: Path):
+    """Here it becomes a file at the last moment; mostly it is one that belongs to somebody else."""
+    (folder / "closed").mkdir()
+
+    def swap() -> None:
+        (folder / "closed").rmdir()
+        (folder / "closed").write_text("")
+
+    LAST_MOMENT.do("closed", swap)
+    assert editor.listing().left_out == (LeftOut("closed", "unreadable: this is a file, not a folder"),)
+    assert LAST_MOMENT.done()
 
 
 @requirement("EDIT-3")

@@ -239,6 +239,12 @@ def test_fixes_are_a_text_and_not_a_write(folder: Path):
     assert tree(folder) == before
 
 
+def test_a_fix_leaves_line_endings_alone(folder: Path):
+    """A file that has nothing to fix comes back as it was, to the last byte, and is not asked about."""
+    assert fixed_python(folder, "src/main.py", "print(1)\r\nprint(2)\r\n") == "print(1)\r\nprint(2)\r\n"
+    assert fixed_python(folder, "src/main.py", "import os\r\n\r\nprint(1)\r\n") == "\r\nprint(1)\r\n"
+
+
 def test_a_text_that_cannot_be_fixed_comes_back_as_it_was(folder: Path):
     """Ruff leaves alone what it cannot parse."""
     assert fixed_python(folder, "src/main.py", "def f(\n") == "def f(\n"

@@ -70,12 +70,17 @@ async def test_an_ignored_file_can_still_be_read_and_written(tmp_path: Path):
 
 def test_names_that_no_path_may_hold_are_not_listed(tmp_path: Path):
     """A listing offers only what can be opened."""
-    make(tmp_path, {"fine.txt": "", "bad\n.txt": "", "trailing.": "", "NUL": "", ".lastword-0123456789abcdef.tmp": ""})
+    make(tmp_path, {"fine.txt": "", "bad\n.txt": "", "trailing.": "", ".lastword-0123456789abcdef.tmp": ""})
     (tmp_path / "odd\u202e").mkdir()
     (tmp_path / "odd\u202e" / "inside.txt").write_text("")
     editor = ProjectEditor(tmp_path)
     assert editor.get_all_files() == ["fine.txt"]
     assert editor.get_all_folders() == []
+    assert [(one.path, one.why) for one in editor.listing().left_out] == [
+        ("bad\\n.txt", "a name that no path may hold"),
+        ("odd\\u202e", "a name that no path may hold"),
+        ("trailing.", "a name that no path may hold"),
+    ]
 
 
 def test_a_listing_is_bounded_and_says_so(tmp_path: Path):

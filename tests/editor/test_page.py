@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lastword import ToolRegistry, check, editor_tools
+from lastword import ProjectEditor, ToolRegistry, check, editor_tools
 from lastword.call import changes
-from lastword.editor import folder, lint
+from lastword.config import load
+from lastword.editor import diff, folder, lint
 
 TEXT = (Path(__file__).parents[2] / "docs" / "editor.md").read_text()
 
@@ -48,3 +49,14 @@ def test_the_limits_are_the_ones_that_hold():
     assert f"at most {folder.MAX_FILE_BYTES // 1_000_000} MB each" in TEXT
     assert f"{changes.MAX_CALL_BYTES // 1_000_000} MB for one call" in TEXT
     assert f"longer than {lint.LINT_TIMEOUT_SECONDS} seconds" in TEXT
+    assert f"larger than {folder.MAX_FILE_BYTES // 1_000_000} MB" in TEXT
+    assert f"longer than {diff.MAX_LINE_CHARACTERS:,} characters" in TEXT
+
+
+def test_the_configuration_is_one_that_counts(tmp_path: Path):
+    """When it is named. As it stands it would not be taken from a folder."""
+    (text,) = blocks("toml")
+    (tmp_path / "mine.toml").write_text(text)
+    private = load(tmp_path / "mine.toml", environ={}).editor.private
+    why = ProjectEditor(tmp_path, private=private).privacy()
+    assert [why(path) is None for path in (".env", ".env.example", "keys/a", "b.secret")] == [False, True, False, False]

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lastword.editor import LeftOut
+from lastword.editor.folder import MAX_FILE_BYTES
 from lastword.editor.project import ProjectEditor
 from lastword.editor.search import Found, Match, search
 from lastword.errors import EditError
+from requirements import requirement
 
 FILES = {
     "a.txt": b"one\ntwo two\r\nThree\n",
@@ -30,8 +33,9 @@ def places(result: Found) -> list[tuple[str, int, str]]:
 
 
 def test_a_search_is_literal_and_names_each_line_once():
-    """Binary files and other encodings are passed over, as they are everywhere in the editor."""
-    assert found("two") == Found([Match("a.txt", 2, "two two"), Match("b.txt", 1, "two")], 5)
+    """Binary files and other encodings are not searched, as everywhere in the editor, and that is said."""
+    unread = (LeftOut("c.bin", "not text in UTF-8"), LeftOut("d.txt", "not text in UTF-8"))
+    assert found("two") == Found([Match("a.txt", 2, "two two"), Match("b.txt", 1, "two")], 3, left_out=unread)
     assert places(found("t.o")) == []
     assert places(found("three")) == []
     assert places(found("three", ignore_case=True)) == [("a.txt", 3, "Three")]
@@ -89,13 +93,18 @@ def test_matches_are_bounded_and_say_so():
     result = found("x", {"a": b"x\n" * 30, "b": b"x\n"}, max_matches=10)
     assert len(result.matches) == 10
     assert result.stopped == "stopped at 10 matches; search for something rarer"
-    assert found("x", {"a": b"x\n" * 10}, max_matches=10).stopped is None
+    assert result.left_out == (LeftOut("b", "not searched: the search had stopped"),)
+    assert found("x", {"a": b"x\n" * 10}, max_matches=10) == Found(
+        [Match("a", line, "x") for line in range(1, 11)], searched=1
+    )
+    assert found("x", {"a": b"x\n" * 10, "b": b"x\n"}, max_matches=10).stopped is not None
 
 
 def test_time_is_bounded_and_says_so():
     """Before each file, since one file is small."""
     result = found("x", {"a": b"x\n"}, timeout_seconds=-1.0)
-    assert result == Found([], 0, "stopped after -1 seconds; search in fewer files")
+    unsearched = (LeftOut("a", "not searched: the search had stopped"),)
+    assert result == Found([], 0, "stopped after -1 seconds; search in fewer files", unsearched)
 
 
 def test_a_long_line_is_cut_and_says_so():
@@ -104,10 +113,21 @@ def test_a_long_line_is_cut_and_says_so():
     assert match.text == "x" * 300 + "… (700 more characters)"
 
 
-def test_a_search_of_a_project_passes_over_what_cannot_be_opened(editor: ProjectEditor, folder: Path, outside: Path):
-    """A file that became a link since it was listed is not followed."""
+@requirement("EDIT-12")
+def test_a_search_of_a_project_names_what_could_not_be_opened(editor: ProjectEditor, folder: Path, outside: Path):
+    """A file that became a link since it was listed is not followed, one that is gone or too large is not there."""
+    (folder / "gone.txt").write_text("x")
+    (folder / "large.txt").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
     files = editor.get_all_files()
     (folder / "notes.txt").unlink()
     (folder / "notes.txt").symlink_to(outside / "secret.txt")
-    assert search(files, editor.read_bytes, "secret").matches == []
+    (folder / "gone.txt").unlink()
+    result = search(files, editor.read_bytes, "secret")
+    assert result.matches == []
+    assert {one.path: one.why for one in result.left_out} == {
+        "gone.txt": "gone since it was listed",
+        "large.txt": "larger than 4,000,000 bytes",
+        "notes.txt": "this is a symbolic link, and only plain files and folders are opened",
+    }
+    assert result.searched == 1
     assert [match.path for match in search(files, editor.read_bytes, "hello").matches] == ["src/main.py"]

@@ -46,7 +46,7 @@ def bench(bench: Workbench) -> Workbench:
 
 def test_every_tool_that_writes_is_tried_here():
     """A tool that is added later must not slip through the tests below."""
-    assert sorted(names) == sorted(tool.name for tool in EDITOR_TOOLS if tool.manifest.require_approval)
+    assert sorted(names) == sorted(tool.name for tool in EDITOR_TOOLS if tool.manifest.effect != "none")
 
 
 @requirement("TOOL-46", "EDIT-7")
@@ -291,7 +291,7 @@ async def test_a_batch_is_one_card_with_every_file_and_one_undo(bench: Workbench
         (
             [{"action": "write_file", "path": "a.txt", "txt": "x"}],
             "edit 1 (write_file): the argument text (string) is missing: The whole text of the file.; "
-            "unknown argument txt",
+            "unknown argument txt (did you mean text?)",
         ),
         ([{"action": "write_file", "path": "notes.txt", "text": "one\ntwo\n"}] * 1, "nothing would change"),
     ],

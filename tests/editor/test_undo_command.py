@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import apsw
 import pytest
 from trees import tree
 from workbench import Workbench
@@ -153,6 +154,19 @@ def test_an_editor_tool_without_a_project_says_what_is_missing(capsys, monkeypat
     assert "hint: name one: --project DIR" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_misspelt_editor_tool_is_recognized(capsys, monkeypatch, tmp_path: Path, folder: Path, with_folder: bool):
+    """With a project the editor's tools are at hand, and the one that was meant is among them."""
+    monkeypatch.chdir(tmp_path)
+    if with_folder:
+        (tmp_path / "tools").mkdir()
+    arguments = ["path=notes.txt", "--project", str(folder), "--store", "memory:"]
+    assert run(["call", "raed_file", *arguments]) == WRONG_USAGE
+    assert capsys.readouterr().err == "unknown tool raed_file\nhint: did you mean read_file?\n"
+    assert run(["call", "qqq", *arguments]) == WRONG_USAGE
+    assert "hint: the tools are: delete_file, edit_files, fix_lint, " in capsys.readouterr().err
+
+
 def test_a_folders_own_tool_of_the_same_name_comes_first(capsys, monkeypatch, tmp_path: Path, folder: Path):
     """Whoever wrote a read_file of their own gets that one."""
     own = tmp_path / "tools" / "read_file"
@@ -176,3 +190,28 @@ def test_a_folders_own_tool_of_the_same_name_comes_first(capsys, monkeypatch, tm
     assert capsys.readouterr().out == "my own\n"
     assert run(["call", "list_files", *arguments]) == DONE
     assert "notes.txt" in capsys.readouterr().out
+
+
+@requirement("EDIT-7")
+@pytest.mark.parametrize(
+    ("kind", "found", "put"),
+    [
+        ("changing_file", b'"b25lCnR3bwo="', b'"ZXZpbAo="'),  # what the file held before
+        ("changing_file", b'"notes.txt"', b'"other.txt"'),
+        ("changed_file", b'"left_mode":420', b'"left_mode":511'),
+        ("finished", b'"succeeded"', b'"cancelled"'),
+    ],
+)
+def test_a_record_that_somebody_edited_is_not_acted_upon(folder: Path, store: str, capsys, kind: str, found, put):
+    """An undo writes what the journal says. Whoever can edit the journal must not be able to have it write anything."""
+    (folder / "notes.txt").chmod(0o644)
+    call_id = change(folder, store)
+    before = tree(folder)
+    edit = apsw.Connection(store.removeprefix("sqlite:///"))
+    ((seq, data),) = edit.execute("SELECT seq, data FROM records WHERE kind = ?", (kind,)).fetchall()
+    assert found in data
+    edit.execute("UPDATE records SET data = ? WHERE seq = ?", (data.replace(found, put), seq))
+    edit.close()
+    assert run(["undo", call_id, "--store", store]) != DONE
+    assert f"record {seq} ({kind}) was changed after it was written" in capsys.readouterr().err
+    assert tree(folder) == before

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lastword import Outcome, Session, ToolRegistry
+from lastword.call.setting import Limits
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.journal import Journal
@@ -13,17 +14,30 @@ from lastword.testing import Answer, FixedApprover
 class Workbench:
     """Whatever is asked for is carried out on `folder`; the answers may be changed between two calls."""
 
-    def __init__(self, folder: Path, journal: Journal | None = None) -> None:
+    def __init__(self, folder: Path, journal: Journal | None = None, limits: Limits | None = None) -> None:
         self.folder = folder
-        self.registry = ToolRegistry()
-        editor_tools(self.registry)
+        self.limits = limits
+        self.registry = self.tools()
         self.journal = journal or Journal()
         self.approver = FixedApprover()
         self.session = self.open()
 
+    @staticmethod
+    def tools() -> ToolRegistry:
+        """The editor's own, and no others."""
+        registry = ToolRegistry()
+        editor_tools(registry)
+        return registry
+
     def open(self) -> Session:
         """A session as another process would open it."""
-        return Session(self.registry, approver=self._answer, editor=ProjectEditor(self.folder), journal=self.journal)
+        return Session(
+            self.registry,
+            approver=self._answer,
+            editor=ProjectEditor(self.folder),
+            journal=self.journal,
+            limits=self.limits,
+        )
 
     async def _answer(self, request: Any) -> Any:
         return await self.approver(request)

@@ -58,7 +58,9 @@ class Attempt:
         self._editor: SealedEditor | None = None
         if setting.editor is not None:
             kept = ChangeLog(setting.journal, setting.session_id, call.id, setting.editor, durable=must_stop)
-            self._editor = SealedEditor(setting.editor, previews, kept)
+            # What is in a private file is for those who asked a person, and no setting has looked at a card.
+            sees_private = approval == "person"
+            self._editor = SealedEditor(setting.editor, previews, kept, sees_private=sees_private)
 
     def run(self, action: UserAction = ALLOWED) -> Outcome | Awaitable[Outcome]:
         """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
@@ -118,10 +120,15 @@ class Attempt:
             if editor.violations:
                 tried = f"{call.tool} tried to write something else than was shown: {editor.violations[0]}"
                 result = msgspec.structs.replace(result, kind="failed", message=displayable(tried))
+            if changed and not result.success:
+                words = f"{result.message}\n{outcome.changed_before(changed)}"
+                result = msgspec.structs.replace(result, message=words)
         if self._request is not None and self._request.author == "person":
             ran = self._request.shown_arguments
-            words = f"{outcome.edited(call.tool, values.written(ran).decode())}\n{result.message}"
-            result = msgspec.structs.replace(result, arguments=ran, message=words)
+            words = outcome.edited(call.tool, values.written(ran).decode())
+            if editor is not None and (private := editor.private_shown()):
+                words = outcome.edited_in_private(call.tool, private)
+            result = msgspec.structs.replace(result, arguments=ran, message=f"{words}\n{result.message}")
         return result
 
     def _open_reports(self, call_id: str) -> Reports | None:

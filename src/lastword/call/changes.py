@@ -3,7 +3,8 @@
 Before a tool's write, its call, its path, what the file holds and what it will hold are on disk; afterwards a short
 record says that it happened. So whoever finds the journal after a crash knows what may have been written, and the file
 itself says whether it was: it holds the one or the other. If it holds anything else, somebody has worked on it since,
-and nothing is taken back.
+and nothing is taken back. Neither is it when a record is not what was written: an undo writes what the journal says,
+so whoever edits the journal could have it write anything.
 
 What does not live here: restoring a file (editor/undo.py, editor/project.py), and who may ask for it (session.py).
 """
@@ -24,6 +25,7 @@ from lastword.errors import EditError, SessionError, StoreError
 from lastword.journal import Journal
 from lastword.journal.records import Life, data_of
 from lastword.store import Record
+from lastword.store.proof import prove
 
 # What one call may make the journal keep: files before and after, in base64. A tool that rewrites more than this in one
 # call is a migration, and belongs into version control.
@@ -133,7 +135,7 @@ async def take_back(
         raise _changed_nothing(call_id)
     paths = tuple(await undo(editor, steps))
     result = None
-    words = outcome.taken_back(past.tool, paths)
+    words = outcome.taken_back(past.tool, paths, _renames(steps))
     if past.life.in_doubt:
         assert past.life.started is not None
         result = Outcome(
@@ -154,7 +156,10 @@ async def _read(journal: Journal, call_id: str) -> Past:
     """The changes of a call, in order; refuses when there is nothing to take back."""
     past = Past(Life(call_id), "", "", None, [])
     pruned = False
-    for record in await journal.store.read(subject=call_id):
+    records = await journal.store.read(subject=call_id)
+    # The very records that are acted upon: what is read a second time may be something else by then.
+    await prove(journal.store, records)
+    for record in records:
         past.session_id = record.stream
         pruned = pruned or (record.kind == "changing_file" and record.data is None)
         _add(past, record)
@@ -205,6 +210,19 @@ def _what_happened(past: Past, editor: ProjectProvider) -> list[Change]:
     for path, chain in by_path.items():
         result += _reached(chain, editor.read_bytes(path), finished=past.life.finished is not None)
     return result
+
+
+def _renames(steps: Sequence[Change]) -> dict[str, str]:
+    """The new names of files that were moved, with their old ones: a rename is two changes, and one file."""
+    found: dict[str, str] = {}
+    gone = [step for step in fold(steps) if step.after is None]
+    for step in fold(steps):
+        if step.before is None and step.after is not None:
+            old = next((one for one in gone if one.before == step.after), None)
+            if old is not None:
+                found[step.path] = old.path
+                gone.remove(old)
+    return found
 
 
 def _reached(chain: Sequence[KnownCall], current: bytes | None, *, finished: bool) -> list[Change]:

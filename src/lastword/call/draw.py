@@ -70,7 +70,7 @@ async def draw(
     if tool.request is not None:
         looks = Looks(state)
         guard = Guard(f"the request function of {tool.name}", looks)
-        recorder = None if editor is None else RecordingEditor(editor, at_home())
+        recorder = None if editor is None else RecordingEditor(editor, at_home(), sees_private=True)
         context = ToolContext(state, call_id=call.id, manifest=tool.manifest, session_id=session_id, guard=guard)
         given = {"editor": recorder, "context": context, "user_action": None}
         try:

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 
 from lastword.cli import DONE
 from lastword.commands.doubt import tell_of_doubt
+from lastword.commands.editing import open_project
 from lastword.commands.joining import check_alone, find_here, join, join_folder
 from lastword.commands.options import ask_trust, plain_option, store_option, tools_option
 from lastword.commands.seat import Seat, data_file
@@ -156,7 +157,7 @@ class Setup:
         check_session_id(options.session_id)
         self.preset = options.preset
         self.session_id = options.session_id
-        self._project = None if project is None else ProjectEditor(project)
+        self._project = None if project is None else open_project(project, self.config)
         self._command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
         self.seat = Seat(plain=options.plain)
         self.registry = ToolRegistry()

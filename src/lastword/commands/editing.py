@@ -1,7 +1,8 @@
-"""`lastword undo`: taking back what a call changed in a project."""
+"""A project for a command, and `lastword undo`: taking back what a call changed in one."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -10,10 +11,23 @@ import msgspec
 from lastword.call.changes import Undone, take_back
 from lastword.cli import DONE, FAILED
 from lastword.commands.options import json_option, print_json, store_option, with_journal
+from lastword.config import Config, load
 from lastword.display import visible
+from lastword.editor.private import Privacy
 from lastword.editor.project import ProjectEditor
-from lastword.errors import EditError, SessionError
+from lastword.errors import ConfigError, EditError, SessionError
 from lastword.journal import Journal
+
+
+def open_project(folder: str | Path, config: Config | None = None) -> ProjectEditor:
+    """The editor for a project folder, with what the configuration says of private files."""
+    if config is None:
+        config = load(environ=os.environ)
+    try:
+        Privacy(config.editor.private)
+    except EditError as problem:
+        raise ConfigError(f"editor.private: {problem.fact}", place=str(config.file), hint=problem.hint) from None
+    return ProjectEditor(folder, private=config.editor.private)
 
 
 @click.command(short_help="Take back what a call changed in files.")

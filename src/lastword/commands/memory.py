@@ -17,6 +17,7 @@ from lastword.call.recovery import Decision
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
 from lastword.commands.doubt import BY, WHO, ask_about_doubt
+from lastword.commands.editing import open_project
 from lastword.commands.options import (
     ask_trust,
     json_option,
@@ -33,7 +34,6 @@ from lastword.commands.tools import EXIT_CODES, print_outcome
 from lastword.commands.visit import say_what_waits
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
-from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal
@@ -152,7 +152,7 @@ def resume(
 
     async def go_on(journal: Journal) -> Run | ApprovalRequest:
         session_id = await _session_of(journal, run_id)
-        editor = None if project is None else ProjectEditor(project)
+        editor = None if project is None else open_project(project)
         asked = approver or wait_for_answer
         async with Session(registry, id=session_id, approver=asked, journal=journal, editor=editor) as session:
             if wait:
@@ -321,7 +321,7 @@ def resolve(
 
     async def decide(journal: Journal) -> Any:
         session_id = await _session_of(journal, call_id)
-        editor = None if project is None else ProjectEditor(project)
+        editor = None if project is None else open_project(project)
         async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
             return await session.resolve(call_id, decision, by=BY, value=given)
 

@@ -31,7 +31,7 @@ from lastword.commands.visit import visit
 from lastword.consent.outcome import Kind, Outcome
 from lastword.display import glyph, visible
 from lastword.editor.tools import EDITOR_TOOLS, editor_tools
-from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool
+from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
 from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
 from lastword.terminal.screen import is_interactive
@@ -216,10 +216,20 @@ def test(folder: str | None, as_json: bool) -> int:
     return FAILED if failed else DONE
 
 
+def _toolbox_beside_editor(tool: str, folders: Sequence[str]) -> Toolbox:
+    """Where to look for a tool that is not the editor's own; a name that nobody has is compared with theirs too."""
+    toolbox = find_tools(folders) if folders or HERE.is_dir() else Toolbox((), ())
+    known = [*(known.name for known in EDITOR_TOOLS), *(found.manifest.id for found in toolbox.tools)]
+    if tool not in known and not toolbox.problems:
+        listed = f"the tools are: {', '.join(sorted(known))}"
+        raise UnknownTool(f"unknown tool {tool}", hint=did_you_mean(tool, known) or listed)
+    return toolbox
+
+
 def _toolbox_with(tool: str, folders: Sequence[str], project: str | None) -> Toolbox | None:
     """Where to look for a tool; None when it is the editor's own. A tool of that name in a folder comes first."""
     if all(tool != known.name for known in EDITOR_TOOLS):
-        return find_tools(folders)
+        return find_tools(folders) if project is None else _toolbox_beside_editor(tool, folders)
     toolbox = find_tools(folders) if folders or HERE.is_dir() else None
     if toolbox is not None and any(found.manifest.id == tool for found in toolbox.tools):
         return toolbox

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from lastword.call.events import Asked, Event
 from lastword.cli import complain
 from lastword.commands.doubt import tell_of_doubt
+from lastword.commands.editing import open_project
 from lastword.commands.options import remembering
 from lastword.consent.approval import Approver, Preset
-from lastword.editor.project import ProjectEditor
 from lastword.journal.timeline import cut
 from lastword.session import Session, wait_for_answer
 from lastword.tools.registry import ToolRegistry
@@ -36,7 +36,7 @@ async def visit(
             approver=wait_for_answer if wait else approver,
             journal=journal,
             preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
-            editor=None if project is None else ProjectEditor(project),
+            editor=None if project is None else open_project(project),
         )
         async with session:
             if wait:

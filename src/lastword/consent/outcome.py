@@ -6,7 +6,7 @@ may mistake a timeout for a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -49,6 +49,8 @@ STOPPED = "everything was stopped"
 
 # Larger results drown the conversation; the tool should write a file and name it.
 MAX_MESSAGE = 100_000
+# The files that are named where a sentence is about all of them.
+MAX_NAMED = 20
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +186,17 @@ def edited(tool: str, arguments: str) -> str:
     return f"The person changed the arguments of {tool} before approving. What ran: {arguments}"
 
 
+def edited_in_private(tool: str, path: str) -> str:
+    """The same, when what the person wrote is what a private file now holds."""
+    return f"The person changed the arguments of {tool} before approving. What ran is not told: {path} is private."
+
+
+def changed_before(paths: Sequence[str]) -> str:
+    """Put after the words for a call that did not succeed, and had changed files by then."""
+    named = ", ".join(paths[:MAX_NAMED]) + (f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else "")
+    return f"By then it had changed {named}. That stays changed, unless a person undoes this call."
+
+
 def unknown(tool: str) -> str:
     return (
         f"It is not known whether {tool} was carried out: the program stopped while it ran. "
@@ -218,13 +231,19 @@ def given_up(tool: str, by: str) -> str:
     return f"The program stopped while {tool} ran. Whether it was carried out is not known, and {by} gave it up."
 
 
-def taken_back(tool: str, paths: Sequence[str]) -> str:
-    """What an undo did, for whoever asked for it."""
+def taken_back(tool: str, paths: Sequence[str], renames: Mapping[str, str]) -> str:
+    """What an undo did, for whoever asked for it. `renames` has the old name for each new one: two paths, one file."""
     if not paths:
         return f"{tool} had changed nothing yet, so there was nothing to restore."
-    if len(paths) == 1:
-        return f"Took back {tool}: {paths[0]} is as it was before."
-    return "\n".join([f"Took back {tool}: {len(paths)} files are as they were before.", *(f"  {p}" for p in paths)])
+    back = {renames[path]: path for path in paths if renames.get(path) in paths}
+    files = [path for path in paths if path not in back.values()]
+    if len(files) == 1:
+        only = files[0]
+        if only in back:
+            return f"Took back {tool}: {back[only]} is called {only} again."
+        return f"Took back {tool}: {only} is as it was before."
+    lines = [f"  {path} (renamed back from {back[path]})" if path in back else f"  {path}" for path in files]
+    return "\n".join([f"Took back {tool}: {len(files)} files are as they were before.", *lines])
 
 
 def taken_back_in_doubt(tool: str, by: str, paths: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 `ScriptEditorProvider` is the interface of the seeds, and all that a foreign editor has to offer. `ProjectProvider` is
 what our own editor adds to it: bytes, modes, deleting and renaming, so that consent can be exact and every change can
-be undone. `Preview` is what a person was shown; `Change` is what really happened.
+be undone. `SurveyProvider` is what it adds for those who only look: what was left out and why, files of any size, and
+which of them are private. `Preview` is what a person was shown; `Change` is what really happened.
 
 What does not live here: files on disk (project.py), the doubles that record and seal (recording.py), the edits
 themselves (edits.py).
@@ -10,7 +11,7 @@ themselves (edits.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypedDict, runtime_checkable
 
@@ -67,7 +68,11 @@ class ScriptEditorProvider(Protocol):
         """Put the lines of each content in the place of as many lines, all or none; False when there is no file."""
 
     def open_diff_editor(self, path: str, content: str) -> None:
-        """Show what the file would become. Changes nothing."""
+        """Show what the file would become. Changes nothing.
+
+        In a request function, and in the action of its preview button, it becomes part of the card. Elsewhere it is
+        seen only where the editor has a screen of its own.
+        """
 
     def get_lint_errors(self) -> dict[str, list[LintError]]:
         """What the linters find in the project now, by path."""
@@ -105,6 +110,27 @@ class ProjectProvider(ScriptEditorProvider, Protocol):
         """Show that the file would move. Changes nothing."""
 
 
+WhyPrivate = Callable[[str], str | None]
+"""Says in words why a file is private, or None. It looks at the project once, and is good for one piece of work."""
+
+
+@runtime_checkable
+class SurveyProvider(Protocol):
+    """An editor that says what it did not look at, and which files are nobody's business unless a person says so."""
+
+    def listing(self) -> Listing:
+        """Folders and files in one walk, and what is not among them."""
+
+    def lint_report(self) -> LintReport:
+        """What the linters find in the files that are not private, and which files they did not look at."""
+
+    def read_part(self, path: str, first_line: int, last_line: int | None, max_characters: int) -> Part | None:
+        """Some lines of a file of any size; None when there is no such file."""
+
+    def privacy(self) -> WhyPrivate:
+        """A judge of which files are private now."""
+
+
 @runtime_checkable
 class InFolder(Protocol):
     """An editor whose project is a folder of this machine, so that an undo can find it again."""
@@ -112,6 +138,15 @@ class InFolder(Protocol):
     @property
     def folder(self) -> Path:
         """Where the project is."""
+
+
+@runtime_checkable
+class OnScreen(Protocol):
+    """An editor that says whether there is a screen on which it shows a diff besides that of a card."""
+
+    @property
+    def has_screen(self) -> bool:
+        """Whether somebody would see what `open_diff_editor` shows now."""
 
 
 def folder_of(editor: object) -> Path | None:
@@ -127,6 +162,48 @@ class Remembering(Protocol):
 
     def has_changed(self, change: Change) -> None:
         """Keep that it happened, and what it came to."""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Something that was not looked at."""
+
+    path: str
+    why: str
+    """In words, the same for all that were left out for the same reason."""
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """The folders and files of a project, sorted."""
+
+    folders: list[str]
+    files: list[str]
+    left_out: tuple[LeftOut, ...] = ()
+    """What is in the folder and not in the list, besides git's own files."""
+    cut: bool = False
+    """Whether there are more than could be listed."""
+
+
+class LintReport(msgspec.Struct, frozen=True):
+    """What the linters say of a project."""
+
+    findings: dict[str, list[LintError]]
+    """By path and by line, all of them."""
+    checked: tuple[str, ...] = ()
+    """The files that were looked at."""
+    fixable: tuple[str, ...] = ()
+    """The files in which something can be fixed without a thought."""
+    left_out: tuple[LeftOut, ...] = ()
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Some lines of a file."""
+
+    lines: list[str]
+    """With their endings; none beyond the characters that were asked for."""
+    is_whole: bool
+    """Whether these are all the lines that were asked for."""
+    total: int | None
+    """How many lines the file has, if its end was reached."""
 
 
 class Preview(msgspec.Struct, frozen=True):

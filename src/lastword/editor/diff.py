@@ -3,31 +3,38 @@
 Drawn from a `Preview` alone, so that every surface shows the same, also long afterwards. The text in it is raw: whoever
 draws it marks what is invisible (display.py) and chooses the colours.
 
-The lines are compared by Myers' algorithm: the shortest way from the old text to the new, found by trying all ways of
-0, 1, 2… differences at once. Its cost grows with the square of the number of differences, so it has a budget: beyond
-it the texts have little in common, and the whole old middle is shown as removed and the whole new one as added. That is
-less helpful and just as true.
+A diff is bounded in every direction: in the time that comparing takes (compare.py), in its lines, and in the length of
+one line. Whatever is not shown is counted, and the diff says so. Of a long line that changed, the part that differs is
+the part that is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
 from typing import Literal
 
 import msgspec
 
 from lastword.editor import Preview
+from lastword.editor.compare import EqualRun, compare
 from lastword.editor.edits import lines_of
 from lastword.editor.encoding import keep_newlines, uniform_newline
 
 # The unchanged lines around a change, as in every diff that people know.
 CONTEXT_LINES = 3
-# Steps of the comparison: about half a second, and some thousand changed lines.
-MAX_STEPS = 1_000_000
 # The lines of one diff, on any surface. Who must know more than the first of them has to read the whole text.
 MAX_DIFF_LINES = 20_000
+# A line of prose is shorter; what is longer was written by a program, and fills the screen.
+MAX_LINE_CHARACTERS = 2_000
+# What is shown of a long line on either side of what differs.
+AROUND_CHARACTERS = 200
 # What fits on a card before it folds.
 FOLD_LINES = 80
+# Diffs of texts that are longer than this, together, are kept, for as many characters as the second says.
+KEPT_FROM_CHARACTERS = 20_000
+KEPT_CHARACTERS = 32_000_000
 
 LineKind = Literal["same", "added", "removed"]
 FileKind = Literal["changed", "created", "deleted", "renamed", "unchanged"]
@@ -38,10 +45,15 @@ class DiffLine(msgspec.Struct, frozen=True):
 
     kind: LineKind
     text: str
+    """The line without its ending; of one that is too long, the part that is shown."""
     old: int | None = None
     new: int | None = None
     no_newline: bool = False
     """Whether the text ends here, without a line ending."""
+    hidden_before: int = 0
+    """How many characters of the line come before the part that is shown."""
+    hidden_after: int = 0
+    """How many come after it."""
 
 
 class Hunk(msgspec.Struct, frozen=True):
@@ -65,6 +77,8 @@ class FileDiff(msgspec.Struct, frozen=True):
     renamed_to: str | None = None
     note: str | None = None
     """What the lines do not show, in words."""
+    coarse: bool = False
+    """Whether comparing would have taken too long, so that some block is shown as replaced whole."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -80,13 +94,24 @@ def diff_of(preview: Preview) -> FileDiff:
         return FileDiff(preview.path, "renamed", renamed_to=preview.renamed_to)
     if preview.proposed is None and preview.base is None:
         return FileDiff(preview.path, "deleted", note="the file is not text, so its content is not shown")
-    old = preview.base or ""
-    new = "" if preview.proposed is None else keep_newlines(old, preview.proposed)
-    kind: FileKind = "created" if preview.base is None else "deleted" if preview.proposed is None else "changed"
+    size = len(preview.base or "") + len(preview.proposed or "")
+    if size < KEPT_FROM_CHARACTERS:
+        return _diff(preview.path, preview.base, preview.proposed)
+    return _KEPT.get((preview.path, preview.base, preview.proposed), size)
+
+
+Texts = tuple[str, str | None, str | None]
+"""A path, what its file holds, and what it would hold."""
+
+
+def _diff(path: str, base: str | None, proposed: str | None) -> FileDiff:
+    old = base or ""
+    new = "" if proposed is None else keep_newlines(old, proposed)
+    kind: FileKind = "created" if base is None else "deleted" if proposed is None else "changed"
+    if kind == "changed" and old == new:
+        return FileDiff(path, "unchanged", note="the file would stay as it is")
     old_lines, new_lines = lines_of(old), lines_of(new)
-    if kind == "changed" and old_lines == new_lines:
-        return FileDiff(preview.path, "unchanged", note="the file would stay as it is")
-    runs = list(_compare(old_lines, new_lines))
+    runs, coarse = compare(old_lines, new_lines)
     notes = []
     if kind != "deleted" and not new:
         notes.append("the file would be empty")
@@ -95,11 +120,41 @@ def diff_of(preview: Preview) -> FileDiff:
         ending = "\r\n"
         notes.append("lines end with CR LF")
     hunks = tuple(_hunks(old_lines, new_lines, runs, ending))
-    added, removed = (sum(count for run, count in runs if run == which) for which in ("added", "removed"))
+    added, removed = (sum(run.lines for run in runs if run.kind == which) for which in ("added", "removed"))
+    if coarse:
+        notes.append("too much differs to compare every line, so whole blocks are shown as replaced")
     shown = sum(line.kind != "same" for hunk in hunks for line in hunk.lines)
     if shown < added + removed:
         notes.append(f"{added + removed - shown} more changed lines are too many to show")
-    return FileDiff(preview.path, kind, added, removed, hunks, note="; ".join(notes) or None)
+    return FileDiff(path, kind, added, removed, hunks, note="; ".join(notes) or None, coarse=coarse)
+
+
+class _Kept:
+    """The last diffs of long texts. The tool that proposes a change, the card and each window that draws it want the
+    same one, and comparing megabytes while others wait for the loop is worth doing once."""
+
+    def __init__(self, make: Callable[[str, str | None, str | None], FileDiff]) -> None:
+        self._make = make
+        self._found: OrderedDict[Texts, tuple[FileDiff, int]] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def get(self, texts: Texts, size: int) -> FileDiff:
+        with self._lock:
+            if texts in self._found:
+                self._found.move_to_end(texts)
+                return self._found[texts][0]
+        made = self._make(*texts)
+        with self._lock:
+            if texts not in self._found:
+                self._found[texts] = made, size
+                self._size += size
+            while self._size > KEPT_CHARACTERS:
+                self._size -= self._found.popitem(last=False)[1][1]
+        return made
+
+
+_KEPT = _Kept(_diff)
 
 
 def summary(diffs: Sequence[FileDiff]) -> str:
@@ -119,6 +174,8 @@ def unified(diff: FileDiff, *, fold_lines: int | None = FOLD_LINES) -> list[Row]
         body.append(Row("hunk", where))
         for line in hunk.lines:
             body.append(Row(line.kind, _SIGNS[line.kind] + line.text))
+            if line.hidden_before or line.hidden_after:
+                body.append(Row("fold", _hidden(line)))
             if line.no_newline:
                 body.append(Row("note", "\\ no line ending at the end of the file"))
     if fold_lines is not None and len(body) > fold_lines:
@@ -127,6 +184,13 @@ def unified(diff: FileDiff, *, fold_lines: int | None = FOLD_LINES) -> list[Row]
         said = f"… {len(hidden)} more rows, with {added} lines added and {removed} removed"
         body = [*body[:fold_lines], Row("fold", said)]
     return rows + body
+
+
+def _hidden(line: DiffLine) -> str:
+    hidden = [(line.hidden_before, "before"), (line.hidden_after, "after")]
+    said = " and ".join(f"{count:,} {where} it" for count, where in hidden if count)
+    whole = line.hidden_before + len(line.text) + line.hidden_after
+    return f"… a part of a line of {whole:,} characters: {said} are not shown"
 
 
 _SIGNS = {"same": " ", "added": "+", "removed": "-"}
@@ -145,104 +209,36 @@ def _all_windows(*texts: str) -> bool:
     return {uniform_newline(text) for text in texts if "\n" in text} == {"\r\n"}
 
 
-def _compare(old: list[str], new: list[str]) -> Iterable[tuple[LineKind, int]]:
-    """How many lines are the same, removed and added, in turn."""
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    left, right = old[start : len(old) - end], new[start : len(new) - end]
-    same, at_old, at_new = start, 0, 0
-    for kept_old, kept_new in [*_matches(left, right), (len(left), len(right))]:
-        if kept_old > at_old or kept_new > at_new:
-            yield "same", same
-            yield "removed", kept_old - at_old
-            yield "added", kept_new - at_new
-            same = 0
-        same, at_old, at_new = same + 1, kept_old + 1, kept_new + 1
-    # The last pair was the end of both texts, and no line.
-    yield "same", same - 1 + end
-
-
-def _matches(old: list[str], new: list[str]) -> list[tuple[int, int]]:
-    """The pairs of indexes at which a shortest diff keeps a line; none when it would cost more than the budget.
-
-    A diagonal is an index in `old` less an index in `new`. With d differences one can be on the diagonals −d, −d + 2 …
-    d; `rounds[d]` holds how far into `old` one gets on each of them. Walked backwards, the rounds are the way.
-    """
-    rounds: list[list[int]] = []
-    budget = MAX_STEPS
-    for differences in range(len(old) + len(new) + 1):
-        reached = []
-        for index in range(differences + 1):
-            x = _enter(rounds[-1], index)[0] if rounds else 0
-            y = x - (2 * index - differences)
-            start = x
-            while x < len(old) and y < len(new) and old[x] == new[y]:
-                x += 1
-                y += 1
-            reached.append(x)
-            budget -= x - start + 1
-            if x >= len(old) and y >= len(new):
-                rounds.append(reached)
-                return _walk_back(rounds, len(old), len(new))
-        if budget < 0:
-            break
-        rounds.append(reached)
-    return []
-
-
-def _enter(before: list[int], index: int) -> tuple[int, int]:
-    """Where a diagonal is entered from the round before, and from which: by a removed line, or by an added one."""
-    if index == 0 or (index < len(before) and before[index - 1] < before[index]):
-        return before[index], index
-    return before[index - 1] + 1, index - 1
-
-
-def _walk_back(rounds: list[list[int]], x: int, y: int) -> list[tuple[int, int]]:
-    kept: list[tuple[int, int]] = []
-    for differences in range(len(rounds) - 1, -1, -1):
-        index = (x - y + differences) // 2
-        entered, came_from = _enter(rounds[differences - 1], index) if differences else (0, 0)
-        while x > entered:
-            x, y = x - 1, y - 1
-            kept.append((x, y))
-        # An added line moves down, a removed one to the right.
-        if came_from == index:
-            y -= 1
-        else:
-            x -= 1
-    kept.reverse()
-    return kept
-
-
-def _hunks(old: list[str], new: list[str], runs: list[tuple[LineKind, int]], ending: str) -> Iterable[Hunk]:
+def _hunks(old: list[str], new: list[str], runs: Sequence[EqualRun], ending: str) -> Iterable[Hunk]:
     """The changed lines with those around them; changes whose surroundings touch share a hunk."""
     at_old = at_new = total = 0
     lines: list[DiffLine] = []
 
-    def take(kind: LineKind, count: int) -> None:
+    def take(kind: LineKind, count: int, others: Sequence[str] = ()) -> None:
+        """Take the next lines of a kind. `others` are those in whose place they come, or that come in theirs."""
         nonlocal at_old, at_new, total
-        for _ in range(min(count, MAX_DIFF_LINES - total)):
+        for number in range(min(count, MAX_DIFF_LINES - total)):
             text = new[at_new] if kind == "added" else old[at_old]
             at_old += kind != "added"
             at_new += kind != "removed"
             total += 1
-            lines.append(
-                DiffLine(
-                    kind,
-                    text.removesuffix(ending),
-                    old=None if kind == "added" else at_old,
-                    new=None if kind == "removed" else at_new,
-                    no_newline=not text.endswith("\n"),
-                )
+            line = DiffLine(
+                kind,
+                text.removesuffix(ending),
+                old=None if kind == "added" else at_old,
+                new=None if kind == "removed" else at_new,
+                no_newline=not text.endswith("\n"),
             )
+            if len(line.text) > MAX_LINE_CHARACTERS:
+                line = _folded(line, others[number].removesuffix(ending) if number < len(others) else "")
+            lines.append(line)
 
     for index, (kind, count) in enumerate(runs):
-        if kind != "same":
-            take(kind, count)
+        if kind == "removed":
+            take(kind, count, new[at_new : at_new + runs[index + 1].lines])
+            continue
+        if kind == "added":
+            take(kind, count, old[at_old - runs[index - 1].lines : at_old])
             continue
         before = 0 if index == 0 else min(count, CONTEXT_LINES)
         after = 0 if index == len(runs) - 1 else min(count - before, CONTEXT_LINES)
@@ -255,6 +251,30 @@ def _hunks(old: list[str], new: list[str], runs: list[tuple[LineKind, int]], end
             return
         at_old, at_new = at_old + hidden, at_new + hidden
         take("same", after)
+
+
+def _folded(line: DiffLine, other: str) -> DiffLine:
+    """A long line as the part of it that the other one has not; its beginning when there is no other."""
+    text = line.text
+    start = _common(text, other)
+    end = len(text) - _common(text[start:][::-1], other[start:][::-1])
+    first = max(0, start - AROUND_CHARACTERS)
+    last = min(len(text), end + AROUND_CHARACTERS, first + MAX_LINE_CHARACTERS)
+    if line.kind == "same" or not other:
+        first, last = 0, AROUND_CHARACTERS if line.kind == "same" else MAX_LINE_CHARACTERS
+    return msgspec.structs.replace(line, text=text[first:last], hidden_before=first, hidden_after=len(text) - last)
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts begin with alike. Halving finds it without a step for each of them."""
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def _hunk(lines: list[DiffLine], at_old: int, at_new: int) -> Hunk:

@@ -21,12 +21,26 @@ from lastword.errors import EditError
 # A batch beyond this is a new file, and should be written and shown as one.
 MAX_OPERATIONS = 10_000
 
+# How much is cut into lines in one go. Nobody else gets to run meanwhile, and a megabyte can hold a million lines.
+BLOCK_CHARACTERS = 64_000
+
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def lines_of(text: str) -> list[str]:
     """The lines of a text with their endings. Only `\\n` ends a line, as in every diff and linter."""
-    return _LINE.findall(text)
+    lines: list[str] = []
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + BLOCK_CHARACTERS) + 1 or len(text)
+        lines += _LINE.findall(text, start, end)
+        start = end
+    return lines
+
+
+def count_lines(text: str) -> int:
+    """How many lines a text has."""
+    return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
 def insert(text: str, operations: Sequence[Operation], *, path: str = "") -> str:

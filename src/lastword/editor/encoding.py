@@ -16,12 +16,15 @@ BOM = b"\xef\xbb\xbf"
 BOM_CHARACTER = "\ufeff"
 
 
-def decode(data: bytes) -> str | None:
-    """The text of a file without its byte order mark; None when it is not text in UTF-8."""
+def decode(data: bytes, *, strip: bool = True) -> str | None:
+    """The text of a file without its byte order mark; None when it is not text in UTF-8.
+
+    A part of a file has no such mark, and what looks like one is text: `strip=False` leaves it there.
+    """
     if b"\0" in data:
         return None
     try:
-        return data.removeprefix(BOM).decode("utf-8")
+        return (data.removeprefix(BOM) if strip else data).decode("utf-8")
     except UnicodeDecodeError:
         return None
 

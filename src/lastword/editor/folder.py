@@ -18,15 +18,18 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
+from lastword.editor import LeftOut
 from lastword.editor.paths import MAX_PATH_PARTS, TEMPORARY, folded, name_problem, parts_of
-from lastword.errors import Conflict, EditError, PathRefused
+from lastword.errors import Conflict, EditError, PathRefused, TooLarge
 
 # Text that people review is smaller; a change is kept twice (before and after) in the journal.
 MAX_FILE_BYTES = 4_000_000
@@ -35,6 +38,21 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: opening a pipe that took the place of a file must not wait for a writer.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+# Why something in a folder is not part of a project.
+LINK_OR_SPECIAL = "a link, a pipe, a socket or a device"
+NO_PATH = "a name that no path may hold"
+TOO_DEEP = f"deeper than the {MAX_PATH_PARTS} parts that a path may have"
+
+
+class Visited(NamedTuple):
+    """What is in one folder, by name, sorted. The project itself is the empty path."""
+
+    path: str
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 class Folder:
@@ -65,6 +83,17 @@ class Folder:
         """The bytes of a file, or None when there is none."""
         with self._parent(path) as (folder, name):
             return None if folder is None else _read(folder, name, path)
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[io.FileIO | None]:
+        """A file of any size, to be read from its beginning; None when there is none."""
+        with self._parent(path) as (folder, name):
+            file = None if folder is None else _open(folder, name, path)
+            try:
+                yield file
+            finally:
+                if file is not None:
+                    file.close()
 
     def missing_folders(self, path: str) -> list[str]:
         """The folders on the way to this path that are not there, outermost first."""
@@ -132,34 +161,45 @@ class Folder:
                 with suppress(OSError):
                     os.rmdir(name, dir_fd=folder)
 
-    def walk(self, enter: Callable[[str], bool]) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Each folder as (path, names of folders, names of files), sorted, outermost first; links are not followed.
+    def walk(self, enter: Callable[[str], bool]) -> Iterator[Visited]:
+        """Each folder, outermost first; links are not followed.
 
-        `enter` is asked about each folder's path before it is opened. The project itself is the empty path.
+        `enter` is asked about each folder's path before it is opened.
         """
         waiting = [""]
         while waiting:
             path = waiting.pop()
             try:
                 with self._opened(path) as folder:
-                    folders, files = _entries(folder)
-            except OSError:
-                # A folder that vanished or may not be read has nothing to list.
+                    folders, files, others = _entries(folder)
+            except FileNotFoundError:
+                continue  # It vanished since.
+            except (OSError, EditError) as problem:
+                why = problem.fact if isinstance(problem, EditError) else _reason(problem)
+                yield Visited(path, (), (), (LeftOut(path, f"unreadable: {why}"),))
                 continue
+            left_out = [LeftOut(join(path, name), LINK_OR_SPECIAL) for name in others]
+            left_out += [
+                LeftOut(join(path, ascii(name)[1:-1]), NO_PATH)
+                for name in (*folders, *files)
+                if name_problem(name) is not None and name.casefold() != ".git" and not TEMPORARY.fullmatch(name)
+            ]
             # What no path can name is not there for anybody who goes by paths.
             below = {name: join(path, name) for name in folders if name_problem(name) is None}
-            yield path, list(below), files
+            if path.count("/") + 3 > MAX_PATH_PARTS:
+                left_out += [LeftOut(child, TOO_DEEP) for child in below.values()]
+            yield Visited(path, tuple(below), tuple(files), tuple(left_out))
             if path.count("/") + 3 <= MAX_PATH_PARTS:
                 waiting += [child for child in reversed(below.values()) if enter(child)]
 
     def sweep(self) -> list[str]:
         """Remove the temporary files of writers that were killed; returns their paths."""
         removed = []
-        for path, _, files in self.walk(lambda _: True):
-            for name in filter(TEMPORARY.fullmatch, files):
-                with suppress(OSError), self._opened(path) as folder:
+        for visited in self.walk(lambda _: True):
+            for name in filter(TEMPORARY.fullmatch, visited.files):
+                with suppress(OSError), self._opened(visited.path) as folder:
                     if _remove_abandoned(folder, name):
-                        removed.append(join(path, name))
+                        removed.append(join(visited.path, name))
         return removed
 
     @contextmanager
@@ -240,9 +280,9 @@ def _status(folder: int, name: str) -> os.stat_result | None:
         return None
 
 
-def _read(folder: int, name: str, path: str) -> bytes | None:
-    """The bytes of a regular file. Its kind is looked at before it is opened, since opening a device can act on it,
-    and again afterwards, since it may have been swapped."""
+def _open(folder: int, name: str, path: str) -> io.FileIO | None:
+    """A regular file. Its kind is looked at before it is opened, since opening a device can act on it, and again
+    afterwards, since it may have been swapped."""
     status = _status(folder, name)
     if status is None:
         return None
@@ -255,8 +295,24 @@ def _read(folder: int, name: str, path: str) -> bytes | None:
         if problem.errno == errno.ELOOP:
             raise _is_special("a symbolic link", path) from None
         raise
-    with open(descriptor, "rb", buffering=0) as file:
+    file = io.FileIO(descriptor)
+    try:
         _refuse_all_but_files(os.fstat(descriptor), path)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _read(folder: int, name: str, path: str) -> bytes | None:
+    """The bytes of a regular file, if it is not too large."""
+    file = _open(folder, name, path)
+    if file is None:
+        return None
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_FILE_BYTES:
+            raise _too_large(path, size)
         data = bytearray()
         # The file may be growing. One byte too many is enough to know.
         while piece := file.read(MAX_FILE_BYTES + 1 - len(data)):
@@ -266,16 +322,18 @@ def _read(folder: int, name: str, path: str) -> bytes | None:
     return bytes(data)
 
 
-def _entries(folder: int) -> tuple[list[str], list[str]]:
-    """The names of the folders and of the regular files in a folder, sorted."""
-    folders, files = [], []
+def _entries(folder: int) -> tuple[list[str], list[str], list[str]]:
+    """The names of the folders, of the regular files and of everything else in a folder, sorted."""
+    folders, files, others = [], [], []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             elif entry.is_file(follow_symlinks=False):
                 files.append(entry.name)
-    return sorted(folders), sorted(files)
+            else:
+                others.append(entry.name)
+    return sorted(folders), sorted(files), sorted(others)
 
 
 def _open_temporary(folder: int, mode: int) -> tuple[str, int]:
@@ -351,8 +409,6 @@ def _refuse_all_but_files(status: os.stat_result, path: str) -> None:
     _refuse_special(status.st_mode, path)
     if stat.S_ISDIR(status.st_mode):
         raise EditError("this is a folder, not a file", place=path)
-    if status.st_size > MAX_FILE_BYTES:
-        raise _too_large(path, status.st_size)
 
 
 def _refuse_special(mode: int, path: str) -> None:
@@ -366,11 +422,11 @@ def _is_special(kind: str, path: str) -> PathRefused:
     return PathRefused(f"this is {kind}, and only plain files and folders are opened", place=path)
 
 
-def _too_large(path: str, size: int) -> EditError:
-    return EditError(
+def _too_large(path: str, size: int) -> TooLarge:
+    return TooLarge(
         f"a file of {size:,} bytes; the editor takes at most {MAX_FILE_BYTES:,}",
         place=path,
-        hint="work on a smaller file, or give the tool the path alone",
+        hint="it can be read a part at a time, with first_line and last_line, and not edited",
     )
 
 
@@ -388,5 +444,8 @@ def _in_words(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        reason = os.strerror(problem.errno).lower() if problem.errno else str(problem)
-        raise EditError(f"the system refused: {reason}", place=path) from problem
+        raise EditError(f"the system refused: {_reason(problem)}", place=path) from problem
+
+
+def _reason(problem: OSError) -> str:
+    return os.strerror(problem.errno).lower() if problem.errno else str(problem)

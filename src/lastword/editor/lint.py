@@ -1,8 +1,8 @@
 """Real lint: ruff for Python, our checker for NuwaScript, the parsers of JSON and TOML, and what else is configured.
 
 A linter is a function from sources to findings, and a table says which file endings it is for. A project's own commands
-are entries of that table like the others. A linter that is missing, fails or takes too long is a finding, never a
-silence.
+are entries of that table like the others. A linter that is missing, fails or takes too long is a finding, and a file
+that none looked at is named with the reason: never a silence.
 
 Linters only look. Ruff is told so in every way it can be configured otherwise: the project's settings choose the rules,
 but may neither fix files nor leave a cache behind.
@@ -10,6 +10,7 @@ but may neither fix files nor leave a cache behind.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -23,8 +24,9 @@ from typing import NamedTuple
 import msgspec
 from ruff import find_ruff_bin
 
-from lastword.editor import LintError
+from lastword.editor import LeftOut, LintError, LintReport
 from lastword.editor.encoding import decode
+from lastword.editor.leftout import NOT_TEXT, why_unread
 from lastword.errors import EditError
 from lastword.script.checker import check
 from lastword.script.signatures import Signatures
@@ -40,12 +42,21 @@ PYTHON = (".py", ".pyi")
 Findings = dict[str, list[LintError]]
 
 
+# Why a file was not looked at.
+NO_LINTER = "no linter for it"
+EXCLUDED = "excluded by the settings of ruff"
+
+
 class Sources(NamedTuple):
     """What a linter is given to look at."""
 
     root: Path
     files: list[str]
     read: Callable[[str], bytes | None]
+    left_out: list[LeftOut]
+    """Where a linter says which of the files it did not look at."""
+    fixable: list[str]
+    """And in which of them something can be fixed without a thought."""
 
 
 Linter = Callable[[Sources], Findings]
@@ -63,21 +74,32 @@ def default_linters() -> dict[str, Linter]:
 
 def lint(
     root: Path, files: Sequence[str], read: Callable[[str], bytes | None], linters: Mapping[str, Linter]
-) -> Findings:
-    """Every finding by path, sorted by line; files without any are left out."""
+) -> LintReport:
+    """Every finding by path, sorted by line; files without any are left out of them."""
     by_linter: dict[Linter, list[str]] = {}
+    left_out: list[LeftOut] = []
+    fixable: list[str] = []
     for file in files:
         if linter := linters.get(Path(file).suffix):
             by_linter.setdefault(linter, []).append(file)
+        else:
+            left_out.append(LeftOut(file, NO_LINTER))
     findings: Findings = {}
     for linter, mine in by_linter.items():
-        for path, found in linter(Sources(root, mine, read)).items():
+        for path, found in linter(Sources(root, mine, read, left_out, fixable)).items():
             findings.setdefault(path, []).extend(found)
-    return _bounded(findings)
+    ordered = {path: sorted(findings[path], key=_place) for path in sorted(findings)}
+    unseen = {one.path for one in left_out}
+    checked = tuple(file for file in files if file not in unseen)
+    return LintReport(ordered, checked, tuple(sorted(set(fixable))), tuple(left_out))
+
+
+def _place(finding: LintError) -> tuple[int, str]:
+    return finding["line"], finding["message"]
 
 
 def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
-    """A linter that looks at one text at a time. Files that are not text are somebody else's."""
+    """A linter that looks at one text at a time."""
 
     def linter(sources: Sources) -> Findings:
         findings: Findings = {}
@@ -85,9 +107,11 @@ def text_linter(check: Callable[[str], Iterable[LintError]]) -> Linter:
             try:
                 text = decode(sources.read(path) or b"")
             except EditError as refusal:
-                findings[path] = [LintError(line=1, message=f"not checked: {refusal.fact}")]
+                sources.left_out.append(LeftOut(path, why_unread(refusal)))
                 continue
-            if text is not None and (found := list(check(text))):
+            if text is None:
+                sources.left_out.append(LeftOut(path, NOT_TEXT))
+            elif found := list(check(text)):
                 findings[path] = found
         return findings
 
@@ -124,10 +148,10 @@ def command_linter(command: str) -> Linter:
             done = _run(arguments, cwd=sources.root)
             if isinstance(done, str):
                 findings[path] = [LintError(line=1, message=done)]
-            elif found := _parse_lines(done.stdout + done.stderr):
+            elif found := _parse_lines(_words(done.stdout) + _words(done.stderr)):
                 findings[path] = found
             elif done.returncode:
-                said = (done.stderr or done.stdout).strip().split("\n")[0]
+                said = _words(done.stderr or done.stdout).strip().split("\n")[0]
                 findings[path] = [LintError(line=1, message=f"{words[0]} failed: {said or done.returncode}")]
         return findings
 
@@ -138,14 +162,21 @@ class _Place(msgspec.Struct):
     row: int
 
 
+class _Fix(msgspec.Struct):
+    applicability: str = ""
+
+
 class _Diagnostic(msgspec.Struct):
     filename: str
     message: str
     location: _Place | None = None
     code: str | None = None
+    fix: _Fix | None = None
 
 
-_diagnostics = msgspec.json.Decoder(list[_Diagnostic])
+_diagnostic = msgspec.json.Decoder(_Diagnostic)
+# What ruff calls a file that it could not read. It is asked for whatever the project's settings say.
+_UNREADABLE = "E902"
 _LOOK_ONLY = ["--no-fix", "--no-unsafe-fixes", "--no-cache", "--quiet"]
 
 
@@ -156,30 +187,43 @@ def lint_python(sources: Sources) -> Findings:
     if that folder is where the whole project stands; and it would be silent about it.
     What it says about anything else than the project's own files, such as what a link leads to, is dropped.
     """
-    options = [*_LOOK_ONLY, "--exit-zero", "--output-format=json"]
+    options = [*_LOOK_ONLY, "--exit-zero", "--output-format=json-lines", f"--extend-select={_UNREADABLE}"]
     done = _run([find_ruff_bin(), "check", *options, "."], cwd=sources.root)
+    seen = _run([find_ruff_bin(), "check", "--no-cache", "--quiet", "--show-files", "."], cwd=sources.root)
     if isinstance(done, str) or done.returncode:
-        reason = done if isinstance(done, str) else done.stderr.strip().replace("\n", "; ")
+        reason = done if isinstance(done, str) else _words(done.stderr).strip().replace("\n", "; ")
         said = f"ruff could not check the {len(sources.files)} Python files of the project: {reason}"
         return {sources.files[0]: [LintError(line=1, message=said)]}
     findings: Findings = {path: [] for path in sources.files}
-    for one in _diagnostics.decode(done.stdout or "[]"):
-        path = os.path.relpath(one.filename, sources.root)
-        if path in findings:
-            message = f"{one.code} {one.message}" if one.code else one.message
-            findings[path].append(LintError(line=one.location.row if one.location else 1, message=message))
+    above = os.path.join(sources.root, "")
+    # One line at a time: ruff has no end of words for a project that it never saw before.
+    for line in io.BytesIO(done.stdout):
+        one = _diagnostic.decode(line)
+        path = one.filename.removeprefix(above)
+        if path not in findings:
+            continue
+        if one.code == _UNREADABLE:
+            sources.left_out.append(LeftOut(path, NOT_TEXT if "UTF-8" in one.message else one.message))
+            continue
+        if one.fix is not None and one.fix.applicability == "safe":
+            sources.fixable.append(path)
+        message = f"{one.code} {one.message}" if one.code else one.message
+        findings[path].append(LintError(line=one.location.row if one.location else 1, message=message))
+    if not isinstance(seen, str) and not seen.returncode:
+        looked_at = {os.fsdecode(path).removesuffix("\n").removeprefix(above) for path in io.BytesIO(seen.stdout)}
+        sources.left_out.extend(LeftOut(path, EXCLUDED) for path in sources.files if path not in looked_at)
     return {path: found for path, found in findings.items() if found}
 
 
 def fixed_python(root: Path, path: str, text: str) -> str:
     """The text as ruff's safe fixes would leave it. Writes nothing: ruff reads and answers through pipes."""
     options = ["--fix-only", "--no-unsafe-fixes", "--no-cache", "--quiet", f"--stdin-filename={path}"]
-    done = _run([find_ruff_bin(), "check", *options, "-"], cwd=root, given=text)
+    done = _run([find_ruff_bin(), "check", *options, "-"], cwd=root, given=text.encode("utf-8"))
     if isinstance(done, str):
         raise EditError(done, place=path)
     if done.returncode:
-        raise EditError(f"ruff could not fix the file: {done.stderr.strip()}", place=path)
-    return done.stdout
+        raise EditError(f"ruff could not fix the file: {_words(done.stderr).strip()}", place=path)
+    return done.stdout.decode("utf-8")
 
 
 def _check_json(text: str) -> Iterable[LintError]:
@@ -213,8 +257,11 @@ lint_json = text_linter(_check_json)
 lint_toml = text_linter(_check_toml)
 
 
-def _run(arguments: list[str], *, cwd: Path, given: str | None = None) -> subprocess.CompletedProcess[str] | str:
-    """What the process said, or in words why it said nothing."""
+def _run(arguments: list[str], *, cwd: Path, given: bytes | None = None) -> subprocess.CompletedProcess[bytes] | str:
+    """What the process said, or in words why it said nothing.
+
+    As bytes: line endings are the file's own business, and one look at forty megabytes of text holds up everybody.
+    """
     # Ruff's own variables could send its output elsewhere or turn fixing on.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
     try:
@@ -225,8 +272,6 @@ def _run(arguments: list[str], *, cwd: Path, given: str | None = None) -> subpro
             input=given,
             stdin=subprocess.DEVNULL if given is None else None,
             capture_output=True,
-            encoding="utf-8",
-            errors="replace",
             timeout=LINT_TIMEOUT_SECONDS,
             check=False,
         )
@@ -238,6 +283,10 @@ def _run(arguments: list[str], *, cwd: Path, given: str | None = None) -> subpro
         return f"{arguments[0]} could not be started: {problem.strerror}"
 
 
+def _words(output: bytes) -> str:
+    return output.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
 _GCC_LINE = re.compile(r"^[^\n:]+:(\d+):(?:\d+:)?[ \t]*(.+)$", re.MULTILINE)
 
 
@@ -245,13 +294,12 @@ def _parse_lines(output: str) -> list[LintError]:
     return [LintError(line=int(line), message=message.strip()) for line, message in _GCC_LINE.findall(output)]
 
 
-def _bounded(findings: Findings) -> Findings:
-    """Sorted, and cut at the limit with a last finding that says so."""
+def bounded(findings: Findings) -> Findings:
+    """Cut at the limit, with a last finding that says so."""
     result: Findings = {}
     left = MAX_FINDINGS
     total = sum(len(found) for found in findings.values())
-    for path in sorted(findings):
-        found = sorted(findings[path], key=lambda one: (one["line"], one["message"]))
+    for path, found in findings.items():
         if left <= len(found) and total > MAX_FINDINGS:
             said = f"and {total - MAX_FINDINGS + 1} more findings in this file and others"
             result[path] = [*found[: left - 1], LintError(line=found[-1]["line"], message=said)]

@@ -2,7 +2,8 @@
 
 A path has one spelling, so that what was shown and what is written can be compared as text. These rules keep out what
 no project needs and what some system reads differently from how it looks. They are manners, not the wall: that nothing
-leads out of the project is enforced with directory file descriptors, in folder.py.
+leads out of the project, and that no device is opened, is enforced with directory file descriptors, in folder.py.
+Names that are devices elsewhere (`aux.c`, `nul`) are ordinary files on the systems that this runs on.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ MAX_PATH_PARTS = 64
 TEMPORARY = re.compile(r"\.lastword-[0-9a-f]{16}\.tmp")
 """The names of files that are being written. Nobody else may use them, and they are never listed."""
 
-# Device names to Windows, with any extension: a project that holds one cannot be checked out there.
-_DEVICES = frozenset(["con", "prn", "aux", "nul", "conin$", "conout$"]) | {
-    port + digit for port in ("com", "lpt") for digit in "0123456789¹²³"
-}
+
+def plain(path: str) -> str:
+    """The one spelling of a path that a model wrote in another: `./src//main.py` is `src/main.py`."""
+    if path.startswith("/"):
+        return path
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
 def parts_of(path: str) -> tuple[str, ...]:
@@ -32,7 +35,7 @@ def parts_of(path: str) -> tuple[str, ...]:
     if len(path) > MAX_PATH_LENGTH:
         raise PathRefused(f"a path of {len(path)} characters; at most {MAX_PATH_LENGTH} are taken")
     shown = ascii(path)[1:-1] if _hidden(path) else path
-    if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path):
+    if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:/", path):
         raise PathRefused(
             "the path is absolute", place=shown, hint="give a path relative to the project, such as src/main.py"
         )
@@ -61,8 +64,6 @@ def name_problem(name: str) -> str | None:
     folded = name.casefold()
     if folded == ".git":
         return "git's own files are not part of the project"
-    if folded.partition(".")[0].rstrip() in _DEVICES:
-        return f"{name} is the name of a device on some systems"
     if TEMPORARY.fullmatch(folded):
         return "the name is kept for files that are being written"
     return None

@@ -13,15 +13,20 @@ What does not live here: descriptors and atomic writes (folder.py), consent (rec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lastword.editor import Change, LintError, Operation, Preview
+import msgspec
+
+from lastword.editor import Change, LeftOut, LintError, LintReport, Listing, Operation, Part, Preview, WhyPrivate
 from lastword.editor.edits import insert, replace
 from lastword.editor.encoding import decode, encode
 from lastword.editor.folder import Folder
-from lastword.editor.lint import PYTHON, Linter, default_linters, fixed_python, lint
-from lastword.editor.listing import Listing, list_project
+from lastword.editor.leftout import PRIVATE
+from lastword.editor.lint import PYTHON, Linter, bounded, default_linters, fixed_python, lint
+from lastword.editor.listing import Ignoring, list_project, whatever_it_holds
+from lastword.editor.private import Privacy
+from lastword.editor.ranges import read_lines
 from lastword.editor.recording import RecordingEditor
 from lastword.errors import Conflict, NotText
 from lastword.values import digest
@@ -36,9 +41,12 @@ class ProjectEditor:
         name: str | None = None,
         *,
         linters: Mapping[str, Linter] | None = None,
+        private: Iterable[str] = (),
         show: Callable[[Preview], None] | None = None,
     ) -> None:
+        """`private` are patterns for more files that hold secrets, as in a .gitignore; `!` takes one of ours back."""
         self._folder = Folder(Path(folder))
+        self._privacy = Privacy(private)
         self._name = name or self._folder.root.name
         self._linters = default_linters() if linters is None else dict(linters)
         self._show = show
@@ -58,8 +66,16 @@ class ProjectEditor:
         return self._folder.kind(path) is not None
 
     def listing(self) -> Listing:
-        """Folders and files in one walk, with a word on whether the list was cut."""
+        """Folders and files in one walk, and what is not among them."""
         return list_project(self._folder)
+
+    def privacy(self) -> WhyPrivate:
+        ignoring = Ignoring(self._folder, whatever_it_holds)
+
+        def why(path: str) -> str | None:
+            return self._privacy.why(path) or ("git is told to ignore it" if ignoring.covers(path) else None)
+
+        return why
 
     def get_all_folders(self) -> list[str]:
         return self.listing().folders
@@ -68,7 +84,23 @@ class ProjectEditor:
         return self.listing().files
 
     def get_lint_errors(self) -> dict[str, list[LintError]]:
-        return lint(self._folder.root, self.get_all_files(), self.read_bytes, self._linters)
+        return bounded(self._lint(self.get_all_files()).findings)
+
+    def lint_report(self) -> LintReport:
+        listing, why_private = self.listing(), self.privacy()
+        private = {path for path in listing.files if why_private(path) is not None}
+        report = self._lint([path for path in listing.files if path not in private])
+        left_out = [*listing.left_out, *report.left_out, *(LeftOut(path, PRIVATE) for path in sorted(private))]
+        return msgspec.structs.replace(report, left_out=tuple(left_out))
+
+    def _lint(self, files: Sequence[str]) -> LintReport:
+        return lint(self._folder.root, files, self.read_bytes, self._linters)
+
+    def read_part(self, path: str, first_line: int, last_line: int | None, max_characters: int) -> Part | None:
+        with self._folder.opened(path) as file:
+            if file is None:
+                return None
+            return read_lines(lambda size: file.read(size) or b"", first_line, last_line, max_characters, path=path)
 
     async def get_file_content(self, path: str) -> str | None:
         data = self.read_bytes(path)
@@ -146,6 +178,11 @@ class ProjectEditor:
         for folder in reversed(change.made_folders):
             self._folder.remove_if_empty(folder)
 
+    @property
+    def has_screen(self) -> bool:
+        """Whether somebody would see a diff that is not on a card: with `show`, they do."""
+        return self._show is not None
+
     def open_diff_editor(self, path: str, content: str) -> None:
         self._present(lambda recorder: recorder.open_diff_editor(path, content))
 
@@ -157,7 +194,7 @@ class ProjectEditor:
 
     def _present(self, preview: Callable[[RecordingEditor], None]) -> None:
         """Hand what would change to the surface at hand, as the same data that a card is drawn from."""
-        recorder = RecordingEditor(self)
+        recorder = RecordingEditor(self, sees_private=True)
         preview(recorder)
         if self._show is not None:
             for shown in recorder.previews:

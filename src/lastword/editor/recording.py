@@ -11,17 +11,29 @@ What does not live here: asking anybody (call/asking.py), the audit hook that gu
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextvars import Context
 from typing import Any, TypeVar
 
-from lastword.editor import Change, LintError, Operation, Preview, ProjectProvider, Remembering, ScriptEditorProvider
+from lastword.editor import (
+    Change,
+    OnScreen,
+    Operation,
+    Preview,
+    ProjectProvider,
+    Remembering,
+    ScriptEditorProvider,
+)
 from lastword.editor.edits import insert, replace
 from lastword.editor.encoding import decode, encode, keep_newlines
+from lastword.editor.looking import LookingEditor, project
 from lastword.editor.undo import undo
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
 from lastword.tools.guard import refuse_if_watched
 from lastword.values import digest
+
+log = logging.getLogger("lastword")
 
 __all__ = ["Preview", "RecordingEditor", "SealedEditor", "changed_bytes", "still_current"]
 
@@ -57,11 +69,16 @@ def changed_bytes(editor: ProjectProvider, reads: Mapping[str, str | None]) -> l
     return sorted(changed)
 
 
-class RecordingEditor:
-    """An editor that looks and never writes: what a tool's request function gets."""
+class RecordingEditor(LookingEditor):
+    """An editor that looks and never writes: what a tool's request function gets.
 
-    def __init__(self, editor: ScriptEditorProvider, at_home: AtHome | None = None) -> None:
-        self._editor = editor
+    It sees private files when a card comes of it: the person decides by what is in them.
+    """
+
+    def __init__(
+        self, editor: ScriptEditorProvider, at_home: AtHome | None = None, *, sees_private: bool = False
+    ) -> None:
+        super().__init__(editor, sees_private=sees_private)
         self._at_home = at_home
         self._texts: dict[str, str | None] = {}
         self._previews: dict[str, Preview] = {}
@@ -75,32 +92,18 @@ class RecordingEditor:
         """What was shown, in order. Who shows one file twice has shown the second."""
         return tuple(self._previews.values())
 
-    @property
-    def script_name(self) -> str:
-        return self._editor.script_name
-
     def exists(self, path: str) -> bool:
         found = self._editor.exists(path)
         if not found:
             self.reads.setdefault(path, None)
         return found
 
-    def get_all_folders(self) -> list[str]:
-        return self._editor.get_all_folders()
-
-    def get_all_files(self) -> list[str]:
-        return self._editor.get_all_files()
-
-    def get_lint_errors(self) -> dict[str, list[LintError]]:
-        # Linters are processes of ours that only read. In an empty context the guard, which forbids the tool to start
-        # any, does not see them.
-        return Context().run(self._editor.get_lint_errors)
-
     def get_fixed_content(self, path: str) -> str | None:
         self.read_bytes(path)
-        return Context().run(_project(self._editor).get_fixed_content, path)
+        return super().get_fixed_content(path)
 
     async def get_file_content(self, path: str) -> str | None:
+        self._refuse_private(path)
         # The digest comes first: a file that changes between the two reads is then found stale, and never fresh.
         content = await self._await(_content(self._editor, path))
         self.reads.setdefault(path, _digest_of(content))
@@ -115,15 +118,9 @@ class RecordingEditor:
         return found
 
     def read_bytes(self, path: str) -> bytes | None:
-        data = _project(self._editor).read_bytes(path)
+        data = super().read_bytes(path)
         self.reads.setdefault(path, _digest_of(data))
         return data
-
-    def file_mode(self, path: str) -> int | None:
-        return _project(self._editor).file_mode(path)
-
-    def missing_folders(self, path: str) -> list[str]:
-        return _project(self._editor).missing_folders(path)
 
     def open_diff_editor(self, path: str, content: str) -> None:
         if isinstance(self._editor, ProjectProvider):
@@ -196,10 +193,11 @@ class RecordingEditor:
         return None
 
 
-class SealedEditor:
+class SealedEditor(LookingEditor):
     """An editor that writes what was previewed and nothing else: what a tool's execute function gets.
 
     Without previews every path may be written: the tool showed no diff, and the person agreed to its arguments alone.
+    Private files are there only for a call that a person was asked about.
     """
 
     def __init__(
@@ -207,8 +205,10 @@ class SealedEditor:
         editor: ScriptEditorProvider,
         previews: Iterable[Preview] = (),
         remember: Remembering | None = None,
+        *,
+        sees_private: bool = False,
     ) -> None:
-        self._editor = editor
+        super().__init__(editor, sees_private=sees_private)
         # A preview without a path is words, and says nothing about files.
         self._previews = {preview.path: preview for preview in previews if preview.path}
         self._remember = remember
@@ -224,49 +224,36 @@ class SealedEditor:
         self._closed = True
 
     @property
-    def script_name(self) -> str:
-        return self._editor.script_name
+    def shown(self) -> tuple[str, ...]:
+        """The files that the person was shown a change of."""
+        return tuple(self._previews)
 
-    @property
-    def has_bytes(self) -> bool:
-        """Whether files can be read as bytes, deleted and renamed; a foreign editor has only text."""
-        return isinstance(self._editor, ProjectProvider)
-
-    def exists(self, path: str) -> bool:
-        return self._editor.exists(path)
-
-    def get_all_folders(self) -> list[str]:
-        return self._editor.get_all_folders()
-
-    def get_all_files(self) -> list[str]:
-        return self._editor.get_all_files()
-
-    def get_lint_errors(self) -> dict[str, list[LintError]]:
-        return self._editor.get_lint_errors()
-
-    def get_fixed_content(self, path: str) -> str | None:
-        return _project(self._editor).get_fixed_content(path)
-
-    async def get_file_content(self, path: str) -> str | None:
-        return await self._editor.get_file_content(path)
-
-    def read_bytes(self, path: str) -> bytes | None:
-        return _project(self._editor).read_bytes(path)
-
-    def file_mode(self, path: str) -> int | None:
-        return _project(self._editor).file_mode(path)
-
-    def missing_folders(self, path: str) -> list[str]:
-        return _project(self._editor).missing_folders(path)
+    def private_shown(self) -> str | None:
+        """The first of them that is private."""
+        why_private = self.privacy()
+        return next((path for path in self._previews if why_private(path) is not None), None)
 
     def open_diff_editor(self, path: str, content: str) -> None:
+        self._say_if_unseen("open_diff_editor", path)
         self._editor.open_diff_editor(path, content)
 
     def show_deletion(self, path: str) -> None:
-        _project(self._editor).show_deletion(path)
+        self._say_if_unseen("show_deletion", path)
+        project(self._editor).show_deletion(path)
 
     def show_rename(self, path: str, new_path: str) -> None:
-        _project(self._editor).show_rename(path, new_path)
+        self._say_if_unseen("show_rename", path)
+        project(self._editor).show_rename(path, new_path)
+
+    def _say_if_unseen(self, method: str, path: str) -> None:
+        """An editor without a screen of its own shows what a card shows, and the card has been answered."""
+        if isinstance(self._editor, OnScreen) and not self._editor.has_screen:
+            log.warning(
+                "%s(%r) in an execute function shows nothing: nobody looks at a card any more. "
+                "Call it in the request function, or in the action of its preview_button.",
+                method,
+                path,
+            )
 
     async def update_file_content(self, path: str, content: str) -> bool:
         content = await self._agreed_content("update_file_content", path, content)
@@ -292,12 +279,12 @@ class SealedEditor:
             if preview.proposed is not None or preview.renamed_to is not None:
                 raise self._violated("delete_file", path, "something else than its deletion was shown")
             await self._check_base(preview)
-        project = _project(self._editor)
-        before = project.read_bytes(path)
+        editor = project(self._editor)
+        before = editor.read_bytes(path)
         if before is None:
             return False
-        gone = Change(path, before, None, project.file_mode(path))
-        return await self._change([gone], lambda: project.delete_file(path))
+        gone = Change(path, before, None, editor.file_mode(path))
+        return await self._change([gone], lambda: editor.delete_file(path))
 
     async def rename_file(self, path: str, new_path: str) -> bool:
         preview = self._agreed("rename_file", path)
@@ -305,15 +292,17 @@ class SealedEditor:
             if preview.renamed_to != new_path:
                 raise self._violated("rename_file", path, f"a rename to {new_path} was not shown")
             await self._check_base(preview)
-        project = _project(self._editor)
-        before, mode = project.read_bytes(path), project.file_mode(path)
+        editor = project(self._editor)
+        # Under another name it could be read by whoever asks nobody.
+        self._refuse_private(path)
+        before, mode = editor.read_bytes(path), editor.file_mode(path)
         if before is None:
             return False
-        if project.read_bytes(new_path) is not None:
+        if editor.read_bytes(new_path) is not None:
             raise _taken(new_path)
         gone = Change(path, before, None, mode)
         there = Change(new_path, None, before, None, mode, self._folders(new_path))
-        return await self._change([gone, there], lambda: project.rename_file(path, new_path))
+        return await self._change([gone, there], lambda: editor.rename_file(path, new_path))
 
     async def restore(self, change: Change) -> None:
         raise self._violated("restore", change.path, "a tool does not undo; a person does")
@@ -322,7 +311,7 @@ class SealedEditor:
         """Undo what this editor has changed so far, for a call that cannot do the rest; returns the paths."""
         for change in self.changes:
             self._refuse_when_over(change.path)
-        restored = await undo(_project(self._editor), self.changes)
+        restored = await undo(project(self._editor), self.changes)
         for first in {change.path: change for change in reversed(self.changes)}.values():
             self._left[first.path] = _digest_of(first.before)
             if self._remember is not None:
@@ -387,14 +376,16 @@ class SealedEditor:
         return change.before == change.after or await self._change([change], lambda: write(path, content))
 
     def _folders(self, path: str) -> tuple[str, ...]:
-        return tuple(_project(self._editor).missing_folders(path))
+        return tuple(project(self._editor).missing_folders(path))
 
     async def _change(self, changes: Sequence[Change], write: Callable[[], Awaitable[bool]]) -> bool:
         """Have what is about to happen remembered, do it, and note what it came to, also when it failed halfway."""
         for change in changes:
+            await _let_others_run()
             self._refuse_when_over(change.path)
             if self._remember is not None:
                 await self._remember.will_change(change)
+        await _let_others_run()
         for change in changes:
             # Remembering takes its time, and the file or the call may have moved on.
             self._refuse_when_over(change.path)
@@ -425,18 +416,17 @@ class SealedEditor:
             self._remember.has_changed(change)
 
 
+async def _let_others_run() -> None:
+    """Reading, comparing and hashing a large file takes a moment each; they need not take it in one piece."""
+    await asyncio.sleep(0)
+
+
 def _moved_on(path: str) -> Conflict:
     return Conflict("the file changed after it was shown", place=path, hint="ask again with a new diff")
 
 
 def _taken(path: str) -> EditError:
     return EditError("there is a file of that name already", place=path, hint="choose a name that is free")
-
-
-def _project(editor: ScriptEditorProvider) -> ProjectProvider:
-    if isinstance(editor, ProjectProvider):
-        return editor
-    raise EditError("this editor has neither bytes nor modes, and cannot delete or rename files")
 
 
 async def _content(editor: ScriptEditorProvider, path: str) -> bytes | None:

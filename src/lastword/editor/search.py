@@ -8,6 +8,7 @@ characters, and cannot be stopped while it does.
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,9 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
+from lastword.editor import LeftOut
 from lastword.editor.encoding import decode
+from lastword.editor.leftout import GONE, NOT_TEXT, why_unread
 from lastword.errors import EditError
 
 # What a model can still make use of; a search with more hits is too wide.
@@ -28,6 +31,8 @@ MAX_QUERY_CHARACTERS = 1_000
 SEARCH_TIMEOUT_SECONDS = 10.0
 # The memory that one compiled pattern may take.
 MAX_PATTERN_BYTES = 1_000_000
+
+STOPPED = "not searched: the search had stopped"
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -46,6 +51,8 @@ class Found(msgspec.Struct, frozen=True):
     """How many files were looked at."""
     stopped: str | None = None
     """Why there may be more, in words; None when everything was searched."""
+    left_out: tuple[LeftOut, ...] = ()
+    """The files that were not looked at."""
 
 
 def search(
@@ -58,35 +65,55 @@ def search(
     max_matches: int = MAX_MATCHES,
     timeout_seconds: float = SEARCH_TIMEOUT_SECONDS,
 ) -> Found:
-    """The lines of these files that hold the query. Files that are not text, or too large to edit, are passed over."""
+    """The lines of these files that hold the query. Files that cannot be read as text are named with the reason."""
     find = _finder(query, regex=regex, ignore_case=ignore_case)
+    files = list(files)
     deadline = time.monotonic() + timeout_seconds
     matches: list[Match] = []
+    left_out: list[LeftOut] = []
     searched = 0
-    for path in files:
+    stopped: str | None = None
+    for place, path in enumerate(files):
         if time.monotonic() > deadline:
-            return Found(matches, searched, f"stopped after {timeout_seconds:g} seconds; search in fewer files")
-        try:
-            data = read(path)
-        except EditError:
+            stopped = f"stopped after {timeout_seconds:g} seconds; search in fewer files"
+            left_out += [LeftOut(rest, STOPPED) for rest in files[place:]]
+            break
+        text = _text_to_search(path, read, left_out)
+        if text is None:
             continue
         searched += 1
-        for line, text in find(data or b""):
-            if len(matches) == max_matches:
-                return Found(matches, searched, f"stopped at {max_matches} matches; search for something rarer")
-            matches.append(Match(path, line, _shown(text)))
-    return Found(matches, searched)
+        found = list(itertools.islice(find(text), max_matches - len(matches) + 1))
+        room = max_matches - len(matches)
+        matches += [Match(path, line, _shown(text)) for line, text in found[:room]]
+        if len(found) > room:
+            stopped = f"stopped at {max_matches} matches; search for something rarer"
+            left_out += [LeftOut(rest, STOPPED) for rest in files[place + 1 :]]
+            break
+    return Found(matches, searched, stopped, tuple(left_out))
 
 
-Finder = Callable[[bytes], Iterator[tuple[int, str]]]
+def _text_to_search(path: str, read: Callable[[str], bytes | None], left_out: list[LeftOut]) -> str | None:
+    """The text of a file; None, and a word on why, when there is none."""
+    try:
+        data = read(path)
+    except EditError as problem:
+        left_out.append(LeftOut(path, why_unread(problem)))
+        return None
+    text = None if data is None else decode(data)
+    if text is None:
+        left_out.append(LeftOut(path, GONE if data is None else NOT_TEXT))
+    return text
+
+
+Finder = Callable[[str], Iterator[tuple[int, str]]]
 
 
 def _finder(query: str, *, regex: bool, ignore_case: bool) -> Finder:
-    """A function from the bytes of a file to the lines that match."""
+    """A function from the text of a file to the lines that match."""
     if not query or len(query) > MAX_QUERY_CHARACTERS:
         raise EditError(f"a search takes 1 to {MAX_QUERY_CHARACTERS} characters, not {len(query)}")
     try:
-        needle = query.encode()
+        query.encode()
     except UnicodeEncodeError:
         raise EditError("the search holds half a character", hint="send the whole one") from None
     if regex:
@@ -94,8 +121,8 @@ def _finder(query: str, *, regex: bool, ignore_case: bool) -> Finder:
     literal = _by_place(re.compile(re.escape(query), re.IGNORECASE if ignore_case else 0).finditer)
     if ignore_case:
         return literal
-    # Most files do not hold the query, and looking at their bytes costs a fraction of reading them as text.
-    return lambda data: literal(data) if needle in data else iter(())
+    # Most files do not hold the query, and that is quickly seen.
+    return lambda text: literal(text) if query in text else iter(())
 
 
 def _pattern(expression: str) -> Callable[[Any], bool]:
@@ -112,8 +139,7 @@ def _pattern(expression: str) -> Callable[[Any], bool]:
 
 
 def _by_line(matches: Callable[[str], bool]) -> Finder:
-    def find(data: bytes) -> Iterator[tuple[int, str]]:
-        text = decode(data)
+    def find(text: str) -> Iterator[tuple[int, str]]:
         if text:
             for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
                 line = line.removesuffix("\r")
@@ -124,10 +150,7 @@ def _by_line(matches: Callable[[str], bool]) -> Finder:
 
 
 def _by_place(places: Callable[[str], Iterator[re.Match[str]]]) -> Finder:
-    def find(data: bytes) -> Iterator[tuple[int, str]]:
-        text = decode(data)
-        if text is None:
-            return
+    def find(text: str) -> Iterator[tuple[int, str]]:
         number, counted = 1, 0
         last = 0
         for place in places(text):

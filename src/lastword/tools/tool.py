@@ -16,6 +16,7 @@ from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, Too
 from lastword.tools.code import digest_of_function
 from lastword.tools.facts import Facts, wrong_facts
 from lastword.tools.manifest import Manifest, Parameter, validator_for
+from lastword.tools.misfit import misfits
 from lastword.tools.signature import RESERVED, Convert
 
 Style = Literal["assistant", "function", "registry"]
@@ -25,8 +26,8 @@ Function = Callable[..., Any]
 
 # A model that got this much wrong starts over; the rest would only be paid for.
 MAX_PROBLEMS = 20
-# How much of a wrong value is repeated to whoever sent it.
-MAX_QUOTED = 200
+# How much of a wrong value, and of what was expected in its place, is repeated to whoever sent it.
+MAX_QUOTED = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class Tool:
     defaults: Mapping[str, bytes] = field(init=False)
     _wants: tuple[str, ...] = field(init=False)
     _request_wants: tuple[str, ...] = field(init=False)
+    _schema: Mapping[str, Any] = field(init=False)
     _validator: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,8 +65,9 @@ class Tool:
         put(self, "name", manifest.id)
         put(self, "secrets", manifest.secrets)
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + (self.code or self._own_code())))
+        put(self, "_schema", manifest.arguments_schema())
         try:
-            put(self, "_validator", validator_for(manifest.arguments_schema()))
+            put(self, "_validator", validator_for(self._schema))
         except ValueError as problem:
             fact = f"a schema is not a JSON Schema: {problem}"
             raise ManifestError("", [Problem(fact, place=self.folder or manifest.id)]) from None
@@ -137,9 +140,10 @@ class Tool:
             value = arguments[name]
             if len(path) == 1 and parameter_here and not _is(value, parameter_here.type):
                 yield Problem(f"the argument {name} must be {_a(parameter_here.type)}, found {_words(value)}")
-            else:
+                continue
+            for path, words in misfits(problem, self._schema):
                 place = name + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in path[1:])
-                yield Problem(f"the argument {_cut(place)} does not fit: {_cut(problem.message)}")
+                yield Problem(f"the argument {_cut(place)} does not fit: {_cut(words)}")
 
     def bind(self, arguments: bytes, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What to call `execute` with: a fresh decoding of the bytes, and what it declares of the rest."""

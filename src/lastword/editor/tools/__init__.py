@@ -1,7 +1,8 @@
 """The tools that come with the editor: an assistant reads, searches and changes the files of a project with them.
 
-Readers run without asking. Everything that changes a file asks first, with the whole change on the card, writes exactly
-what was shown, and can be undone. All of them need an editor: a session without one does not offer them.
+Whatever looks runs without asking, and does not see private files; one tool asks whether it may read one. Everything
+that changes a file asks first, with the whole change on the card, writes exactly what was shown, and can be undone. All
+of them need an editor: a session without one does not offer them.
 
     registry = ToolRegistry()
     editor_tools(registry)
@@ -13,11 +14,12 @@ What does not live here: files, diffs and undo (the rooms beside this one).
 from __future__ import annotations
 
 from lastword.editor.tools.reading import READERS
+from lastword.editor.tools.surveying import SURVEYORS
 from lastword.editor.tools.writing import WRITERS
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
 
-EDITOR_TOOLS: tuple[Tool, ...] = (*READERS, *WRITERS)
+EDITOR_TOOLS: tuple[Tool, ...] = (*READERS, *SURVEYORS, *WRITERS)
 """Every editor tool, in the order in which a model is told of them."""
 
 

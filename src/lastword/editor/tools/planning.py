@@ -6,6 +6,11 @@ with its name as `action`; the tools for one file are batches of one.
 Several replacements of text in one file are applied in the order they are given, each to what the one before left.
 Every other edit must be the only one of its file: two lists of line numbers, or an edit of a file that is also renamed,
 would mean something else to whoever wrote them than to whoever reads them.
+
+A private file is edited like any other, with its change on the card. But whether an edit fits it is a fact about what
+is in it: a model that may try texts until one of them fits has read the file. So the edits of private files are worked
+out last, after everything else about the batch is known to be in order, and what is wrong with them is put to the
+person, who decides whether the model is told (`PrivateMisfit`).
 """
 
 from __future__ import annotations
@@ -13,15 +18,20 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from functools import cached_property
 from typing import Any
 
-from lastword.editor import Preview, ProjectProvider, ScriptEditorProvider
+from lastword.editor import Preview
 from lastword.editor.diff import FileDiff, diff_of
-from lastword.editor.edits import insert, lines_of, replace
+from lastword.editor.edits import count_lines, insert, replace
 from lastword.editor.encoding import uniform_newline
-from lastword.editor.recording import SealedEditor
+from lastword.editor.looking import LookingEditor
+from lastword.editor.offloop import each, off_loop
+from lastword.editor.paths import plain
+from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.editor.tools.reading import no_such_file, text_of
+from lastword.editor.tools.surveying import is_below
 from lastword.errors import EditError
 
 # A card that shows more files than this is not read.
@@ -44,6 +54,8 @@ class EditStep:
     proposed: str | None
     """Its text afterwards; None when it would be gone from this path."""
     renamed_to: str | None = None
+    note: str = ""
+    """What it means for what is private, in words for the card."""
 
     @cached_property
     def diff(self) -> FileDiff:
@@ -53,61 +65,142 @@ class EditStep:
     @property
     def line_count(self) -> int:
         """How many lines the file has afterwards, or had before it was deleted."""
-        return len(lines_of((self.base if self.proposed is None else self.proposed) or ""))
+        return count_lines((self.base if self.proposed is None else self.proposed) or "")
 
 
-async def plan(editor: ScriptEditorProvider, edits: Sequence[Edit]) -> list[EditStep]:
+class PrivateMisfit(EditError):
+    """An edit does not fit a private file. A person decides whether the model is told that much."""
+
+    def __init__(self, path: str, why_private: str, fact: str) -> None:
+        super().__init__(fact, place=path, hint="nothing was changed")
+        self.path = path
+        self.why_private = why_private
+
+
+async def plan(editor: LookingEditor, edits: Sequence[Edit]) -> list[EditStep]:
     """One step for each file, in the order in which they are first named; refuses the whole batch or nothing."""
     if not edits:
         raise EditError("there are no edits", hint="give at least one")
     if len(edits) > MAX_EDITS:
         raise EditError(f"{len(edits)} edits; at most {MAX_EDITS} are taken at once", hint="split them")
+    named = [(number, _with_plain_paths(edit)) for number, edit in enumerate(edits, 1)]
+    paths = list(dict.fromkeys(edit["path"] for _, edit in named))
+    if len(paths) > MAX_FILES:
+        raise EditError(f"{len(paths)} files; at most {MAX_FILES} are shown on one card", hint="split the batch")
+    _refuse_twice(named)
+    _refuse_crossing([edit for _, edit in named])
+    private = await _private(editor, paths)
     steps: dict[str, EditStep] = {}
-    actions: dict[str, str] = {}
-    for number, edit in enumerate(edits, 1):
-        path, action = edit["path"], edit["action"]
+    for number, edit in [one for one in named if one[1]["path"] not in private]:
         try:
-            if path in actions and {action, actions[path]} != {"replace_text"}:
-                raise EditError(
-                    f"{actions[path]} and {action} both name this file",
-                    place=path,
-                    hint="only replace_text may name a file several times; join the others into one edit",
-                )
-            steps[path] = await _STEPS[action](editor, edit, steps.get(path))
+            steps[edit["path"]] = await _STEPS[edit["action"]](editor, edit, steps.get(edit["path"]))
         except EditError as problem:
             if len(edits) > 1:
                 problem.fact = f"{problem.fact} (edit {number} of {len(edits)}; nothing was changed)"
             raise
-        actions[path] = action
-    _refuse_crossing(steps)
-    if len(steps) > MAX_FILES:
-        raise EditError(f"{len(steps)} files; at most {MAX_FILES} are shown on one card", hint="split the batch")
-    return _changing(list(steps.values()))
+    for _, edit in [one for one in named if one[1]["path"] in private]:
+        path = edit["path"]
+        try:
+            steps[path] = await _STEPS[edit["action"]](editor, edit, steps.get(path))
+        except EditError as problem:
+            raise PrivateMisfit(path, private[path], problem.fact) from problem
+    noted = [replace_fields(steps[path], note=_note(steps[path], private, editor)) for path in paths]
+    return await _changing(noted, private)
 
 
-async def plan_fixes(editor: ProjectProvider, path: str) -> list[EditStep]:
+async def plan_fixes(editor: LookingEditor, path: str) -> list[EditStep]:
     """What the safe fixes of the linters would change: in one file, or in every file that has findings."""
-    if path:
-        await text_of(editor, path)
-    paths = [path] if path else list(editor.get_lint_errors())
-    steps = []
-    for file in paths:
-        fixed = editor.get_fixed_content(file)
-        text = None if fixed is None else await editor.get_file_content(file)
-        if fixed is not None and text is not None and fixed != text:
-            steps.append(EditStep(file, text, fixed))
+    path = plain(path)
+    private = await _private(editor, [path]) if path else {}
+    if private:
+        return await _fix_private(editor, path, private[path])
+    if path and not editor.exists(path):
+        raise await no_such_file(editor, path)
+    if path and path in await off_loop(editor.get_all_files):
+        paths = [path]
+    else:
+        report = await off_loop(editor.lint_report)
+        paths = [file for file in report.fixable if is_below(file, path)]
+    if len(paths) > MAX_FILES:
+        raise EditError(
+            f"{len(paths)} files can be fixed; at most {MAX_FILES} at once", hint="name a file or a folder, by path"
+        )
+    steps = [step for step in await _fixed(editor, paths) if step is not None]
     if not steps:
         raise EditError(
             "there is nothing that can be fixed by itself",
             place=path or None,
             hint="lint_files says what is found; what is left needs an edit",
         )
-    if len(steps) > MAX_FILES:
-        raise EditError(f"{len(steps)} files can be fixed; at most {MAX_FILES} at once", hint="name one file, by path")
     return steps
 
 
-def show(editor: ProjectProvider, steps: Sequence[EditStep]) -> None:
+async def _fix_private(editor: LookingEditor, path: str, why: str) -> list[EditStep]:
+    try:
+        (step,) = await _fixed(editor, [path])
+    except EditError as problem:
+        raise PrivateMisfit(path, why, problem.fact) from problem
+    if step is None:
+        raise PrivateMisfit(path, why, "there is nothing that can be fixed by itself")
+    return [step]
+
+
+async def _fixed(editor: LookingEditor, paths: Sequence[str]) -> list[EditStep | None]:
+    """A step for each of these files; None for one that would stay as it is."""
+    texts = [await text_of(editor, path) for path in paths]
+    fixed = await off_loop(each, editor.get_fixed_content, paths)
+    steps = [
+        None if new is None or new == old else EditStep(path, old, new)
+        for path, old, new in zip(paths, texts, fixed, strict=True)
+    ]
+    await _compare([step for step in steps if step is not None])
+    return steps
+
+
+async def _private(editor: LookingEditor, paths: Sequence[str]) -> dict[str, str]:
+    """Those of these files that are there and private, with the reason."""
+    there = [path for path in paths if editor.exists(path)]
+
+    def judge() -> dict[str, str]:
+        why_private = editor.privacy()
+        return {path: why for path in there if (why := why_private(path)) is not None}
+
+    return await off_loop(judge)
+
+
+def _note(step: EditStep, private: Mapping[str, str], editor: LookingEditor) -> str:
+    if step.path.rpartition("/")[2] == ".gitignore":
+        return "What git ignores is private, so this also decides which files the assistant reads without asking."
+    if step.path not in private:
+        return ""
+    note = f"{step.path} is private: {private[step.path]}."
+    if step.renamed_to is None:
+        return f"{note} The assistant is not told what is in it."
+    if editor.privacy()(step.renamed_to) is not None:
+        return note
+    return f"{note} As {step.renamed_to} it would not be, and the assistant could read it without asking."
+
+
+def _with_plain_paths(edit: Edit) -> Edit:
+    return {**edit, **{name: plain(edit[name]) for name in ("path", "new_path") if name in edit}}
+
+
+def _refuse_twice(named: Sequence[tuple[int, Edit]]) -> None:
+    """Only replacements of text say what they mean when another edit of the same file came before."""
+    actions: dict[str, str] = {}
+    for number, edit in named:
+        path, action = edit["path"], edit["action"]
+        if path in actions and {action, actions[path]} != {"replace_text"}:
+            raise EditError(
+                f"{actions[path]} and {action} both name this file "
+                f"(edit {number} of {len(named)}; nothing was changed)",
+                place=path,
+                hint="only replace_text may name a file several times; join the others into one edit",
+            )
+        actions[path] = action
+
+
+def show(editor: RecordingEditor, steps: Sequence[EditStep]) -> None:
     """Put every step on the card."""
     for step in steps:
         if step.renamed_to is not None:
@@ -153,20 +246,25 @@ async def _take_back(editor: SealedEditor, problem: EditError) -> None:
     problem.fact += f"; {changed} had been changed before, and was taken back: nothing is changed"
 
 
-async def _replaced_text(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
-    path, old, new = edit["path"], edit["old"], edit["new"]
+async def _replaced_text(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
+    path = edit["path"]
     base = before.base if before is not None else await text_of(editor, path)
     text = before.proposed if before is not None else base
     assert text is not None
+    return EditStep(path, base, await off_loop(_replace_text, text, edit))
+
+
+def _replace_text(text: str, edit: Edit) -> str:
+    path, old, new = edit["path"], edit["old"], edit["new"]
     if not old:
         raise EditError("the text to replace is empty", place=path, hint="give a text that occurs in the file")
     if uniform_newline(text) == "\r\n":
         # Models write \n. In a file with \r\n such a text means the lines it looks like.
         old, new = _BARE_NEWLINE.sub("\r\n", old), _BARE_NEWLINE.sub("\r\n", new)
-    expression = re.escape(old)
     if edit.get("whole_words"):
-        expression = rf"(?<!\w){expression}(?!\w)"
-    result, found = re.subn(expression, lambda _: new, text)
+        result, found = re.subn(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, text)
+    else:
+        result, found = text.replace(old, new), text.count(old)
     wanted = edit.get("count", 1)
     if not found:
         raise EditError(
@@ -180,40 +278,44 @@ async def _replaced_text(editor: ScriptEditorProvider, edit: Edit, before: EditS
             place=path,
             hint=f"add lines around it until it is the only one, or say count: {found}, or all: true",
         )
-    return EditStep(path, base, result)
+    return result
 
 
-async def _inserted(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
+async def _inserted(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     text = await text_of(editor, edit["path"])
-    return EditStep(edit["path"], text, insert(text, edit["operations"], path=edit["path"]))
+    return EditStep(edit["path"], text, await off_loop(_by_line, insert, text, edit))
 
 
-async def _replaced_lines(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
+async def _replaced_lines(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     text = await text_of(editor, edit["path"])
-    return EditStep(edit["path"], text, replace(text, edit["operations"], path=edit["path"]))
+    return EditStep(edit["path"], text, await off_loop(_by_line, replace, text, edit))
 
 
-async def _written(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
+def _by_line(change: Callable[..., str], text: str, edit: Edit) -> str:
+    return change(text, edit["operations"], path=edit["path"])
+
+
+async def _written(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     base = await text_of(editor, edit["path"]) if editor.exists(edit["path"]) else None
     return EditStep(edit["path"], base, edit["text"])
 
 
-async def _renamed(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
+async def _renamed(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     path, new_path = edit["path"], edit["new_path"]
     if not editor.exists(path):
-        raise no_such_file(editor, path)
+        raise await no_such_file(editor, path)
     if editor.exists(new_path):
         raise EditError("there is something of that name already", place=new_path, hint="choose a name that is free")
     return EditStep(path, await editor.get_file_content(path), None, new_path)
 
 
-async def _deleted(editor: ScriptEditorProvider, edit: Edit, before: EditStep | None) -> EditStep:
+async def _deleted(editor: LookingEditor, edit: Edit, before: EditStep | None) -> EditStep:
     if not editor.exists(edit["path"]):
-        raise no_such_file(editor, edit["path"])
+        raise await no_such_file(editor, edit["path"])
     return EditStep(edit["path"], await editor.get_file_content(edit["path"]), None)
 
 
-_STEPS: dict[str, Callable[[ScriptEditorProvider, Edit, EditStep | None], Awaitable[EditStep]]] = {
+_STEPS: dict[str, Callable[[LookingEditor, Edit, EditStep | None], Awaitable[EditStep]]] = {
     "replace_text": _replaced_text,
     "insert_lines": _inserted,
     "replace_lines": _replaced_lines,
@@ -223,20 +325,26 @@ _STEPS: dict[str, Callable[[ScriptEditorProvider, Edit, EditStep | None], Awaita
 }
 
 
-def _refuse_crossing(steps: Mapping[str, EditStep]) -> None:
+def _refuse_crossing(edits: Sequence[Edit]) -> None:
     """A name that one edit frees or fills and another uses: which comes first would decide what is lost."""
-    targets: set[str] = set()
-    for step in steps.values():
-        if step.renamed_to is None:
-            continue
-        if step.renamed_to in steps or step.renamed_to in targets:
-            raise EditError("two edits use this name; nothing was changed", place=step.renamed_to, hint="split them")
-        targets.add(step.renamed_to)
+    taken = {edit["path"] for edit in edits}
+    for edit in edits:
+        if edit["action"] == "rename_file":
+            if edit["new_path"] in taken - {edit["path"]}:
+                raise EditError(
+                    "two edits use this name; nothing was changed", place=edit["new_path"], hint="split them"
+                )
+            taken.add(edit["new_path"])
 
 
-def _changing(steps: list[EditStep]) -> list[EditStep]:
+async def _changing(steps: Sequence[EditStep], private: Mapping[str, str]) -> list[EditStep]:
     """The steps that change something; nobody is asked about a batch without any."""
+    await _compare(steps)
     kept = [step for step in steps if step.renamed_to is not None or step.diff.kind != "unchanged"]
+    for step in steps:
+        # To drop it in silence would tell that the file is like that already.
+        if step.path in private and step not in kept:
+            raise PrivateMisfit(step.path, private[step.path], "nothing would change: the file is like that already")
     if not kept:
         raise EditError(
             "nothing would change: the file is like that already"
@@ -245,6 +353,11 @@ def _changing(steps: list[EditStep]) -> list[EditStep]:
             place=steps[0].path if len(steps) == 1 else None,
         )
     return kept
+
+
+async def _compare(steps: Sequence[EditStep]) -> None:
+    """Have every diff ready, so that nobody works one out on the loop."""
+    await off_loop(lambda: [step.diff for step in steps])
 
 
 def _near(text: str, old: str) -> str | None:

@@ -1,48 +1,47 @@
-"""Tools that look at a project. They change nothing and ask nobody.
+"""Tools that read one file. What does not fit is refused with a way to ask for less, and never cut in silence: half a
+file that looks like a whole one is how a model comes to delete the other half.
 
-Each gives a script a value it can go on with: a text, a list of paths, matches with their lines. What does not fit is
-refused with a way to ask for less, and never cut in silence: half a file that looks like a whole one is how a model
-comes to delete the other half.
+Reading asks nobody, unless the file is private: what is in such a file goes to the assistant, and to whoever runs its
+model, only when a person said so.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Callable
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Annotated, Any
 
 import msgspec
 
 from lastword import __version__
-from lastword.editor import ScriptEditorProvider
+from lastword.editor import Part
 from lastword.editor.edits import lines_of
-from lastword.editor.recording import SealedEditor
-from lastword.editor.search import MAX_MATCHES, search
-from lastword.errors import EditError, NotText, ToolError, did_you_mean
+from lastword.editor.looking import LookingEditor
+from lastword.editor.offloop import off_loop
+from lastword.editor.paths import plain
+from lastword.editor.recording import RecordingEditor, SealedEditor
+from lastword.errors import EditError, NotText, TooLarge, ToolError, did_you_mean
 from lastword.tools.signature import manifest_of
 from lastword.tools.tool import Tool
 
 # A result beyond 100,000 characters would be cut; a text must come whole or not at all.
 MAX_READ_CHARACTERS = 80_000
-# More paths than anybody looks through. A folder or a pattern makes them fewer.
-MAX_LISTED = 2_000
+# The longest line of which a part can be read, so that it fits into memory whole.
+MAX_LINE_CHARACTERS = 4_000_000
 # How many names are compared to find the one that was meant.
 MAX_COMPARED = 2_000
-# What a search gives when nobody says how much.
-MATCHES = 100
 
-Line = Annotated[int, msgspec.Meta(ge=1)]
+Number = Annotated[int, msgspec.Meta(ge=1)]
 
 
 async def read_file(
     path: str,
-    editor: ScriptEditorProvider,
-    first_line: Line = 1,
-    last_line: Line | None = None,
+    editor: SealedEditor,
+    first_line: Number = 1,
+    last_line: Number | None = None,
     numbered: bool = False,
+    first_character: Number | None = None,
+    last_character: Number | None = None,
 ) -> str:
     """Reads a text file of the project, whole or some of its lines, exactly as it stands.
 
@@ -51,115 +50,86 @@ async def read_file(
         first_line: The first line to read; the first line of a file is 1.
         last_line: The last line to read; without it, the last one of the file.
         numbered: Whether each line is preceded by its number and a tab, for edits by line.
+        first_character: Only for one line that is too long to be read whole: its first character to read, from 1.
+        last_character: The last character of that line to read; without it, the last one of the line.
     """
-    lines = lines_of(await text_of(editor, path))
-    last = len(lines) if last_line is None else last_line
-    if last > len(lines) or first_line > max(last, 1):
-        raise EditError(f"there are no lines {first_line} to {last}; the file has {len(lines)}", place=path)
-    wanted = lines[first_line - 1 : last]
+    path = plain(path)
+    if first_character is not None or last_character is not None:
+        return await _part_of_line(editor, path, first_line, last_line, first_character or 1, last_character)
+    part = await _part(editor, path, first_line, last_line, MAX_READ_CHARACTERS)
+    lines = part.lines
     if numbered:
-        wanted = [f"{number}\t{line}" for number, line in enumerate(wanted, first_line)]
-    size = sum(map(len, wanted))
-    if size > MAX_READ_CHARACTERS:
-        raise EditError(
-            f"{size:,} characters in {len(wanted):,} lines; at most {MAX_READ_CHARACTERS:,} are read at once",
-            place=path,
-            hint="read a part at a time, with first_line and last_line",
-        )
-    return "".join(wanted)
-
-
-async def list_files(editor: ScriptEditorProvider, folder: str = "", pattern: str = "") -> list[str]:
-    """Lists the files of the project, without those that git ignores.
-
-    Args:
-        folder: Only files below this folder, such as src.
-        pattern: Only paths that match this pattern, such as *.py or docs/*.md; * also matches across folders.
-    """
-    files = await _files(editor, folder, pattern)
-    if len(files) > MAX_LISTED:
-        start = len(folder) + 1 if folder else 0
-        below = Counter(file[start:].partition("/")[0] for file in files if "/" in file[start:])
-        largest = ", ".join(f"{name} ({count:,})" for name, count in below.most_common(12))
-        raise EditError(
-            f"{len(files):,} files; at most {MAX_LISTED:,} are listed at once",
-            place=folder or None,
-            hint=f"name a folder or a pattern; the largest folders are {largest}" if below else "name a pattern",
-        )
-    return files
-
-
-async def search_files(
-    query: str,
-    editor: SealedEditor,
-    folder: str = "",
-    pattern: str = "",
-    regex: bool = False,
-    ignore_case: bool = False,
-    max_matches: Annotated[int, msgspec.Meta(ge=1, le=MAX_MATCHES)] = MATCHES,
-) -> dict[str, Any]:
-    """Finds the lines of the project's files that hold a text. Gives matches ({path, line, text}), files (each path
-    once), searched (how many files) and stopped (why there may be more, or null).
-
-    Args:
-        query: The text to find, literally; or a regular expression, with regex.
-        folder: Only files below this folder, such as src.
-        pattern: Only paths that match this pattern, such as *.py.
-        regex: Whether the query is a regular expression, matched line by line, without look-around.
-        ignore_case: Whether upper and lower case are the same.
-        max_matches: How many lines at most.
-    """
-    files = await _files(editor, folder, pattern)
-    read: Callable[[str], bytes | None] = editor.read_bytes
-    if not editor.has_bytes:
-        texts = {file: await editor.get_file_content(file) or "" for file in files}
-        read = {file: text.encode("utf-8", "surrogatepass") for file, text in texts.items()}.get
-    found = await asyncio.to_thread(
-        search, files, read, query, regex=regex, ignore_case=ignore_case, max_matches=max_matches
+        lines = [f"{number}\t{line}" for number, line in enumerate(lines, first_line)]
+    fitting = _fitting(lines, MAX_READ_CHARACTERS)
+    if part.is_whole and fitting == len(lines):
+        return "".join(lines)
+    raise EditError(
+        f"this is more than the {MAX_READ_CHARACTERS:,} characters that are read at once",
+        place=path,
+        hint=f"read a part at a time, with first_line and last_line: {first_line} to {first_line + fitting - 1} fits"
+        if fitting
+        else f"line {first_line} alone is longer: read a part of it, with first_character and last_character",
     )
+
+
+async def ask_to_read(params: dict[str, Any], editor: RecordingEditor) -> dict[str, Any]:
+    """The card for a private file. What is in the file is not on it: somebody may be looking over a shoulder."""
+    path = plain(params["path"])
+    try:
+        if not editor.exists(path):
+            raise await no_such_file(editor, path)
+        why = await off_loop(editor.privacy(), path)
+        if why is None:
+            raise EditError("this file is not private", place=path, hint="read_file reads it without asking anybody")
+        await _note_digest(editor, path)
+    except EditError as problem:
+        raise in_words(problem) from problem
     return {
-        "matches": [msgspec.to_builtins(match) for match in found.matches],
-        "files": list(dict.fromkeys(match.path for match in found.matches)),
-        "searched": found.searched,
-        "stopped": found.stopped,
+        "title": f"Read {path}",
+        "message": f"{path} is private: {why}. {_which_part(params)} would be given to the assistant, and with it to "
+        "whoever runs its model. That cannot be taken back.",
+        "primary_button_label": "Let it read",
     }
 
 
-async def lint_files(editor: ScriptEditorProvider, path: str = "") -> list[dict[str, Any]]:
-    """Says what the linters find in the project: a list of {path, line, message}. Empty when there is nothing.
-
-    Args:
-        path: Only findings in this file, or below this folder.
-    """
-    findings = await asyncio.to_thread(editor.get_lint_errors)
-    if path and not editor.exists(path):
-        raise no_such_file(editor, path)
-    return [
-        {"path": file, **finding}
-        for file, found in findings.items()
-        if not path or file == path or file.startswith(f"{path}/")
-        for finding in found
-    ]
+async def _note_digest(editor: RecordingEditor, path: str) -> None:
+    """Whoever says yes says it to the file as it is now."""
+    try:
+        await editor.get_file_content(path)
+    except TooLarge:
+        return  # Such a file is read a part at a time, and its digest would take as long as reading all of it.
 
 
-async def text_of(editor: ScriptEditorProvider, path: str) -> str:
+def _which_part(params: dict[str, Any]) -> str:
+    first, last = params["first_line"], params.get("last_line")
+    if params.get("first_character") is not None or params.get("last_character") is not None:
+        return f"A part of line {first}"
+    if last is None:
+        return "Its whole text" if first == 1 else f"Its text from line {first} on"
+    return f"Line {first}" if first == last else f"Lines {first} to {last}"
+
+
+async def text_of(editor: LookingEditor, path: str) -> str:
     """The text of a file that is there; why there is none otherwise."""
     text = await editor.get_file_content(path)
     if text is None:
         if editor.exists(path):
             raise NotText("the file is binary or not UTF-8, and cannot be read as text", place=path)
-        raise no_such_file(editor, path)
+        raise await no_such_file(editor, path)
     return text
 
 
-def no_such_file(editor: ScriptEditorProvider, path: str) -> EditError:
+async def no_such_file(editor: LookingEditor, path: str) -> EditError:
     """The refusal of a path that leads nowhere, with the one that was probably meant."""
-    files = editor.get_all_files()
-    name = path.rpartition("/")[2]
-    same_name = [file for file in files if file.rpartition("/")[2] == name]
-    hint = did_you_mean(path, same_name or files[:MAX_COMPARED])
-    if hint is None and same_name:
-        hint = f"did you mean {same_name[0]}?"
+
+    def nearest() -> str | None:
+        files = editor.get_all_files()
+        name = path.rpartition("/")[2]
+        same_name = [file for file in files if file.rpartition("/")[2] == name]
+        hint = did_you_mean(path, same_name or files[:MAX_COMPARED])
+        return f"did you mean {same_name[0]}?" if hint is None and same_name else hint
+
+    hint = await off_loop(nearest)
     return EditError("there is no such file", place=path, hint=hint or "list_files names those there are")
 
 
@@ -168,17 +138,66 @@ def in_words(problem: EditError) -> ToolError:
     return ToolError(problem.fact, place=problem.place, excerpt=problem.excerpt, hint=problem.hint)
 
 
-async def _files(editor: ScriptEditorProvider, folder: str, pattern: str) -> list[str]:
-    files = await asyncio.to_thread(editor.get_all_files)
-    folder = folder.removesuffix("/")
-    if folder not in ("", "."):
-        files = [file for file in files if file.startswith(f"{folder}/")]
-        if not files:
-            raise EditError("there is no folder of that name with files in it", place=folder)
-    return [file for file in files if fnmatchcase(file, pattern)] if pattern else files
+async def _part(editor: LookingEditor, path: str, first_line: int, last_line: int | None, max_characters: int) -> Part:
+    """Some lines of a file; refuses lines that it has not."""
+    part: Part | None
+    try:
+        text = await text_of(editor, path)
+    except TooLarge:
+        part = await off_loop(editor.read_part, path, first_line, last_line, max_characters)
+        if part is None:
+            raise await no_such_file(editor, path) from None
+    else:
+        part = await off_loop(_part_of, text, first_line, last_line, max_characters)
+    if part.total is not None:
+        last = part.total if last_line is None else last_line
+        if last > part.total or first_line > max(last, 1):
+            raise EditError(f"there are no lines {first_line} to {last}; the file has {part.total}", place=path)
+    return part
 
 
-def _reader(function: Callable[..., Any], **facts: Any) -> Tool:
+def _part_of(text: str, first_line: int, last_line: int | None, max_characters: int) -> Part:
+    lines = lines_of(text)
+    wanted = lines[first_line - 1 : last_line]
+    fitting = _fitting(wanted, max_characters)
+    return Part(wanted[:fitting], is_whole=fitting == len(wanted), total=len(lines))
+
+
+def _fitting(lines: Sequence[str], max_characters: int) -> int:
+    """How many lines, from the first, fit."""
+    for number, line in enumerate(lines):
+        max_characters -= len(line)
+        if max_characters < 0:
+            return number
+    return len(lines)
+
+
+async def _part_of_line(
+    editor: LookingEditor, path: str, line: int, last_line: int | None, first: int, last: int | None
+) -> str:
+    if last_line not in (None, line):
+        raise EditError("characters are those of one line", place=path, hint=f"say last_line: {line}, or leave it out")
+    part = await _part(editor, path, line, line, MAX_LINE_CHARACTERS)
+    if not part.lines:
+        raise EditError(
+            f"line {line} has more than the {MAX_LINE_CHARACTERS:,} characters of which a part can be read", place=path
+        )
+    text = part.lines[0]
+    last = len(text) if last is None else last
+    if last > len(text) or first > last:
+        raise EditError(f"there are no characters {first} to {last}; line {line} has {len(text)}", place=path)
+    if last - first >= MAX_READ_CHARACTERS:
+        raise EditError(
+            f"{last - first + 1:,} characters; at most {MAX_READ_CHARACTERS:,} are read at once",
+            place=path,
+            hint=f"say last_character: {first + MAX_READ_CHARACTERS - 1}, and go on from there",
+        )
+    return text[first - 1 : last]
+
+
+def reader(function: Callable[..., Any], request: Callable[..., Any] | None = None, **facts: Any) -> Tool:
+    """A tool that looks; with a request function, after a person was asked."""
+
     @wraps(function)
     async def read(*arguments: Any, **named: Any) -> Any:
         try:
@@ -187,17 +206,28 @@ def _reader(function: Callable[..., Any], **facts: Any) -> Tool:
             raise in_words(problem) from problem
 
     manifest, converters = manifest_of(
-        function, require_approval=False, script_editor_only=True, effect="none", idempotent=True, **facts
+        function,
+        require_approval=request is not None,
+        script_editor_only=True,
+        effect="none",
+        idempotent=True,
+        **facts,
     )
-    return Tool(manifest, "function", read, converters=converters, code=CODE)
+    return Tool(manifest, "function", read, request=request, converters=converters, code=CODE)
 
 
 CODE = f"lastword {__version__}".encode()
 """What stands for the code of these tools in their digests: another version is another tool."""
 
 READERS = (
-    _reader(read_file, icon="doc.text", color="systemGray"),
-    _reader(list_files, icon="folder", color="systemGray"),
-    _reader(search_files, icon="magnifyingglass", color="systemGray"),
-    _reader(lint_files, icon="checkmark.circle", color="systemGray"),
+    reader(read_file, icon="doc.text", color="systemGray"),
+    reader(
+        read_file,
+        ask_to_read,
+        id="read_private_file",
+        description="Reads a private file of the project, one that usually holds secrets or that git ignores, after "
+        "the person was asked. Ask for it only when its text is needed: a private file can be changed without reading.",
+        icon="lock.doc",
+        color="systemOrange",
+    ),
 )

@@ -6,16 +6,16 @@ the execute function plans again and writes, and the sealed editor lets through 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from lastword import values
-from lastword.editor import ProjectProvider
 from lastword.editor.diff import summary
-from lastword.editor.recording import SealedEditor
-from lastword.editor.tools.planning import MAX_EDITS, EditStep, apply, plan, plan_fixes, show
+from lastword.editor.looking import LookingEditor
+from lastword.editor.offloop import off_loop
+from lastword.editor.recording import RecordingEditor, SealedEditor
+from lastword.editor.tools.planning import MAX_EDITS, EditStep, PrivateMisfit, apply, plan, plan_fixes, show
 from lastword.editor.tools.reading import CODE, in_words
 from lastword.errors import ArgumentsError, EditError
 from lastword.tools.manifest import Manifest, Parameter
@@ -25,18 +25,22 @@ from lastword.tools.tool import Tool
 MAX_TOLD = 10
 
 Params = dict[str, Any]
-Plan = Callable[[ProjectProvider, Params], Awaitable[list[EditStep]]]
+Plan = Callable[[LookingEditor, Params], Awaitable[list[EditStep]]]
 Afterwards = Callable[[SealedEditor, Sequence[EditStep]], Awaitable[list[str]]]
 """What is worth saying once it is done."""
 
 
 def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = None) -> Tool:
-    async def request(params: Params, editor: ProjectProvider) -> dict[str, Any]:
+    async def request(params: Params, editor: RecordingEditor) -> dict[str, Any]:
         with _in_words():
-            steps = await planned(editor, params)
+            try:
+                steps = await planned(editor, params)
+            except PrivateMisfit as problem:
+                return _misfit(problem)
+        said = _proposal(steps[0]) if len(steps) == 1 else f"{summary([step.diff for step in steps])}."
         return {
             "title": _title(steps),
-            "message": _proposal(steps[0]) if len(steps) == 1 else f"{summary([step.diff for step in steps])}.",
+            "message": "\n".join([said, *(step.note for step in steps if step.note)]),
             "preview_button": {"label": "Show the change", "action": lambda: _show(editor, steps)},
             "primary_button_label": _verb(steps),
         }
@@ -44,6 +48,9 @@ def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = N
     async def execute(params: Params, editor: SealedEditor) -> dict[str, Any]:
         with _in_words():
             steps = await planned(editor, params)
+            if not editor.shown:
+                # The person was told that nothing would change, and the file has become another since.
+                raise EditError("the change was not shown, so nothing was changed", hint="ask for it again")
             await apply(editor, steps)
         said = [_report(step) for step in steps]
         if len(steps) > 1:
@@ -57,7 +64,17 @@ def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = N
     return Tool(manifest, "assistant", execute, request=request, code=CODE)
 
 
-def _show(editor: ProjectProvider, steps: Sequence[EditStep]) -> None:
+def _misfit(problem: PrivateMisfit) -> dict[str, Any]:
+    """The card for an edit that does not fit a private file: the person decides whether the model learns why."""
+    return {
+        "title": f"Tell the assistant about {problem.path}",
+        "message": f"It wants to change {problem.path}, which is private ({problem.why_private}), and the change does "
+        f"not fit: {problem.fact}. Nothing would be changed. If you allow it, the assistant is told this much.",
+        "primary_button_label": "Tell it",
+    }
+
+
+def _show(editor: RecordingEditor, steps: Sequence[EditStep]) -> None:
     with _in_words():
         show(editor, steps)
 
@@ -128,13 +145,13 @@ def _lines(count: int) -> str:
 def _one(action: str) -> Plan:
     """The plan of a tool that is one edit."""
 
-    async def planned(editor: ProjectProvider, params: Params) -> list[EditStep]:
+    async def planned(editor: LookingEditor, params: Params) -> list[EditStep]:
         return await plan(editor, [{"action": action, **params}])
 
     return planned
 
 
-async def _batch(editor: ProjectProvider, params: Params) -> list[EditStep]:
+async def _batch(editor: LookingEditor, params: Params) -> list[EditStep]:
     """Every edit is held to the arguments of the tool that it names, in that tool's words."""
     edits = []
     for number, edit in enumerate(params["edits"], 1):
@@ -142,26 +159,29 @@ async def _batch(editor: ProjectProvider, params: Params) -> list[EditStep]:
         try:
             arguments = _SINGLE[action].validate({name: value for name, value in edit.items() if name != "action"})
         except ArgumentsError as problem:
+            said = [f"{one.fact} ({one.hint})" if one.hint else one.fact for one in problem.problems]
             raise EditError(
-                "; ".join(one.fact for one in problem.problems),
-                place=f"edit {number} ({action})",
-                hint="nothing was changed",
+                "; ".join(said), place=f"edit {number} ({action})", hint="nothing was changed; correct this edit"
             ) from None
         edits.append({"action": action, **values.decode(arguments)})
     return await plan(editor, edits)
 
 
-async def _fixes(editor: ProjectProvider, params: Params) -> list[EditStep]:
+async def _fixes(editor: LookingEditor, params: Params) -> list[EditStep]:
     return await plan_fixes(editor, params["path"])
 
 
 async def _left_to_fix(editor: SealedEditor, steps: Sequence[EditStep]) -> list[str]:
-    findings = await asyncio.to_thread(editor.get_lint_errors)
-    left = [f"{step.path}:{one['line']}: {one['message']}" for step in steps for one in findings.get(step.path, [])]
+    report = await off_loop(editor.lint_report)
+    left = [
+        f"{step.path}:{one['line']}: {one['message']}" for step in steps for one in report.findings.get(step.path, [])
+    ]
+    unseen = {one.path: one.why for one in report.left_out}
+    said = [f"{step.path} was not checked again: {unseen[step.path]}." for step in steps if step.path in unseen]
     if not left:
-        return ["The linters find nothing more there."]
+        return said or ["The linters find nothing more there."]
     more = [f"and {len(left) - MAX_TOLD} more, which lint_files names"] if len(left) > MAX_TOLD else []
-    return ["Left, and not to be fixed by itself:", *left[:MAX_TOLD], *more]
+    return [*said, "Left, and not to be fixed by itself:", *left[:MAX_TOLD], *more]
 
 
 def _manifest(id: str, display_name: str, description: str, *parameters: Parameter, **facts: Any) -> Manifest:
@@ -330,7 +350,13 @@ WRITERS = (
             "fix_lint",
             "Fix lint",
             "Applies the safe fixes of the linter to Python files: one, or every file that has findings.",
-            Parameter("path", "string", "The file; without it, all of them.", required=False, schema={"default": ""}),
+            Parameter(
+                "path",
+                "string",
+                "A file or a folder; without it, all files.",
+                required=False,
+                schema={"default": ""},
+            ),
             icon="wand.and.stars",
             color="systemTeal",
         ),

@@ -1,0 +1,253 @@
+"""Heavy work runs beside the event loop: while it does, everybody else's timers go on."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from workbench import Workbench
+
+from lastword import Session
+from lastword.call.setting import Limits
+from lastword.card.face import face
+from lastword.editor import LintError
+from lastword.editor.lint import Findings, Sources
+from lastword.editor.project import ProjectEditor
+from lastword.editor.tools import planning
+from lastword.testing import FixedApprover
+from requirements import requirement
+
+T = TypeVar("T")
+
+# A machine that has much else to do may need longer for a card than a person would wait.
+UNHURRIED = Limits(draw_timeout_seconds=120)
+
+# What the loop may be busy with in one go, in seconds of its own processor time. It is less than a tenth on a machine
+# that has nothing else to do, which bench/editor.py measures; what is heavy here takes several times as much.
+MOST_AT_ONCE = 0.4
+# How long a thread waits for the loop to answer before it says that it was dead. Never waited for when all is well.
+PATIENCE = 20.0
+
+
+async def busiest(work: Awaitable[T]) -> tuple[T, float]:
+    """What came of the work, and the most processor time that the loop's thread took between two ticks of a timer."""
+    most = 0.0
+    task = asyncio.ensure_future(work)
+    before = time.thread_time()
+    while not task.done():
+        await asyncio.sleep(0.005)
+        now = time.thread_time()
+        most, before = max(most, now - before), now
+    return await task, most
+
+
+class Alive:
+    """Asks from a thread whether the event loop still answers."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.answers: list[bool] = []
+
+    def ask(self) -> None:
+        ticked = threading.Event()
+        self._loop.call_soon_threadsafe(ticked.set)
+        self.answers.append(threading.current_thread() is not threading.main_thread() and ticked.wait(PATIENCE))
+
+
+@pytest.fixture
+def bench(folder: Path) -> Workbench:
+    return Workbench(folder, limits=UNHURRIED)
+
+
+def scattered(seed: int, count: int) -> str:
+    """Short lines in no order: as much work for a comparison as a text can be."""
+    return "\n".join(random.Random(seed).choices("abcdefgh", k=count))
+
+
+@requirement("EDIT-13")
+async def test_a_change_of_three_megabytes_does_not_hold_the_loop(bench: Workbench):
+    """Planned, compared, shown and written: the comparison alone takes seconds that others have use for."""
+    old, new = scattered(1, 800_000), scattered(2, 800_000)
+    (bench.folder / "big.txt").write_text(old)
+    start = time.process_time()
+    outcome, most = await busiest(bench.call("write_file", path="big.txt", text=new))
+    assert outcome.success, outcome.message
+    assert time.process_time() - start > 2 * MOST_AT_ONCE  # Or there was nothing heavy to put aside.
+    assert most < MOST_AT_ONCE
+
+
+@requirement("EDIT-13")
+async def test_the_card_of_a_large_change_is_drawn_from_the_comparison_that_was_made(bench: Workbench):
+    """A surface draws on the loop. It gets the diff that the tool had, and does not work it out again."""
+    (bench.folder / "big.txt").write_text(scattered(3, 700_000))
+    took: list[float] = []
+
+    def draw(request: Any) -> Any:
+        start = time.thread_time()
+        assert face(request).diff_hidden > 1_000
+        took.append(time.thread_time() - start)
+        return request.deny()
+
+    bench.answers(draw)
+    assert (await bench.call("write_file", path="big.txt", text=scattered(4, 700_000))).kind == "denied"
+    assert took[0] < MOST_AT_ONCE
+
+
+@requirement("EDIT-13")
+async def test_a_very_long_line_does_not_hold_the_loop(bench: Workbench):
+    """Two hundred thousand characters, of which one changes; also on the card."""
+    (bench.folder / "long.txt").write_text("x" * 100_000 + "y" + "x" * 100_000 + "\n")
+    rows: list[str] = []
+
+    def draw(request: Any) -> Any:
+        rows.extend(row.text for row in face(request, fold=False).diff)
+        return request.allow()
+
+    bench.answers(draw)
+    outcome, most = await busiest(bench.call("replace_text", path="long.txt", old="y", new="z"))
+    assert outcome.success, outcome.message
+    assert most < MOST_AT_ONCE
+    assert len(rows) < 10
+    assert max(map(len, rows)) < 500
+
+
+@requirement("EDIT-13")
+async def test_lint_runs_beside_the_loop(folder: Path):
+    """Also where a card is drawn from it, under the guard that lets a tool start no threads."""
+    alive = Alive()
+
+    def slow(sources: Sources) -> Findings:
+        alive.ask()
+        return {sources.files[0]: [LintError(line=1, message="odd")]}
+
+    editor = ProjectEditor(folder, linters={".txt": slow})
+    async with Session(Workbench.tools(), editor=editor, approver=FixedApprover()) as session:
+        found = await session.call("lint_files")
+        assert [finding["message"] for finding in found.value["findings"]] == ["odd"]
+        assert "nothing that can be fixed" in (await session.call("fix_lint")).message
+    assert alive.answers == [True, True]
+
+
+class Fixing(ProjectEditor):
+    """An editor whose fixes take as long as the loop needs to answer."""
+
+    alive: Alive
+
+    def get_fixed_content(self, path: str) -> str | None:
+        self.alive.ask()
+        return super().get_fixed_content(path)
+
+
+@requirement("EDIT-13")
+async def test_fixes_are_worked_out_beside_the_loop(folder: Path):
+    """A process for each file: ninety of them took eight seconds of everybody's time."""
+    for number in range(12):
+        (folder / f"{number}.py").write_text("import os\n\nprint(1)\n")
+    editor = Fixing(folder)
+    editor.alive = Alive()
+    async with Session(Workbench.tools(), editor=editor, approver=FixedApprover()) as session:
+        outcome, most = await busiest(session.call("fix_lint"))
+    assert outcome.success, outcome.message
+    assert outcome.message.startswith("Changed 12 files")
+    assert editor.alive.answers == [True] * 24  # once for the card, once for the writing
+    assert most < MOST_AT_ONCE
+
+
+@requirement("EDIT-13")
+async def test_more_files_than_can_be_fixed_at_once_are_refused_before_the_first_is_worked_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Five thousand processes later the card would be too late for anybody."""
+    monkeypatch.setattr(planning, "MAX_FILES", 2)
+    for number in range(3):
+        (folder / "src" / f"{number}.py").write_text("import os\n\nprint(1)\n")
+    editor = Fixing(folder)
+    editor.alive = Alive()
+    async with Session(Workbench.tools(), editor=editor, approver=FixedApprover()) as session:
+        outcome = await session.call("fix_lint", {"path": "./src"})
+        assert "3 files can be fixed; at most 2 at once" in outcome.message
+        assert "name a file or a folder, by path" in outcome.message
+        assert editor.alive.answers == []
+        assert (await session.call("fix_lint", {"path": "src/1.py"})).success
+
+
+class Walking(ProjectEditor):
+    """An editor that needs a moment to say which files there are."""
+
+    alive: Alive
+
+    def listing(self) -> Any:
+        self.alive.ask()
+        return super().listing()
+
+
+@requirement("EDIT-13")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("list_files", {}),
+        ("search_files", {"query": "one"}),
+        ("lint_files", {}),
+        ("read_file", {"path": "nots.txt"}),
+        ("delete_file", {"path": "nots.txt"}),
+        ("replace_text", {"path": "nots.txt", "old": "a", "new": "b"}),
+    ],
+)
+async def test_the_project_is_walked_beside_the_loop(folder: Path, tool: str, arguments: dict[str, Any]):
+    """Also to find the name that was probably meant."""
+    editor = Walking(folder)
+    editor.alive = Alive()
+    async with Session(Workbench.tools(), editor=editor, approver=FixedApprover()) as session:
+        outcome = await session.call(tool, arguments)
+    assert outcome.success or "did you mean notes.txt?" in outcome.message
+    assert editor.alive.answers
+    assert all(editor.alive.answers)
+
+
+class Counting(ProjectEditor):
+    """An editor that notes how often the loop went round before each write."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.rounds = 0
+        self.seen: list[int] = []
+
+    async def count(self) -> None:
+        while True:
+            await asyncio.sleep(0)
+            self.rounds += 1
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        self.seen.append(self.rounds)
+        return await super().write_to_file(path, content)
+
+
+@requirement("EDIT-13")
+async def test_others_get_their_turn_between_two_writes(folder: Path):
+    """Each write is whole, and a hundred of them in a row need not be."""
+    editor = Counting(folder)
+    counting = asyncio.create_task(editor.count())
+    edits = [{"action": "write_file", "path": f"{number}.txt", "text": "x"} for number in range(20)]
+    async with Session(Workbench.tools(), editor=editor, approver=FixedApprover()) as session:
+        assert (await session.call("edit_files", {"edits": edits})).success
+    counting.cancel()
+    assert len(set(editor.seen)) == 20
+
+
+async def test_a_loop_that_is_held_is_noticed():
+    """The measure itself: what computes on the loop is seen, what computes in a thread is not."""
+
+    def compute(texts: Sequence[str]) -> None:
+        until = time.thread_time() + 1.5 * MOST_AT_ONCE
+        while time.thread_time() < until:
+            "".join(texts)
+
+    async def on_the_loop() -> None:
+        compute(["a"])
+
+    assert (await busiest(on_the_loop()))[1] > MOST_AT_ONCE
+    assert (await busiest(asyncio.to_thread(compute, ["a"])))[1] < MOST_AT_ONCE
