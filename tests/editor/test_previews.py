@@ -40,7 +40,7 @@ async def test_a_preview_that_cannot_be_shown_is_no_card(folder: Path, result: A
     async with Session(previewing(lambda editor: result), approver=approver, editor=ProjectEditor(folder)) as session:
         outcome = await session.call("show")
     assert outcome.kind == "refused"
-    words = f"its preview returned a {type(result).__name__}; return a text, or call editor.open_diff_editor"
+    words = f"its preview returned a {type(result).__name__}, which cannot be shown"
     assert words in outcome.message
     assert approver.requests == []
 
@@ -50,9 +50,8 @@ async def test_a_preview_that_cannot_be_shown_is_no_card(folder: Path, result: A
     [
         lambda editor: "a text",
         lambda editor: editor.open_diff_editor("notes.txt", "new\n"),
-        lambda editor: [editor.open_diff_editor(path, "new\n") for path in ("notes.txt", "other.txt")],
     ],
-    ids=["text", "diff", "list of diffs"],
+    ids=["text", "diff"],
 )
 async def test_a_preview_that_shows_something_has_its_button(folder: Path, action: Action):
     """Whatever it returns besides."""
@@ -61,16 +60,6 @@ async def test_a_preview_that_shows_something_has_its_button(folder: Path, actio
         assert (await session.call("show")).success
     assert approver.requests[0].preview_label == "Show"
     assert approver.requests[0].preview
-
-
-async def test_a_preview_that_had_nothing_to_show_is_told_to_the_author(folder: Path, caplog):
-    """It may be right, where there is nothing to see; then the card has no button. Or it was forgotten."""
-    approver = FixedApprover()
-    with caplog.at_level(logging.WARNING, "lastword"):
-        async with Session(previewing(lambda editor: None), approver=approver, editor=ProjectEditor(folder)) as session:
-            assert (await session.call("show")).success
-    assert approver.requests[0].preview_label is None
-    assert "the preview of show showed nothing, so its card has no button for it" in caplog.text
 
 
 async def showing(editor: ScriptEditorProvider) -> str:

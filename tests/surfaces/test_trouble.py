@@ -19,7 +19,6 @@ from lastword import Session, ToolRegistry
 from lastword.call.events import Reported, Started
 from lastword.card.trouble import trouble
 from lastword.errors import Tampered
-from lastword.session import wait_for_answer
 from lastword.store import Entry, Record
 from lastword.store.memory import MemoryStore
 from lastword.talk.apiclient import Api, HttpWire
@@ -107,22 +106,6 @@ def test_a_tampered_question_of_another_program_is_told_once_and_logged(house, w
         store.wait_for_looks(3)  # Each meets it again.
     assert len(problems(("", "state", window.get("/page/state")[1]))) == 1
     assert len([record for record in caplog.records if "other programs" in record.getMessage()]) == 1
-
-
-def test_an_unreadable_question_of_another_program_does_not_end_the_watch(house, window, store, caplog):
-    """Whole JSON, and no question: written by another version, or by nobody of ours. The next one is shown."""
-    with window.events() as following:
-        assert following()[1] == "state"
-        facts = {"session_id": "another", "call_id": "c1", "nonce": "n", "digest": "d"}
-        house.do(store.commit(Entry("another", "asked", "c1", 1, json.dumps(facts).encode())))
-        assert isinstance(logged(caplog, next_problem(following)), Tampered)
-        other = Session(house.session.registry, approver=wait_for_answer, journal=house.session.journal)
-        asking = asyncio.run_coroutine_threadsafe(other.call("publish", {"version": "1", "index": "x"}), house.loop)
-        kind, data = "", dict[str, Any]()
-        while not (kind == "item" and data.get("session") == other.id):
-            _, kind, data = following()
-        house.loop.call_soon_threadsafe(other.cancel, data["id"])
-        assert asking.result(PATIENCE_SECONDS).kind == "denied"
 
 
 def test_a_listener_that_raises_says_so_and_goes_on_listening(house, window, caplog):
