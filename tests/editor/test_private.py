@@ -373,7 +373,7 @@ async def peek(path: str, editor: SealedEditor) -> str:
     ways = (editor.get_file_content, editor.read_bytes, editor.get_fixed_content, editor.reader())
     for look in (*ways, lambda path: editor.read_part(path, 1, None, 100)):
         try:
-            result = look(path)
+            result: Any = look(path)
             said.append(str(await result if hasattr(result, "__await__") else result))
         except EditError as problem:
             said.append(problem.fact)

@@ -209,6 +209,7 @@ def test_a_record_that_somebody_edited_is_not_acted_upon(folder: Path, store: st
     before = tree(folder)
     edit = apsw.Connection(store.removeprefix("sqlite:///"))
     ((seq, data),) = edit.execute("SELECT seq, data FROM records WHERE kind = ?", (kind,)).fetchall()
+    assert isinstance(data, bytes | str)
     assert found in data
     edit.execute("UPDATE records SET data = ? WHERE seq = ?", (data.replace(found, put), seq))
     edit.close()
