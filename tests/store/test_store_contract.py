@@ -311,10 +311,10 @@ async def _do(store: Store, step: tuple[str, object]) -> object:
             return await store.forget(seqs)
         case ("read", dict() as conditions):
             return list(await store.read(**conditions))
-        case ("standing", (str() | tuple() | list() as kinds, str() | None as stream)):
-            return list(await store.standing(kinds, stream=stream))
-        case ("links", list() | tuple() as seqs):
-            return list(await store.links(seqs))
+        case ("standing", (kinds, stream)):
+            return list(await store.standing(kinds, stream=stream))  # type: ignore[arg-type]
+        case ("links", seqs):
+            return list(await store.links(seqs))  # type: ignore[arg-type]
         case ("taken", str() as key):
             return await store.taken(key)
         case ("head", _):
