@@ -23,9 +23,15 @@ TITLES = {
     "script": "Scripts",
     "journal": "The memory",
     "scale": "A long memory",
+    "postgres": "A memory on a server",
     "api": "The server",
+    "conversation": "A long conversation",
     "editor": "The editor",
+    "gateway": "MCP servers behind cards",
     "page": "The page",
+    "loop": "The event loop",
+    "models": "Small models",
+    "dojo": "Orders from outside",
 }
 HEAD = """# What it costs
 
@@ -34,8 +40,8 @@ measures ours and its peer or limit by turns: compare the figures of one table w
 another machine. The machine of these runs had other work at the same time, as the load says (how many programs wanted a
 core, before and after), so single figures may be well above what a quiet machine shows; ratios hold better.
 
-To measure again: `python bench/dispatch.py --json bench/results/dispatch.json`, and so on. The peers of the scripts
-come with `pip install 'lastword[bench]'`.
+To measure again: `python bench/dispatch.py --json bench/results/dispatch.json`, and so on. The peers of the scripts,
+and AgentDojo, come with `pip install 'lastword[bench]'`.
 """
 
 

@@ -5,20 +5,24 @@
 A test compares the committed page with a fresh one, so the page cannot fall behind the code.
 """
 
+import ast
 import inspect
+import itertools
 import re
+import textwrap
 import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import lastword
-from lastword import testing
+from lastword import errors, testing
 
 PAGE = Path(__file__).parent / "reference.md"
 HEAD = """# Reference
 
-Generated from the code by `docs/generate_reference.py`. What is not on this page is not public.
+Generated from the code by `docs/generate_reference.py`. What is neither on this page nor on
+[that of the adapters](adapters.md) is not public.
 """
 
 
@@ -28,6 +32,11 @@ def generate() -> str:
     parts += [entry("lastword", name, getattr(lastword, name)) for name in lastword.__all__]
     parts += ["## `lastword.testing`\n", f"{summary(testing)}\n"]
     parts += [entry("lastword.testing", name, getattr(testing, name)) for name in testing.__all__]
+    parts += [
+        "## `lastword.errors`\n",
+        "What is raised on purpose. A denial, a failing tool and a time that is up are outcomes, and no errors.\n",
+    ]
+    parts += [*tree(errors.LastWordError), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -36,6 +45,8 @@ def entry(module: str, name: str, value: Any) -> str:
     lines = [f"### `{module}.{name}`", ""]
     if inspect.isclass(value) or inspect.isroutine(value):
         lines += ["```python", f"{name}{signature(value)}", "```", ""]
+    elif type(value).__name__ in lastword.__all__:
+        return "\n".join([*lines, "```python", f"{name} = {value!r}", "```", ""])
     elif type(value).__module__.startswith("lastword"):
         value = type(value)  # an object that stands for itself, such as AssistantTool
     else:
@@ -43,8 +54,32 @@ def entry(module: str, name: str, value: Any) -> str:
     if text := documented(value):
         lines += [text, ""]
     if inspect.isclass(value):
-        lines += list(members(value))
+        lines += [*fields(value), *members(value)]
     return "\n".join(lines)
+
+
+def tree(error: type[Exception], depth: int = 0) -> Iterator[str]:
+    """An error and those that are special cases of it, each with its first sentence."""
+    is_public = not error.__name__.startswith("_")
+    if is_public:
+        yield f"{'  ' * depth}* `{error.__name__}`{told(error)}"
+    for special in sorted(error.__subclasses__(), key=lambda found: found.__name__):
+        if special.__module__ == errors.__name__:
+            yield from tree(special, depth + is_public)
+
+
+def fields(value: type) -> Iterator[str]:
+    """The fields that say something of themselves, in the order in which they stand."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(value)))
+    except (OSError, TypeError):
+        return
+    [body] = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node, after in itertools.pairwise(body):
+        is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        name = ast.unparse(node.target) if is_field else "_"
+        if not name.startswith("_") and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            yield f"* `{name}`: {' '.join(str(after.value.value).split())}"
 
 
 def members(value: type) -> Iterator[str]:

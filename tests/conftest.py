@@ -1,7 +1,8 @@
 """What most tests need: a registry, a place where effects would show, and tools that leave a trace there."""
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,77 @@ from hypothesis import HealthCheck, settings
 from lastword import ToolRegistry
 from lastword.journal import Journal
 from lastword.journal.records import data_of
+from lastword.tools import descent
 from lastword.tools.manifest import parse_manifest
 from lastword.tools.tool import Tool
 from lastword.values import canonical
+from postgres_server import PostgresServer, shared_server
 from sending import MANIFEST
 
 # No test is timed, and the drawing of examples is none either: a machine may stop for a second at any moment.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# Sessions live in the process of the tests, and so every command that a test starts would be known as started below
+# tools. Tests start commands as a person would; those that are about this start a program of their own in between.
+os.environ.pop(descent.MARKER, None)
+descent._marked_for = os.getpid()
+
+# Where few tests take long. They are begun first: one that is begun last leaves the other process idle.
+LONG_FILES = tuple(
+    f"tests/{name}"
+    for name in (
+        "crash/test_crash.py",
+        "surfaces/",
+        "flow/",
+        "adapters/",
+        "mcp_both_ways/",
+        "hook/",
+        "commands/",
+        "editor/test_kill",
+        "server/test_serve.py",
+        "server/test_openapi.py",
+        "server/test_workers.py",
+        "crash/",
+        "test_readme.py",
+        "test_examples.py",
+        "test_guides.py",
+    )
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files first, in this order."""
+
+    def place(item: pytest.Item) -> int:
+        return next((number for number, name in enumerate(LONG_FILES) if item.nodeid.startswith(name)), len(LONG_FILES))
+
+    items.sort(key=place)
+
+
+@pytest.fixture(scope="module")
+def collected() -> Iterator[None]:
+    """For files whose tests end the program from within a task: such a task is told of in the log once it is collected.
+
+    When that happens while CPython 3.11 builds a syntax tree, as tests of the architecture do, building it fails.
+    """
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def postgres() -> PostgresServer:
+    """A real server, shared with other tests: each has a store of its own in it, and nobody stops it."""
+    return shared_server()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+def shared_address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a memory that several programs can share: in a file, and in the long tests on a server."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/journal.db"
+    return str(request.getfixturevalue("postgres").new_store())
 
 
 @pytest.fixture

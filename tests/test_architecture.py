@@ -1,10 +1,11 @@
 """The shape of the code: imports point one way, one line runs a tool, the server cannot."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -13,6 +14,10 @@ from typing import Any
 import pytest
 
 import lastword
+from lastword.consent.approval import ALLOWED, DENIED
+from lastword.errors import StoreError
+from lastword.store import Entry
+from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 
@@ -28,18 +33,23 @@ LAYERS = [
     ["config", "editor"],
     ["consent"],
     ["journal", "card"],
+    ["rules"],
     ["call"],
     ["runs"],
     ["session"],
-    ["author", "talk"],
+    ["author", "talk", "adapters"],
+    ["mcp"],
+    ["hook"],
     ["terminal", "web", "testing"],
-    ["demo", "cli"],
+    ["demo", "cli", "pytest_plugin"],
     ["commands", "__main__"],
 ]
 # The package itself loads its public names on first use, and the command line its commands: for start-up time.
 LAZY = ("lastword", "lastword.cli", "lastword.commands")
+# Functions that import the module whose name they are given.
+LOADERS = ("load_later", "import_module", "__import__")
 # What the server must never be able to reach: everything that could run a tool.
-OUT_OF_REACH = ("tools", "call", "runs", "session", "author", "talk")
+OUT_OF_REACH = ("tools", "call", "runs", "session", "author", "talk", "adapters", "mcp", "hook")
 MAX_ROOT_MODULES = 14
 MAX_MODULE_LINES = 500
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "base", "constants", "misc"}
@@ -62,7 +72,7 @@ def lengths() -> dict[str, int]:
 
 
 def imports(module: ast.AST) -> Iterator[str]:
-    """The modules of ours that a piece of code imports."""
+    """The modules of ours that a piece of code imports, also those that it names to have them loaded later."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "lastword")
@@ -70,6 +80,8 @@ def imports(module: ast.AST) -> Iterator[str]:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield inner if inner in modules() else node.module
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in LOADERS:
+            yield from (name.value for name in node.args if isinstance(name, ast.Constant) and name.value in modules())
 
 
 def room(module: str) -> str:
@@ -98,12 +110,22 @@ def test_imports_point_one_way():
     assert upwards == []
 
 
+def test_an_import_names_its_module_in_full():
+    """A relative one would be overlooked by the tests here, and by whoever searches for users of a module."""
+    relative = [
+        f"{module}: {ast.unparse(node)}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
 def test_no_module_imports_itself_by_a_detour():
     """Also inside a room."""
     graph = {
         module: {target for target in imports(tree) if target != module and module.count(".") and target.count(".")}
         for module, tree in modules().items()
-        if not module.startswith("lastword.commands")
     }
     packages = {module for module in graph if (PACKAGE.parent / module.replace(".", "/") / "__init__.py").is_file()}
     for package in packages:  # what a package gathers for its users is not what its modules know
@@ -141,28 +163,65 @@ def test_few_can_see_an_implementation():
     assert readers == {"call.execution"} | owners
 
 
+class _Witness:
+    """Implementations that note which line of which file called them."""
+
+    def __init__(self, way: str) -> None:
+        self.callers: list[tuple[str, int]] = []
+        self.registry = lastword.ToolRegistry()
+
+        async def takes_its_time(user_action: lastword.UserAction) -> str:
+            """Comes to its end later, on the loop."""
+            return "done"
+
+        @functools.wraps(takes_its_time)  # An async tool for all who look; its caller is on the stack only when called.
+        def on_the_loop(**given: Any) -> Awaitable[str]:
+            self._note()
+            return takes_its_time(**given)
+
+        def at_once(user_action: lastword.UserAction) -> str:
+            """Also hears of a no."""
+            self._note()
+            return "done"
+
+        function, inline = on_the_loop if way == "on the loop" else at_once, way == "inline"
+        self.registry.tool(id="free", require_approval=False, inline=inline)(function)
+        self.registry.tool(id="asking", inline=inline)(function)
+
+    def _note(self) -> None:
+        caller = sys._getframe(2)
+        self.callers.append((caller.f_code.co_filename, caller.f_lineno))
+
+
+class _LosesEnds(MemoryStore):
+    """A store that fails when the end of a call is written: the call is in doubt then."""
+
+    is_failing = False
+
+    async def commit(self, *entries: Entry) -> bool:
+        if self.is_failing and "finished" in [entry.kind for entry in entries]:
+            raise StoreError("the disk is gone")
+        return await super().commit(*entries)
+
+
 @requirement("TOOL-30")
-@pytest.mark.parametrize("inline", [True, False])
-async def test_exactly_one_line_runs_an_implementation(inline: bool):
+@pytest.mark.parametrize("way", ["inline", "in a thread", "on the loop"])
+async def test_exactly_one_line_runs_an_implementation(way: str):
     """Seen from inside the implementation, by every way that leads to it: an alias would be another line."""
-    callers: list[tuple[str, int]] = []
-
-    def implementation(arguments: dict[str, Any], context: Any) -> int:
-        frame = sys._getframe(1)
-        callers.append((frame.f_code.co_filename, frame.f_lineno))
-        return len(callers)
-
-    registry = lastword.ToolRegistry()
-    schema = {"description": "Says who called it.", "parameters": []}
-    registry.register("free", schema, implementation, inline=inline)
-    registry.register("asking", schema, implementation, inline=inline, require_approval=True)
-    async with lastword.Session(registry, approver=FixedApprover()) as session:
+    witness, store = _Witness(way), _LosesEnds()
+    approver = FixedApprover([ALLOWED, ALLOWED, ALLOWED, DENIED, ALLOWED])
+    async with lastword.Session(witness.registry, approver=approver, journal=lastword.Journal(store)) as session:
         assert (await session.call("free")).success
         assert (await session.call("asking")).success
-        assert (await session.call("asking", call_id="mine")).success
+        assert (await session.call("asking", call_id="named")).success
         assert (await session.run_script("CALL free {}\nCALL asking {}")).status == "done"
-    assert len(callers) == 5
-    [(file, line)] = set(callers)
+        assert (await session.call("asking")).kind == "denied"
+        store.is_failing = True
+        assert (await session.call("asking", call_id="in doubt")).kind == "outcome_unknown"
+        store.is_failing = False
+        assert (await session.resolve("in doubt", "again")).success
+    assert len(witness.callers) == 8
+    [(file, line)] = set(witness.callers)
     assert Path(file).name == "execution.py"
     assert "The one line that runs an implementation" in Path(file).read_text().split("\n")[line - 1]
 
@@ -170,17 +229,25 @@ async def test_exactly_one_line_runs_an_implementation(inline: bool):
 @requirement("TOOL-30")
 def test_only_the_door_starts_an_execution():
     """And only a session, a run of a script for it, and the recovery of what one left behind come to the door."""
-    calls = [
-        (module.removeprefix("lastword."), ast.unparse(node.func))
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-    ]
-    assert {where for where, what in calls if what == "Execution"} == {"call.attempt"}
-    assert {where for where, what in calls if what in ("Attempt", "decline")} == {"call.door"}
-    assert {where for where, what in calls if what.endswith("door.carry_out")} == {"call.recovery", "runs", "session"}
-    assert {where for where, what in calls if what.endswith("door.start_again")} == {"call.recovery"}
-    assert {where for where, what in calls if what.endswith("_run_started")} == {"call.door"}
+    users: dict[str, set[str]] = {}
+    for module, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                # Looked at where it is imported, since whoever calls it afterwards may call it by another name.
+                for alias in node.names:
+                    users.setdefault(f"{node.module}.{alias.name}", set()).add(module.removeprefix("lastword."))
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    users.setdefault(alias.name, set()).add(module.removeprefix("lastword."))
+            elif isinstance(node, ast.Attribute):
+                users.setdefault(f".{node.attr}", set()).add(module.removeprefix("lastword."))
+    assert users["lastword.call.execution.Execution"] == {"call.attempt"}
+    assert users["lastword.call.attempt.Attempt"] == users["lastword.call.attempt.decline"] == {"call.door"}
+    whole = [f"lastword.call.{part}" for part in ("execution", "attempt", "door")]
+    assert [name for name in whole if name in users] == [], "import what is needed of it, so that this test sees it"
+    assert users[".carry_out"] == {"call.recovery", "runs", "session"}
+    assert users[".start_again"] == {"call.door", "call.recovery"}  # The door tells its journal of it.
+    assert users["._run_started"] == {"call.door"}
 
 
 @requirement("API-1")
@@ -204,6 +271,20 @@ def test_importing_the_package_loads_nothing():
     program = "import sys, lastword; print('\\n'.join(name for name in sys.modules if name.startswith('lastword')))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert loaded.stdout.split() == ["lastword"]
+
+
+def test_a_session_loads_neither_the_language_nor_what_only_some_need():
+    """One import in the wrong module and every program pays for all of it when it starts."""
+    program = "import sys\nfrom lastword import Session, ToolRegistry\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(done.stdout.split())
+    assert {room(name) for name in loaded if name.startswith("lastword.")} & {
+        "script",
+        "server",
+        "terminal",
+        "web",
+    } == set()
+    assert loaded & {"apsw", "ruff", "tomllib", "starlette", "click", "lastword.editor.lint"} == set()
 
 
 def test_the_house_is_small():

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from requirements import requirement
+
 ROOT = Path(__file__).parent.parent
 BENCH = ROOT / "bench"
 PAGE = ROOT / "docs" / "benchmarks.md"
 # Parts of other benches, not programs of their own.
-PARTS = {"figures", "peers", "report", "workloads"}
+PARTS = {"engine", "figures", "habits", "obedient", "peers", "report", "tasks", "workloads"}
 
 
 @pytest.fixture
@@ -70,6 +72,34 @@ def test_what_a_bench_keeps_is_what_it_printed(bench, tmp_path, capsys):
     printed = capsys.readouterr().out
     for words in ("12.3", "≤ 15", "1,234", "And so on.", "not measured: no-such-package", kept["where"]):
         assert words in printed
+
+
+@requirement("API-73")
+def test_the_bench_of_models_tells_right_from_nearly_right(bench):
+    """What it counts as right is what a person would: the wanted calls, once each, and nothing besides."""
+    models = bench("models")
+    judge, tasks = models["judge"], {task.say: task for task in (*models["PUBLIC"], *models["LATER"])}
+    assert len(tasks) == 40
+    light = tasks["Turn on the kitchen light."]
+    on = ("set_light", {"room": "kitchen", "on": True})
+    assert judge(light, [on], "json") == "right"
+    assert judge(light, [("set_light", {**on[1], "brightness": 100})], "json") == "right"
+    assert judge(light, [("set_light", {**on[1], "brightness": 10})], "json") == "arguments"
+    assert judge(light, [("set_light", {**on[1], "on": 1})], "json") == "arguments"
+    assert judge(light, [("unlock_door", {})], "json") == "wrong"
+    assert judge(light, [on, on], "script") == "arguments"
+    assert judge(light, [], "json") == "none"
+    both = tasks["Turn off the lights in the hall and in the bedroom."]
+    hall, bedroom = (("set_light", {"room": room, "on": False}) for room in ("hall", "bedroom"))
+    assert judge(both, [bedroom], "json") == "right"
+    assert judge(both, [bedroom], "script") == "arguments"
+    assert judge(both, [bedroom, hall], "script") == "right"
+    lunch = tasks["Add lunch with Ana on Thursday at 1 pm."]
+    event = {"day": "2026-11-19", "hour": 13, "title": "Lunch with Ana"}
+    assert judge(lunch, [("add_event", event)], "json") == "right"
+    assert judge(lunch, [("add_event", {**event, "title": "Lunch"})], "json") == "arguments"
+    assert judge(tasks["What is 17 times 3?"], [], "json") == "right"
+    assert judge(tasks["What is 17 times 3?"], [on], "json") == "wrong"
 
 
 def test_without_a_file_nothing_is_kept(bench, tmp_path, monkeypatch):

@@ -1,14 +1,17 @@
 """The command line: every wrong use gets its place, its fact and the next step. The words are in golden/commands/."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
-from lastword.cli import COMMANDS, run
+from lastword.cli import COMMANDS, DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, run
 from requirements import requirement
 
 GOLDEN = Path(__file__).parent / "golden" / "commands"
@@ -255,3 +258,33 @@ def test_values_are_read_in_the_type_of_the_manifest(
     write_tool(code=code, parameters=parameters)
     assert run(["call", "greet", pair, "--tools", "mine"]) == 0
     assert json.loads(capsys.readouterr().out) == {pair.partition("=")[0]: value}
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [(["lastword", "doc"], ["doctor"]), (["lastword", "up", "--op"], ["--open"]), (["lastword", "rm"], [])],
+)
+def test_a_shell_completes_commands_and_options(typed: list[str], completed: list[str]) -> None:
+    """The line that the guide says is put into a real shell, which asks the installed command."""
+    guide = (Path(__file__).parent.parent / "docs" / "faq.md").read_text()
+    line = re.search(r'^eval "\$\(_LASTWORD_COMPLETE=bash_source lastword\)".*$', guide, re.MULTILINE)
+    assert line is not None
+    asks = f"{line[0]}\nCOMP_WORDS=({' '.join(typed)}); COMP_CWORD={len(typed) - 1}\n"
+    told = subprocess.run(
+        ["bash", "--norc", "-c", f'{asks}_lastword_completion lastword; printf "%s\\n" "${{COMPREPLY[@]}}"'],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert told.stdout.split() == completed
+
+
+def test_the_exit_codes_are_said_and_those_of_doctor_too() -> None:
+    """A script goes by them; what is promised is what the command returns."""
+    guide = (Path(__file__).parent.parent / "docs" / "faq.md").read_text()
+    said = {int(code) for code in re.findall(r"^\| (\d+) \|", guide, re.MULTILINE)}
+    assert said == {DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED}
+    assert "`lastword doctor` ends with 0 when everything is `ok`, and with 1 when anything is `BAD`" in guide
+    assert run(["doctor", "--store", "memory:", "--config", "none.toml"]) == FAILED

@@ -27,7 +27,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path):
     """In the order in which they are harder to forget."""
     written(tmp_path, '[server]\nmodel = "file"\nport = 1\nupstream = "http://file/v1"\n')
     environ = {"LASTWORD_MODEL": "environment", "LASTWORD_PORT": "2", "LASTWORD_HOSTS": "a.example, b.example"}
-    config = load(environ=environ, flags={"model": "flag", "store": None}, folder=tmp_path)
+    config = load(tmp_path / "lastword.toml", environ=environ, flags={"model": "flag", "store": None})
     assert config.server.model == "flag"
     assert config.server.port == 2
     assert config.server.upstream == "http://file/v1"
@@ -67,6 +67,7 @@ def test_paths_in_the_file_are_meant_from_its_folder(tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "persona.md").write_text("You are Ada.")
     (tmp_path / "there" / "key").write_text("sk-1\n")
+    (tmp_path / "there" / "key").chmod(0o600)
     path = written(tmp_path / "there", '[server]\npersona = "persona.md"\nkey_file = "key"\n')
     monkeypatch.chdir(tmp_path)
     config = load(path, environ={})

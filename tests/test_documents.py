@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lastword.testing import ATTACKS
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [
@@ -55,3 +57,12 @@ def test_decisions_are_numbered_without_a_gap():
     assert [int(page.name[:2]) for page in pages] == list(range(1, len(pages) + 1))
     for number, page in enumerate(pages, 1):
         assert page.read_text().startswith(f"# {number}. ")
+
+
+def test_a_page_that_counts_the_attacks_counts_them_right():
+    """A number in a sentence is true on the day on which it is written, and nobody reads it again."""
+    words = ("twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")
+    number = words[len(ATTACKS) - 12]
+    counted = re.findall(r"`lastword\.testing\.ATTACKS` tries\s+(\S+) ways", (DOCS / "tools.md").read_text())
+    assert counted == [number]
+    assert f"ATTACKS = {len(ATTACKS)} of them: " in (DOCS / "reference.md").read_text()

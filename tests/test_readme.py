@@ -10,6 +10,8 @@ import tomllib
 import venv
 from pathlib import Path
 
+from surfaces.screens import Program
+
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
 
@@ -54,8 +56,44 @@ def test_every_command_works_as_it_stands(tmp_path):
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    assert "Hello, world!" in done.stdout
+        # The tool is behind a card, and here nobody can be asked.
+        code = 3 if command[1] == "call" else 0
+        assert done.returncode == code, f"{command}: {done.stdout}{done.stderr}"
+    assert "it needs a person's approval, and there is nobody to ask" in done.stderr
+
+
+def test_the_first_tool_shows_its_card_and_runs_after_a_yes(tmp_path):
+    """The same three commands, at a terminal, as a newcomer types them."""
+    made, tested, called = [command for command in commands() if command[0] == "./run"][-3:]
+    assert [made[1:3], tested[1:], called[1:2]] == [["new", "tool"], ["test"], ["call"]]
+    for command in (made, tested):
+        there = environment(tmp_path)
+        subprocess.run([ROOT / "run", *command[1:]], cwd=tmp_path, env=there, capture_output=True, check=True)
+    program = Program(str(ROOT / "run"), *called[1:], cwd=tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
+    try:
+        program.until("The assistant wants to greet world.")
+        program.until("[a] Greet")
+        program.press("a")
+        # What it does is still to be written, so it does not say whether that can be undone.
+        program.type_by_hand("allow", "Type allow and press Enter to go on: ")
+        program.until("Hello, world!")
+        assert program.finish() == 0
+    finally:
+        program.close()
+
+
+def test_a_tool_made_in_the_clone_is_not_checked_with_it(tmp_path):
+    """The page says to make one, in this very folder, and to run `./test`. A newcomer's style is their own."""
+    for name in (".gitignore", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".git").mkdir()  # Ruff goes by the names that git leaves out only where there is a repository.
+    theirs = tmp_path / "tools" / "hello" / "assistant_tool.py"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("import os ; x = open('a')\n")
+    for check in (["check"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *check, "."]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
 
 
 def test_the_command_is_there_after_installing_from_a_clone(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from lastword.errors import NotJSON, SessionError
 from lastword.journal import Journal
 from lastword.store import GENESIS, Entry, chain
 from lastword.store.memory import MemoryStore
+from lastword.tools.manifest import parse_manifest
+from lastword.tools.tool import Tool
+from lastword.values import canonical
 from requirements import requirement
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "script" / "conformance.jsonl").read_text().splitlines()]
@@ -165,6 +169,44 @@ async def test_a_run_killed_while_a_card_waits_goes_on_and_does_nothing_twice():
     assert (run.status, run.output) == ("done", ["3"])
     assert world.paid == [1, 2]
     assert len(set(world.ids)) == 2
+
+
+@requirement("NUWA-20", "NUWA-62")
+async def test_a_run_that_goes_on_sees_the_time_that_it_saw_before(monkeypatch):
+    """Or it would take another branch than the one in which it has paid already."""
+    hours = iter(range(1, 10_000))
+    monkeypatch.setattr(time, "time_ns", lambda: next(hours) * 3_600_000_000_000)
+    world = World()
+    waiting = asyncio.Event()
+
+    async def never(request):
+        waiting.set()
+        await asyncio.Event().wait()
+
+    text = "LET t = NOW()\nLET u = NOW()\nCALL pay { amount: t }\nPRINT([t, u, NOW()])"
+    run_id = await world.killed_in(text, never, waiting)
+    run = await world.session("s", allow).resume(run_id)
+    assert run.status == "done", str(run.error)
+    first, second, third = json.loads(run.output[0])
+    assert first < second < third
+    assert world.paid == [first]
+    again = await world.session("s").resume(run_id)
+    assert again.output == run.output
+
+
+@requirement("TOOL-34", "NUWA-30")
+async def test_a_tool_for_an_editor_is_not_found_where_there_is_none():
+    """The tool is looked up before its arguments are evaluated, and one of them may be a payment."""
+    world = World()
+    manifest = {"id": "tidy", "displayName": "Tidy", "description": "Tidies.", "scriptEditorOnly": True}
+    parameters = [{"name": "a", "type": "any", "description": "Anything."}]
+    world.registry.add(
+        Tool(parse_manifest(canonical(manifest | {"parameters": parameters})), "assistant", lambda params: None)
+    )
+    run = await world.session("s", allow).run_script("CALL tidy { a: CALL pay { amount: 5 } }", check=False)
+    assert run.status == "failed"
+    assert type(run.error).__name__ == "ToolNotFound"
+    assert world.paid == []
 
 
 @requirement("NUWA-62", "TOOL-45")

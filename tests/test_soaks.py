@@ -13,9 +13,11 @@ HERE = Path(__file__).parent
 
 # Some minutes each on two cores. The program says how many there are when nobody says otherwise.
 SOAKS = {
+    "attack/typing_soak.py": ["200"],
     "crash/soak.py": ["1000"],
     "store/power_soak.py": ["--cuts", "1000"],
     "script/soak.py": ["--twin", "5000", "--mutated", "20000", "--escapes", "1000"],
+    "rules/where_soak.py": ["1000000"],
     "wire/protocol_soak.py": ["500000"],
 }
 
@@ -38,9 +40,11 @@ def test_every_soak_is_among_them():
 @pytest.mark.parametrize(
     ("program", "little"),
     [
+        ("attack/typing_soak.py", ["1", "7"]),
         ("crash/soak.py", ["1", "7"]),
         ("store/power_soak.py", ["--cuts", "1", "--seed", "7"]),
         ("script/soak.py", ["--twin", "5", "--mutated", "20", "--escapes", "2", "--seed", "7"]),
+        ("rules/where_soak.py", ["500", "7"]),
         ("wire/protocol_soak.py", ["500", "7"]),
     ],
 )

@@ -30,8 +30,8 @@ PICTURE = Path(__file__).parent / "card.svg"
 BEFORE = '"""Greets people."""\n\n\ndef greet(name):\n    message = "Hello, " + name\n    print(message)\n'
 AFTER = '"""Greets people."""\n\n\ndef greet(name):\n    return f"Welcome, {name}!"\n'
 MENU = [
-    ("a", "Write file"), ("d", "Cancel"), ("r", "deny with a reason"), ("e", "edit"), ("p", "Show the change"),
-    ("Esc", "close"),
+    ("a", "Write file"), ("d", "Deny"), ("r", "deny with a reason"), ("e", "edit"), ("p", "Show the change"),
+    ("v", "exact values"), ("Esc", "close"),
 ]  # fmt: skip
 
 

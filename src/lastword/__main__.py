@@ -1,5 +1,33 @@
-"""`python -m lastword` is `lastword`."""
+"""`python -m lastword` is `lastword`. A hook is told apart before the command line is loaded: an agent waits for it."""
 
-from lastword.cli import main
+from __future__ import annotations
 
-main()
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from lastword.lazily import load_later
+
+if TYPE_CHECKING:
+    from lastword import cli
+    from lastword.hook import gate
+else:
+    cli, gate = load_later("lastword.cli"), load_later("lastword.hook.gate")
+
+_AGENTS = ("claude", "codex", "gemini")
+# What no hook says when all is well: the one exit code by which agents take no for an answer.
+_DENY = 2
+
+
+def main() -> NoReturn:
+    """The entry point of the console script."""
+    if sys.argv[1:2] == ["hook"] and sys.argv[2:3] and sys.argv[2] in _AGENTS and "--help" not in sys.argv:
+        try:
+            gate.main(sys.argv[2:])
+        except BaseException as problem:
+            sys.stderr.write(f"lastword: nothing was allowed. It could not be loaded: {problem!r}\n")
+            sys.exit(_DENY)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -43,12 +43,17 @@ COMMANDS = {
     "prompt": "lastword.commands.scripts:prompt",
     "grammar": "lastword.commands.scripts:grammar",
     "runs": "lastword.commands.memory:runs",
+    "calls": "lastword.commands.past:calls",
+    "sessions": "lastword.commands.past:sessions",
     "show": "lastword.commands.memory:show",
     "resume": "lastword.commands.memory:resume",
     "approvals": "lastword.commands.memory:approvals",
     "answer": "lastword.commands.memory:answer",
     "resolve": "lastword.commands.memory:resolve",
     "stop": "lastword.commands.stopping:stop_command",
+    "trust": "lastword.commands.trusting:trust",
+    "policy": "lastword.commands.policy:policy",
+    "grants": "lastword.commands.grants:grants",
     "undo": "lastword.commands.editing:undo",
     "journal": "lastword.commands.journal:journal",
     "chat": "lastword.commands.chat:chat",
@@ -56,7 +61,9 @@ COMMANDS = {
     "up": "lastword.commands.chat:up",
     "serve": "lastword.commands.serving:serve",
     "token": "lastword.commands.serving:token",
-    "doctor": "lastword.commands.serving:doctor",
+    "mcp": "lastword.commands.mcp:mcp",
+    "hook": "lastword.commands.hooks:hook",
+    "doctor": "lastword.commands.examining:doctor",
 }
 
 

@@ -15,6 +15,19 @@
     [editor]
     private = ["*.secret", "keys/"]
 
+    [people]
+    me = "ann"
+    answer = { lead = ["*"] }
+
+    [mcp.files]
+    command = "npx"
+    args = ["-y", "@modelcontextprotocol/server-filesystem", "."]
+
+A file that was merely found in the current folder may have come with somebody else's project. Of such a file only what
+makes things stricter counts (`editor.private`), until the person has accepted it as it is: `lastword trust`. A file
+that was named (`--config`, LASTWORD_CONFIG) is meant, unless a tool named it. An MCP server is neither started nor
+contacted by the word of any file: it is trusted by itself, as it is shown (mcp/).
+
 A mistake is named with its file, line and field. Paths in the file are meant from the file's own folder. Keys have no
 place in the file: it is shared and copied. They come from LASTWORD_UPSTREAM_KEY, or from the file that `key_file`
 names.
@@ -22,16 +35,23 @@ names.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from lastword.errors import ConfigError, did_you_mean
 from lastword.server.limits import ServerLimits
+from lastword.store.folders import data_folder
+from lastword.store.postgres_address import holds_password
+from lastword.tools.descent import is_below
+from lastword.tools.trust import Trust
 
 FILE = "lastword.toml"
 PREFIX = "LASTWORD_"
@@ -49,10 +69,14 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     upstream: str | None = None
     model: str | None = None
     persona: Path | None = None
+    reasoning: bool = False
+    """Whether the model thinks aloud before it answers. Those that are known for it need not be named."""
     store: str | None = None
     key_file: Path | None = None
     hosts: list[str] = []
     origins: list[str] = []
+    retention_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Conversations in which nothing was said for so long are deleted. None keeps them."""
     limits: ServerLimits = ServerLimits()
 
 
@@ -71,6 +95,10 @@ class PresetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     persona: Path | None = None
     auto_approve: bool = False
     protocol: Literal["json", "script", "native"] | None = None
+    images: Literal["auto", "never"] = "auto"
+    """Whether the model is given the images of results: until its server refuses one, or never."""
+    constrain: Literal["auto", "never"] = "auto"
+    """Whether a model that can be held to the form of a request is."""
     limits: PresetLimits = PresetLimits()
 
 
@@ -80,25 +108,57 @@ class EditorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     private: list[str] = []
 
 
+class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[mcp.NAME]`: a server whose tools may be used, once somebody trusted it. A command, or an address."""
+
+    command: str | None = None
+    args: list[str] = []
+    env: dict[str, str] = {}
+    """Beside the few variables that every server gets. `${NAME}` stands for a secret."""
+    folder: Path | None = None
+    """Where the command runs. Without it: the folder of the file."""
+    url: str | None = None
+    headers: dict[str, str] = {}
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    """For one call. The time a person needs is not counted."""
+
+
+class PeopleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[people]`: who sits here, and who may answer whose cards besides their own. For teams that share a store."""
+
+    me: str = ""
+    answer: dict[str, list[str]] = {}
+    """By the one who answers; `*` stands for everybody's."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """All of it, and where each value of `[server]` came from."""
 
     server: ServerConfig = ServerConfig()
     preset: dict[str, PresetConfig] = {}
     editor: EditorConfig = EditorConfig()
+    people: PeopleConfig = PeopleConfig()
+    mcp: dict[str, McpConfig] = {}
+    """Whatever the file names. Nothing in it counts before each was trusted."""
     upstream_key: str | None = None
     file: Path | None = None
     sources: dict[str, str] = {}
+    laid_aside: tuple[str, ...] = ()
+    """What the file says and does not count, because nobody has accepted it."""
 
     def persona_text(self) -> str | None:
         """What the persona's file says."""
         return None if self.server.persona is None else read_text(self.server.persona, "persona")
 
 
+# A tool's id is made of its server's name, so that it must hold nothing by which two could be confused.
+MCP_NAME = re.compile(r"[a-z0-9-]{1,32}")
 # The fields of [server] that an environment variable or a flag may set.
 FROM_OUTSIDE = ("host", "port", "upstream", "model", "persona", "store", "key_file", "hosts", "origins")
 # Names with our prefix that are not configuration, or are read elsewhere.
-OTHER_NAMES = ("CONFIG", "LOG", "TOKEN", "UPSTREAM_KEY")
+OTHER_NAMES = ("BELOW", "CONFIG", "LOG", "PERSON", "TOKEN", "UPSTREAM_KEY")
+# What a person is called is read in the middle of a line.
+MAX_PERSON = 100
 
 
 def load(
@@ -111,15 +171,27 @@ def load(
     """Read the configuration. Without a path: lastword.toml in the folder, if there is one."""
     if path is None and environ.get("LASTWORD_CONFIG"):
         path = Path(environ["LASTWORD_CONFIG"])
-    named = path is not None
+    # A preset is somebody's standing yes: what a tool names is as good as found.
+    is_meant = path is not None and not is_below()
     if path is None and (found := (folder or Path()) / FILE).exists():
         path = found
-    tables, text = _read(path) if path is not None else ({}, "")
+    tables, text = _read(path, is_meant=is_meant) if path is not None else ({}, "")
+    if path is not None and not is_meant:
+        is_meant = trusted(environ).covers_file(path, text)
     place = _Place(path, text)
-    _check_names(tables, {"server", "preset", "editor"}, (), place)
-    server = _table(tables, "server", place)
-    sources = {name: str(path) for name in server}
+    _check_names(tables, {"server", "preset", "editor", "people", "mcp"}, (), place)
+    server, preset = _table(tables, "server", place), _table(tables, "preset", place)
+    people = _table(tables, "people", place)
     _check_names(server, set(ServerConfig.__struct_fields__), ("server",), place)
+    laid_aside: tuple[str, ...] = ()
+    if not is_meant:
+        laid_aside = tuple(
+            f"{table}.{name}"
+            for table, names in (("server", server), ("preset", preset), ("people", people))
+            for name in names
+        )
+        server, preset, people = {}, {}, {}
+    sources = {name: str(path) for name in server}
     _from_folder(server, path)
     _check_environment(environ)
     for name in FROM_OUTSIDE:
@@ -133,10 +205,27 @@ def load(
     place.sources = sources
     config = _convert(server, ServerConfig, ("server",), place)
     _check_values(config, place)
-    presets = {name: _preset(table, name, place) for name, table in _table(tables, "preset", place).items()}
-    editor = _editor(_table(tables, "editor", place), place, named=named)
-    key = _key(config, environ)
-    return Config(server=config, preset=presets, editor=editor, upstream_key=key, file=path, sources=sources)
+    presets = {name: _preset(table, name, place) for name, table in preset.items()}
+    editor = _editor(_table(tables, "editor", place), place, is_meant=is_meant)
+    if environ.get("LASTWORD_PERSON"):
+        people["me"] = environ["LASTWORD_PERSON"]
+    mcp = {name: _mcp(table, name, place) for name, table in _table(tables, "mcp", place).items()}
+    return Config(
+        server=config,
+        preset=presets,
+        editor=editor,
+        people=_people(people, place),
+        mcp=mcp,
+        upstream_key=_key(config, environ),
+        file=path,
+        sources=sources,
+        laid_aside=laid_aside,
+    )
+
+
+def trusted(environ: Mapping[str, str]) -> Trust:
+    """What this person has accepted. It lies in their own folder, and in no project."""
+    return Trust(data_folder(sys.platform, environ, Path.home()) / "trusted.json")
 
 
 def read_text(path: Path, what: str) -> str:
@@ -183,9 +272,13 @@ class _Place:
         return nearest
 
 
-def _read(path: Path) -> tuple[dict[str, Any], str]:
+def _read(path: Path, *, is_meant: bool) -> tuple[dict[str, Any], str]:
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        facts = path.stat()
+        if not is_meant and not stat.S_ISREG(facts.st_mode):
+            # Whoever reads a pipe waits for somebody to write into it. A person may name one; a folder may not.
+            raise ConfigError("not a plain file", place=str(path))
+        if facts.st_size > MAX_FILE_BYTES:
             raise ConfigError(f"larger than {MAX_FILE_BYTES} bytes", place=str(path))
     except OSError as problem:
         raise ConfigError(f"cannot be read: {problem.strerror}", place=str(path)) from None
@@ -272,18 +365,59 @@ def _preset(table: Any, name: str, place: _Place) -> PresetConfig:
     return preset
 
 
-def _editor(table: dict[str, Any], place: _Place, *, named: bool) -> EditorConfig:
+def _editor(table: dict[str, Any], place: _Place, *, is_meant: bool) -> EditorConfig:
     _check_names(table, set(EditorConfig.__struct_fields__), ("editor",), place)
     editor: EditorConfig = _convert(table, EditorConfig, ("editor",), place)
     for pattern in editor.private:
         # The file may have come with the project. It can make more of it private, and not less.
-        if pattern.startswith("!") and not named:
+        if pattern.startswith("!") and not is_meant:
             raise ConfigError(
                 f"{pattern} would take a file out of those that are private, in a configuration that was merely found",
                 place=place.of(("editor", "private")),
                 hint="if it is your own, name it: --config FILE, or LASTWORD_CONFIG",
             )
     return editor
+
+
+def _people(table: dict[str, Any], place: _Place) -> PeopleConfig:
+    _check_names(table, set(PeopleConfig.__struct_fields__), ("people",), place)
+    people: PeopleConfig = _convert(table, PeopleConfig, ("people",), place)
+    for name in (people.me, *(who or " " for who in people.answer)):
+        check_person(name, place.of(("people",)))
+    return people
+
+
+def check_person(name: str, place: str | None = None) -> str:
+    """What a person is called, or nothing. It stands on cards and in records, and says whose they are."""
+    if name and (not name.isprintable() or name != name.strip() or len(name) > MAX_PERSON or name == "*"):
+        raise ConfigError(
+            f"{name[:60]!r} is no name of a person",
+            place=place,
+            hint=f"1 to {MAX_PERSON} printable characters, without blanks around them; * is everybody",
+        )
+    return name
+
+
+def _mcp(table: Any, name: str, place: _Place) -> McpConfig:
+    path = ("mcp", name)
+    if not isinstance(table, dict):
+        raise ConfigError(f"mcp.{name} is not a table", place=place.of(path), hint=f"write [mcp.{name}]")
+    if not MCP_NAME.fullmatch(name):
+        hint = "small letters, digits and hyphens, at most 32 of them"
+        raise ConfigError(f"{name[:60]!r} is no name of an MCP server", place=place.of(path), hint=hint)
+    _check_names(table, set(McpConfig.__struct_fields__), path, place)
+    server: McpConfig = _convert(dict(table), McpConfig, path, place)
+    if (server.command is None) == (server.url is None):
+        hint = 'command = "…" for one that is started, url = "…" for one that runs elsewhere'
+        raise ConfigError(f"mcp.{name} needs a command or a url, and not both", place=place.of(path), hint=hint)
+    if server.url is not None and not re.match(r"https?://[^/?#\s]+", server.url):
+        raise ConfigError(f"mcp.{name}: the url is no http address", place=place.of((*path, "url")))
+    meant_for = ("args", "env", "folder") if server.url is not None else ("headers",)
+    for field in meant_for:
+        if field in table:
+            hint = f"it is for a server with a {'command' if server.url is not None else 'url'}"
+            raise ConfigError(f"mcp.{name} has no use for {field}", place=place.of((*path, field)), hint=hint)
+    return server
 
 
 def _from_folder(table: dict[str, Any], file: Path | None) -> None:
@@ -296,6 +430,12 @@ def _from_folder(table: dict[str, Any], file: Path | None) -> None:
 def _check_values(config: ServerConfig, place: _Place) -> None:
     if not 0 <= config.port <= 65535:
         raise ConfigError(f"{config.port} is not a port", place=place.of(("server", "port")))
+    if config.store is not None and place.sources.get("store") == str(place.path) and holds_password(config.store):
+        raise ConfigError(
+            "a password has no place in this file: it is shared and copied",
+            place=place.of(("server", "store")),
+            hint="put it into ~/.pgpass, PGPASSWORD or LASTWORD_STORE, and leave it out of the address",
+        )
     for name in ServerLimits.__struct_fields__:
         value = getattr(config.limits, name)
         if value <= 0 and name != "retries":
@@ -305,10 +445,33 @@ def _check_values(config: ServerConfig, place: _Place) -> None:
 
 
 def _key(config: ServerConfig, environ: Mapping[str, str]) -> str | None:
-    key = environ.get("LASTWORD_UPSTREAM_KEY") or (
-        read_text(config.key_file, "key") if config.key_file is not None else None
-    )
+    key = environ.get("LASTWORD_UPSTREAM_KEY") or (_read_key(config.key_file) if config.key_file is not None else None)
     key = key.strip() if key else None
     if key and not (key.isascii() and key.isprintable()):
         raise ConfigError("the key for the model's server holds characters that no key has")
     return key or None
+
+
+def _read_key(file: Path) -> str:
+    """The key in a file that is this person's, or was put there for them by whoever runs the machine."""
+    try:
+        facts = file.stat()
+    except OSError as problem:
+        raise ConfigError(f"the key cannot be read: {problem.strerror}", place=str(file)) from None
+    # A pipe is what a shell makes of `<(pass show model)`: it is gone once it was read.
+    if stat.S_ISREG(facts.st_mode):
+        mine = os.getuid()
+        if facts.st_uid not in (mine, 0):
+            raise ConfigError(
+                "the file with the key for the model's server is somebody else's",
+                place=str(file),
+                hint="copy the key into a file of your own",
+            )
+        # Of what root put there, root decides who reads it: that is how containers are given their keys.
+        if facts.st_mode & (0o022 if facts.st_uid != mine else 0o077):
+            raise ConfigError(
+                "others can read or write the file with the key for the model's server",
+                place=str(file),
+                hint=f"make a new key if others use this machine, and then: chmod 600 {file}",
+            )
+    return read_text(file, "key")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -147,10 +147,11 @@ class ScriptedKeys:
     def taken(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    async def wait_until_quiet(self) -> None:
+    async def wait_until_quiet(self, disturbed: Callable[[], None]) -> bool:
         await asyncio.sleep(self._pause)
+        return True
 
-    async def key(self) -> str:
+    async def key(self, wanted: Set[str]) -> str:
         key = await self._next()
         self._show(f"{PROMPT}[{key}] is pressed")
         return key
@@ -159,6 +160,9 @@ class ScriptedKeys:
         typed = await self._next()
         self._show(words + typed.rstrip("\n"))
         return typed.rstrip("\n")
+
+    async def word(self, words: str) -> str | None:
+        return await self.line(words)
 
     async def _next(self) -> str:
         while True:
@@ -195,7 +199,7 @@ def _tools() -> ToolRegistry:
         return f"Will remind you at {hour}:00: {what}"
 
     @registry.tool(icon="magnifyingglass", require_approval=False, effect="none", display_name="Search Years")
-    async def search_years(word: str, context: ToolContext) -> str:
+    async def search_years(word: str, context: ToolContext[Any]) -> str:
         """Searches the letters of many years for a word."""
         found: list[int] = []
         context.on_cancel = lambda: f"{word} in {', '.join(map(str, found))}; later years were not searched."

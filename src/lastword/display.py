@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 
 # Runs of white space longer than this push what follows out of sight.
 MAX_SPACES = 40
@@ -24,7 +26,8 @@ MAX_STACKED = 6
 _BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800\u034f\u180b\u180c\u180d\u180e\u180f")
 _PLAIN = re.compile(r"[\x20-\x7e\n]*\Z")
 _PADDING = re.compile(rf" {{{MAX_SPACES},}}|\n(?: *\n){{{MAX_BLANK_LINES + 1},}}")
-_WORD = re.compile(r"\w+")
+# A word that has a letter beyond ASCII. It is looked for where a word begins, and so in one pass over a long one.
+_WORD = re.compile(r"(?<![0-9A-Za-z_])[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
 _EMOJI_STYLE = "\ufe0f"
 
 # Scripts whose letters can pass for Latin ones.
@@ -42,10 +45,37 @@ _FALSE_SIGNS = frozenset("․⁄∕⧸／∖⧵＼．﹒ꓸ∶꞉\u037e＠﹫ǀ�
 def visible(text: str) -> str:
     """The text with a mark in place of everything that a person could not see or could mistake."""
     if not _PLAIN.match(text):
-        text = "".join(_marked(_mark_lookalikes(text)))
+        text = "".join(_marked(text))
     if "  " in text or "\n\n" in text or "\n \n" in text:
         text = _PADDING.sub(_count, text)
     return text
+
+
+def visible_parts(text: str, cuts: Iterable[int]) -> list[str]:
+    """The text as `visible` shows it, cut at these places: what a word around a cut makes suspicious stays marked."""
+    shown = list(text) if _PLAIN.match(text) else _marked(text)
+    edges = [0, *cuts, len(text)]
+    return [_PADDING.sub(_count, "".join(shown[start:end])) for start, end in pairwise(edges)]
+
+
+def is_plain(text: str) -> bool:
+    """Whether `visible` leaves a text as it is, and each of its lines by itself. No for most texts beyond ASCII."""
+    return _PLAIN.match(text) is not None and _PADDING.search(text) is None
+
+
+def shortened(text: str, most: int) -> str:
+    """The text as `visible` shows it, or its beginning and a mark that says how much is left out.
+
+    For what nobody decides by: the whole of a card is shown, however long it is.
+    """
+    if len(text) <= most:
+        return visible(text)
+    return f"{visible(text[:most])}{left_out(len(text) - most)}"
+
+
+def left_out(characters: int) -> str:
+    """A mark for so many characters that are not shown."""
+    return f" ‹{characters:,} more characters›"
 
 
 def marks(text: str) -> list[tuple[int, str]]:
@@ -55,7 +85,7 @@ def marks(text: str) -> list[tuple[int, str]]:
     """
     if _PLAIN.match(text):
         return []
-    shown = _marked(_mark_lookalikes(text))
+    shown = _marked(text)
     return [(place, mark) for place, mark in enumerate(shown) if mark != text[place]]
 
 
@@ -64,11 +94,21 @@ def displayable(text: str) -> str:
     return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def _marked(chars: list[str]) -> list[str]:
+def _marked(text: str) -> list[str]:
     """Each character as it may be seen. Knows what stands before, for what is drawn on top of it."""
+    chars = _mark_lookalikes(text)
+    # Nothing else changes by what stands before it, and most texts have none of these.
+    odd = {char for char in set(text) if _kind(char) in ("M", "unseen")}
+    if not odd:
+        return chars
     base = ""  # the kind of what a mark would be drawn on; empty when there is nothing
-    stacked = 0
-    for place, char in enumerate(chars):
+    stacked, last = 0, -1
+    for place, original in enumerate(text):
+        if original not in odd:
+            continue
+        if place - 1 != last:
+            base, stacked = _kind(chars[place - 1]), 0
+        last, char = place, chars[place]
         kind = _kind(char)
         if kind == "M":
             stacked += 1
@@ -115,24 +155,31 @@ def _mark_lookalikes(text: str) -> list[str]:
     chars = list(text)
     if not _FALSE_SIGNS.isdisjoint(text):
         chars = [char + _code(char) if char in _FALSE_SIGNS else char for char in chars]
-    words = [(match.start(), match.group()) for match in _WORD.finditer(text) if not match.group().isascii()]
+    # Each word is looked into once, however often it is there: a text has far fewer words than places for them.
+    places: dict[str, list[int]] = {}
+    for match in _WORD.finditer(text):
+        places.setdefault(match.group(), []).append(match.start())
+    script = {char: _script(char) for char in set("".join(places))}
+    styled = {char for char, of in script.items() if of in _STYLED} - _FALSE_SIGNS
+    lookalike = {char for char, of in script.items() if of in _LOOKALIKE} - _FALSE_SIGNS
+    latin = {char for char, of in script.items() if of == "LATIN"}
+    digits = {char for char, of in script.items() if of == "DIGIT"}
     # A whole word of twins is ordinary where its script is spoken, and a disguise where it is not.
-    spoken = {_script(char) for _, word in words for char in set(word) - _TWINS}
-    for start, word in words:
+    spoken = {of for char, of in script.items() if char not in _TWINS}
+    for word, starts in places.items():
         letters = set(word)
-        scripts = {_script(char) for char in letters}
-        in_disguise = "LATIN" in scripts or (len(word) > 1 and letters <= _TWINS and spoken.isdisjoint(scripts))
-        false = {
-            char
-            for char in letters - _FALSE_SIGNS
-            if _script(char) in _STYLED
-            or (in_disguise and _script(char) in _LOOKALIKE)
-            or ("DIGIT" in scripts and char in _FALSE_DIGITS)
-        }
+        false = letters & styled
+        if not letters.isdisjoint(latin) or (
+            letters <= _TWINS and len(word) > 1 and spoken.isdisjoint(script[char] for char in letters)
+        ):
+            false |= letters & lookalike
+        if not letters.isdisjoint(digits):
+            false |= letters & _FALSE_DIGITS
         if false:
-            for place, char in enumerate(word, start):
-                if char in false:
-                    chars[place] = char + _code(char)
+            for start in starts:
+                for place, char in enumerate(word, start):
+                    if char in false:
+                        chars[place] = char + _code(char)
     return chars
 
 
@@ -164,7 +211,7 @@ def _chunks(line: str, width: int) -> list[str]:
 _GLYPHS = {
     "location": "⌖", "map": "⌖", "doc": "▤", "folder": "▤", "pencil": "✎", "trash": "⌫", "magnifyingglass": "⌕",
     "calendar": "▦", "clock": "◷", "timer": "◷", "envelope": "✉", "message": "✉", "person": "☺", "photo": "▣",
-    "camera": "▣", "lock": "⚿", "key": "⚿", "globe": "◍", "network": "◍", "cloud": "☁", "bolt": "ϟ", "lightbulb": "☼",
+    "camera": "▣", "lock": "⚿", "key": "⚷", "globe": "◍", "network": "◍", "cloud": "☁", "bolt": "ϟ", "lightbulb": "☼",
     "sun": "☼", "gear": "⚙", "wrench": "⚙", "hammer": "⚙", "terminal": "▸", "function": "ƒ", "number": "#",
     "textformat": "¶", "text": "¶", "list": "≡", "cart": "¤", "creditcard": "¤", "heart": "♥", "star": "★",
     "bell": "♪", "music": "♪", "play": "▸", "square": "▪", "arrow": "→", "paperplane": "→", "chart": "▥",

@@ -7,6 +7,8 @@
     ├── ArgumentsError        the arguments do not fit the tool; carries every problem at once
     ├── ToolLoadError         a tool's Python file could not be loaded or contradicts its manifest
     ├── ToolError             raised by a tool's author: its words go to the model as a failed call
+    │   └── OutcomeUnknown    raised by a tool that cannot say whether it acted: the call is in doubt
+    ├── QuestionError         a question of a running tool, or the answer to one, is not well formed
     ├── NotAllowedNow         a tool reached for an effect while it was only allowed to look
     ├── EditError             a change to a project's files was refused
     │   ├── PathRefused       the path leads, or could lead, out of the project
@@ -16,8 +18,10 @@
     │   └── PrivateFile       the file is private, and nobody was asked whether it may be looked at
     ├── StoreError            the memory could not be read or written
     │   ├── NewerStore        written by a later version of lastword
+    │   ├── Overtaken         another process took over what this one was doing: it writes nothing more
     │   └── Tampered          the chain of events does not hold; names the first bad one
     ├── SessionError          a session or run was used in a way it cannot serve
+    │   └── Detached          a question was left waiting, and nobody waits for it here any more
     ├── ConfigError           lastword.toml, the environment or a flag is wrong
     └── ScriptError           anything wrong with a NuwaScript (the classes are in script/errors.py)
 
@@ -96,6 +100,17 @@ class ToolError(LastWordError):
     """For tools to raise: the call failed, and these words are for the model and the person."""
 
 
+class OutcomeUnknown(ToolError):
+    """For tools to raise: it may have acted and may not have, as when a connection breaks after the request was sent.
+
+    A call that needed a yes is then in doubt, exactly as after a crash: nothing runs it again by itself.
+    """
+
+
+class QuestionError(LastWordError):
+    """A running tool asked with a form that cannot be shown, or was answered with something that is no answer."""
+
+
 class NotAllowedNow(LastWordError):
     """A tool reached for an effect in a phase that may only look."""
 
@@ -132,12 +147,20 @@ class NewerStore(StoreError):
     """The database was written by a later version of lastword."""
 
 
+class Overtaken(StoreError):
+    """This process was taken for dead, and another took over what it was doing. It writes nothing more."""
+
+
 class Tampered(StoreError):
     """The chain of events does not hold."""
 
 
 class SessionError(LastWordError):
     """A session or a run was used in a way it cannot serve."""
+
+
+class Detached(SessionError):
+    """Nobody waits for the answer here any more. The question itself goes on waiting."""
 
 
 class ConfigError(LastWordError):

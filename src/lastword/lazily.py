@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import ModuleType
 from typing import NoReturn
@@ -30,6 +32,24 @@ def load_later(name: str, *, extra: str | None = None) -> ModuleType:
     return module
 
 
+@contextmanager
+def brought_by(extra: str, *packages: str) -> Iterator[None]:
+    """Around the imports of a module that is of no use without them: what is missing says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        name = (problem.name or "").partition(".")[0]
+        if name not in packages:
+            raise  # A package of theirs is broken, and to install them again would not mend it.
+        raise _missing(name, extra) from None
+
+
+def _missing(name: str, extra: str) -> LastWordError:
+    return LastWordError(
+        f"this needs the package {name}, which is not installed", hint=f"pip install 'lastword[{extra}]'"
+    )
+
+
 class _Missing(ModuleType):
     """Stands for a package that is not installed. It is in nobody's `sys.modules`, so installing it is enough."""
 
@@ -40,7 +60,4 @@ class _Missing(ModuleType):
     def __getattr__(self, attribute: str) -> NoReturn:
         if attribute.startswith("__"):  # Asked by Python itself, and by whoever looks through all modules.
             raise AttributeError(attribute)
-        raise LastWordError(
-            f"this needs the package {self.__name__}, which is not installed",
-            hint=f"pip install 'lastword[{self.__dict__['_extra']}]'",
-        )
+        raise _missing(self.__name__, self.__dict__["_extra"])

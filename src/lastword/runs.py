@@ -9,7 +9,8 @@ knows what belongs to the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
+from datetime import date
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Literal
@@ -22,12 +23,16 @@ from lastword.call import recovery
 from lastword.call.door import Door
 from lastword.call.events import Printed, RunFinished, RunStarted
 from lastword.card.origin import script_origin
-from lastword.consent.approval import Person, Preset, who_decides
+from lastword.consent.approval import Preset
 from lastword.consent.call import LiveRun
-from lastword.consent.outcome import STOPPED, Outcome
+from lastword.consent.decider import Person
+from lastword.consent.outcome import STOPPED, Outcome, denied_before
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
 from lastword.journal.records import LIFE_KINDS, Life, data_of, value_of
+from lastword.rules.deciding import by_keys
+from lastword.rules.grants import end_session_grants
 from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, aside, parse
+from lastword.script.concealing import NOT_KEPT, Concealed, conceal
 from lastword.script.signatures import Signature, SignatureParameter
 from lastword.store import Record
 from lastword.store.proof import prove
@@ -37,7 +42,7 @@ from lastword.tools.state import StateOwner
 from lastword.tools.tool import Tool
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
-LANGUAGE_VERSION = 2
+LANGUAGE_VERSION = 3
 
 Status = Literal["done", "failed", "cancelled", "waiting"]
 
@@ -58,9 +63,10 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class RunPast:
-    """What the journal holds of an interrupted run."""
+    """What the journal holds of an interrupted run, and what a person has said no to just before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, denied: Collection[tuple[str, bytes]] = ()) -> None:
+        self.denied = frozenset(denied)
         self.calls: dict[str, list[Record]] = {}
         self.nows: list[int] = []
         self.ended = False
@@ -72,15 +78,22 @@ class RunPast:
 class DoorHost:
     """The host that a script sees: tools behind the door, journaled time, and output that is heard."""
 
-    def __init__(self, door: Door, run_id: str, name: str | None, past: RunPast, live: LiveRun) -> None:
+    def __init__(
+        self, door: Door, run_id: str, name: str | None, past: RunPast, live: LiveRun, kept: Concealed
+    ) -> None:
         self._door = door
         self._run_id = run_id
         self._name = name
         self._past = past
         self._live = live
+        self._kept = kept
         self._calls = 0
         self._nows = 0
         self._origins: dict[Site, str] = {}
+        self._denials = 0
+        """How many calls were denied in a row, those that nobody was asked about not counted."""
+        self._denies_rest = False
+        """Whether a person has said no to whatever else this script would ask for."""
         self.in_doubt: str | None = None
 
     def lookup(self, name: str) -> Any:
@@ -100,7 +113,7 @@ class DoorHost:
 
     def printed(self, line: str) -> None:
         if self._door.audience.listeners:
-            self._door.audience.tell(Printed(self._run_id, line))
+            self._door.audience.tell(Printed(self._run_id, self._kept.clean(line)))
 
     def _call(self, tool: Tool, arguments: dict[str, Any], site: Site) -> Any:
         if self._live.is_stopped:
@@ -112,11 +125,7 @@ class DoorHost:
             if not self._past.is_whole:
                 return self._go_on(tool, call_id, arguments, site)
             return self._begin(tool, call_id, arguments, site)
-        try:
-            value = value_of(records, tool.name, tool.validate(arguments))
-        except ArgumentsError:
-            value = UNSET
-        if value is not UNSET:
+        if not (site.tries or self._denials) and (value := _value_before(records, tool, arguments)) is not UNSET:
             return value
         life = Life(call_id)
         for record in records:
@@ -124,15 +133,29 @@ class DoorHost:
         if life.finished is None:
             _same(life, tool, arguments)
             recovered = recovery.recover(self._door, life, tool.name, arguments, self._origin(site), resumable=True)
-            return self._wait(tool, recovered)
+            return self._wait(tool, recovered, site)
         if life.started is not None and recovery.difference(life, tool, arguments) is None:
-            return _value(tool, life.outcome())
-        return self._replay(tool, life, arguments)
+            return self._tell(tool, life.outcome(), site)
+        return self._replay(tool, life, arguments, site)
 
     def _begin(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
+        if self._denies_rest and (denied := self._door.turn_down(call_id, tool.name, arguments)) is not None:
+            return self._judge(tool, denied, site)
+        if self._past.denied and self._was_denied(tool, arguments):
+            told = self._door.turn_down(call_id, tool.name, arguments, denied_before(tool.name))
+            if told is not None:
+                return self._judge(tool, told, site)
         # Somebody who stops waiting for the run leaves its card waiting: the run can be resumed.
-        result = self._door.carry_out(call_id, tool.name, arguments, self._origin(site), resumable=True)
-        return self._judge(tool, result) if isinstance(result, Outcome) else self._wait(tool, result)
+        result = self._door.carry_out(
+            call_id, tool.name, arguments, self._origin(site), resumable=True, denials=self._denials
+        )
+        return self._judge(tool, result, site) if isinstance(result, Outcome) else self._wait(tool, result, site)
+
+    def _was_denied(self, tool: Tool, arguments: dict[str, Any]) -> bool:
+        try:
+            return (tool.name, values.canonical(values.decode(tool.validate(arguments)))) in self._past.denied
+        except ArgumentsError:
+            return False
 
     async def _go_on(self, tool: Tool, call_id: str, arguments: dict[str, Any], site: Site) -> Any:
         """The first call of which the journal knows nothing. It may have been made to forget it."""
@@ -141,22 +164,40 @@ class DoorHost:
         value = self._begin(tool, call_id, arguments, site)
         return await value if isawaitable(value) else value
 
-    async def _replay(self, tool: Tool, life: Life, arguments: dict[str, Any]) -> Any:
+    async def _replay(self, tool: Tool, life: Life, arguments: dict[str, Any], site: Site) -> Any:
         """A call that never started, or whose arguments a person changed: what was asked for is in its whole life."""
-        _same(await self._door.journal.life(life.call_id), tool, arguments)
-        return _value(tool, life.outcome())
+        whole = await self._door.journal.life(life.call_id)
+        _same(whole, tool, arguments)
+        self._hear(whole)
+        return self._tell(tool, life.outcome(), site)
 
-    async def _wait(self, tool: Tool, result: Awaitable[Outcome]) -> Any:
-        return self._judge(tool, await result)
+    async def _wait(self, tool: Tool, result: Awaitable[Outcome], site: Site) -> Any:
+        outcome = await result
+        if outcome.kind == "denied":
+            self._hear(await self._door.journal.life(outcome.call_id))
+        return self._judge(tool, outcome, site)
 
-    def _judge(self, tool: Tool, outcome: Outcome) -> Any:
+    def _hear(self, life: Life) -> None:
+        """Whether the no to this call was one to the rest. The journal says so, also to whoever resumes the run."""
+        if life.answered is not None and life.answered.get("rest"):
+            self._denies_rest = True
+
+    def _judge(self, tool: Tool, outcome: Outcome, site: Site) -> Any:
         if outcome.kind == "succeeded" and outcome.gave_value:
-            return outcome.value
+            return self._tell(tool, outcome, site)
         if self._live.is_stopped:
             raise CallFailed("Cancelled", f"{tool.name} did not come to its end: {STOPPED}")
-        if outcome.kind == "outcome_unknown" and not outcome.still_acts:
+        if outcome.kind == "outcome_unknown" and not outcome.still_acts and outcome.approval != "not_needed":
             self.in_doubt = outcome.call_id
-        return _value(tool, outcome)
+        return self._tell(tool, outcome, site)
+
+    def _tell(self, tool: Tool, outcome: Outcome, site: Site) -> Any:
+        """What the script is told of a call, which may have been one more that was denied."""
+        if outcome.kind == "denied":
+            self._denials += outcome.approval != "rule"  # That was no person.
+        elif outcome.approval in ("person", "auto", "rule", "grant"):
+            self._denials = 0
+        return _told(tool, outcome, site)
 
     def _origin(self, site: Site) -> str:
         """Where in the script a call stands, in words. A line in a loop is looked up once."""
@@ -173,6 +214,23 @@ def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:
 
 
 _CHANGED = "the script or a tool changed since the run began; start a new run"
+
+
+def _value_before(records: list[Record], tool: Tool, arguments: dict[str, Any]) -> Any:
+    """What a call gave that the journal holds, where that is quickly said; UNSET elsewhere."""
+    try:
+        return value_of(records, tool.name, tool.validate(arguments))
+    except ArgumentsError:
+        return UNSET
+
+
+def _told(tool: Tool, outcome: Outcome, site: Site) -> Any:
+    """What the script is told of a call: its value, or where it tries, what became of it."""
+    if not site.tries or outcome.kind in ("unknown_tool", "outcome_unknown"):
+        # A script that went on in doubt might do again what was done.
+        return _value(tool, outcome)
+    value = outcome.value if outcome.gave_value else None
+    return {"success": outcome.success, "message": outcome.message, "value": value, "kind": outcome.kind}
 
 
 def _value(tool: Tool, outcome: Outcome) -> Any:
@@ -203,10 +261,16 @@ def plan(text: str, registry: ToolRegistry | None = None) -> list[Step]:
     return script.plan(text, None if registry is None else signatures(registry, Preset()))
 
 
-def script_prompt(registry: ToolRegistry, state: StateOwner | None = None, guidance: str | None = None) -> str:
-    """The instructions that a model needs to write scripts: the language, the tools, the state."""
+def script_prompt(
+    registry: ToolRegistry,
+    state: StateOwner | None = None,
+    guidance: str | None = None,
+    *,
+    today: date | None = None,
+) -> str:
+    """The instructions that a model needs to write scripts: the language, the tools, the state, and the day."""
     known = None if state is None else state.format_state_for_prompt()
-    return script.script_prompt(signatures(registry, Preset()), known, guidance)
+    return script.script_prompt(signatures(registry, Preset()), known, guidance, today=today or date.today())
 
 
 def script_grammar(registry: ToolRegistry) -> str:
@@ -217,7 +281,13 @@ def script_grammar(registry: ToolRegistry) -> str:
 def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = True) -> dict[str, Signature]:
     """What the language is told of the tools."""
     return {
-        tool.name: signature_of(tool.manifest, preset, "object" if tool.style == "assistant" else tool.manifest.returns)
+        tool.name: signature_of(
+            tool.manifest,
+            preset,
+            "object" if tool.style == "assistant" else tool.manifest.returns,
+            reports=tool.style == "assistant",
+            has_rule=tool.needs_approval is not None,
+        )
         for tool in registry.all(with_editor=with_editor)
     }
 
@@ -225,8 +295,11 @@ def signatures(registry: ToolRegistry, preset: Preset, *, with_editor: bool = Tr
 EFFECT_WORDS = {"none": "changes nothing", "reversible": "can be undone", "irreversible": "cannot be undone"}
 
 
-def signature_of(manifest: Manifest, preset: Preset, returns: str) -> Signature:
+def signature_of(
+    manifest: Manifest, preset: Preset, returns: str, *, reports: bool = False, has_rule: bool = False
+) -> Signature:
     """What the language is told of one tool. What a CALL of it gives depends on how its code is written."""
+    needs_person = isinstance(by_keys(manifest, preset), Person)
     return Signature(
         name=manifest.id,
         description=manifest.description,
@@ -235,10 +308,12 @@ def signature_of(manifest: Manifest, preset: Preset, returns: str) -> Signature:
             for p in manifest.parameters
         ),
         returns=returns,
-        needs_person=isinstance(who_decides(manifest, preset), Person),
+        needs_person=needs_person,
+        may_pass=needs_person and has_rule,
         additional=manifest.additional_parameters,
         effect=None if manifest.effect is None else EFFECT_WORDS[manifest.effect],
         display_name=manifest.display_name,
+        reports=reports,
     )
 
 
@@ -251,25 +326,37 @@ async def start(
     name: str | None,
     limits: ScriptLimits | None,
     run_id: str | None = None,
+    denied: Collection[tuple[str, bytes]] = (),
 ) -> Run:
     """Run a script from its beginning, or go on with it when the journal has a run of the given id."""
     given = dict(variables or {})
+    kept = await conceal_script(door.registry, text)
     facts, _ = values.reduce(
         {
-            "text": text,
+            "text": kept.text,
             "name": name,
-            "variables": given,
+            "variables": {key: NOT_KEPT if key in kept.variables else value for key, value in given.items()},
             "checked": checked,
             "version": LANGUAGE_VERSION,
         }
     )
+    if door.principal:
+        facts["principal"] = door.principal
+    if facts["text"] != text or any(key in kept.variables for key in given):
+        facts["hides_secrets"] = True
     known_as, run_id = run_id, run_id or ids.new()
     with door.journal.holding("run", run_id):
         # Asked while nobody else can begin it: of two who came at once, the second finds what the first has done.
         if known_as and await door.journal.store.read(subject=run_id, kind="run_started", limit=1):
             return await _resume(door, run_id, limits)
         door.journal.note(door.session_id, "run_started", run_id, facts)
-        return await _run(door, run_id, facts, RunPast(), given, limits)
+        return await _run(door, run_id, facts, RunPast(denied), given, limits, text, kept)
+
+
+async def conceal_script(registry: ToolRegistry, text: str) -> Concealed:
+    """A script as it may be remembered and shown: without what flows into secret arguments of the tools."""
+    secrets = {tool.name: tool.secrets for tool in registry.all() if tool.secrets}
+    return await aside(text, conceal, text, secrets) if secrets else Concealed(text)
 
 
 async def resume(door: Door, run_id: str, limits: ScriptLimits | None = None) -> Run:
@@ -320,7 +407,11 @@ async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
             place=run_id,
             hint="finish it with the version that started it, or start a new run",
         )
-    return await _run(door, run_id, facts, past, facts["variables"], limits)
+    if facts.get("hides_secrets"):
+        raise SessionError(
+            "the secrets in this script were not kept, so it cannot go on", place=run_id, hint="start a new run"
+        )
+    return await _run(door, run_id, facts, past, facts["variables"], limits, facts["text"], Concealed(facts["text"]))
 
 
 async def _run(
@@ -330,25 +421,27 @@ async def _run(
     past: RunPast,
     variables: dict[str, Any],
     limits: ScriptLimits | None,
+    text: str,
+    kept: Concealed,
 ) -> Run:
+    """Carry out a text. `kept` is the same as it may be told: everything that leaves goes through it."""
     name = facts["name"]
     if door.audience.listeners:
         door.audience.tell(RunStarted(run_id, name, facts["text"]))
     warnings: tuple[PlacedError, ...] = ()
-    text = facts["text"]
     try:
         parsed = await aside(text, parse, text, name=name)
     except PlacedError as problem:
-        return _ended(door, past, Run(run_id, "failed", [], {}, problem))
+        return _ended(door, past, Run(run_id, "failed", [], {}, problem), kept)
     if facts["checked"]:
         known = signatures(door.registry, door.preset, with_editor=door.editor is not None)
         found = await aside(text, script.check, parsed, known, variables)
         errors = [problem for problem in found if problem.severity == "error"]
         warnings = tuple(problem for problem in found if problem.severity == "warning")
         if errors:
-            return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)))
+            return _ended(door, past, Run(run_id, "failed", [], {}, errors[0], warnings, tuple(errors)), kept)
     live = door.runs[run_id] = LiveRun(await door.journal.stops())
-    host = DoorHost(door, run_id, name, past, live)
+    host = DoorHost(door, run_id, name, past, live, kept)
     try:
         machine = await aside(text, Machine, parsed, host, variables, limits)
         result = await machine.run()
@@ -356,18 +449,20 @@ async def _run(
         del door.runs[run_id]
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
-    return _ended(door, past, run)
+    if door.gave and status != "waiting":
+        await end_session_grants(door.journal, door.session_id, run_id)
+    return _ended(door, past, run, kept)
 
 
-def _ended(door: Door, past: RunPast, run: Run) -> Run:
+def _ended(door: Door, past: RunPast, run: Run, kept: Concealed) -> Run:
+    error = None if run.error is None else kept.told(run.error)
     if run.status != "waiting" and not past.ended:
         facts = {
             "status": run.status,
-            "output": run.output,
-            "error": None if run.error is None else str(run.error),
+            "output": [kept.clean(line) for line in run.output] if kept.spelled else run.output,
+            "error": error,
         }
         door.journal.note(door.session_id, "run_finished", run.run_id, facts)
     if door.audience.listeners:
-        error = None if run.error is None else str(run.error)
         door.audience.tell(RunFinished(run.run_id, run.status, error))
     return run

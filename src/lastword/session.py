@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -13,22 +12,31 @@ from msgspec import UNSET
 
 from lastword import ids, values
 from lastword.call import changes, recovery
+from lastword.call.background import Background, running_loop
 from lastword.call.changes import Undone
+from lastword.call.desk import wait_for_answer
 from lastword.call.door import Door
-from lastword.call.events import Event
+from lastword.call.events import Asked, Event, Finished
 from lastword.call.hearing import Hearing
+from lastword.call.questions import OnQuestion, handler_for
 from lastword.call.recovery import Decision
 from lastword.call.setting import Limits, Setting
 from lastword.call.stopping import Stopped, stop
 from lastword.consent.answerer import Answerer, named
 from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
+from lastword.consent.grant import GrantTerms
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError
 from lastword.journal import Journal
+from lastword.journal.belonging import open_as
 from lastword.journal.records import Life, data_of
 from lastword.lazily import load_later
+from lastword.rules.granting import GrantOffer, GrantPast, covered_before, offer_for, settled_by
+from lastword.rules.grants import end_session_grants, revoke_all
+from lastword.rules.policy import Policy
 from lastword.tools.guard import refuse_if_watched
+from lastword.tools.questions import QuestionAnswer, ToolQuestion
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.state import State, StateChange, StateOwner
 
@@ -59,8 +67,20 @@ class Session(StateOwner):
         editor: ScriptEditorProvider | None = None,
         *,
         limits: Limits | None = None,
+        deps: Any = None,
+        user: str | None = None,
+        on_question: OnQuestion | None = None,
+        policy: Policy | None = None,
+        principal: str | None = None,
     ) -> None:
+        """`deps` and `user` reach the session's tools as `context.deps` and `context.user`, and nothing else.
+
+        `on_question` answers what running tools ask; without it, whoever the approver names for that. `policy` has the
+        rules that hold; without it there are none (docs/rules.md). `principal` says whose session it is; without it,
+        that of whoever sits at its journal.
+        """
         self.id = id or ids.new()
+        self._approver, self._deps, self._user = approver, deps, user
         self._is_new = id is None
         self._opened = False
         # A copy, and checked: what JSON cannot hold is refused here, and not in the middle of the first call.
@@ -68,11 +88,15 @@ class Session(StateOwner):
         self._opening = asyncio.Lock()
         self._journal = journal or Journal()
         self._state = State(self._remember_state)
-        setting = Setting(self.id, registry, self._journal, self._state, preset or Preset(), editor, limits or Limits())
-        self._door = Door(setting, approver, lambda: self._hearing.listen())
+        preset, limits = preset or Preset(), limits or Limits()
+        whose = self._journal.people.me if principal is None else principal
+        given = (preset, editor, limits, deps, user, policy, whose)
+        setting = Setting(self.id, registry, self._journal, self._state, *given)
+        handler = on_question or handler_for(approver, wait_for_answer)
+        self._door = Door(setting, approver, lambda: self._hearing.listen(), handler)
         self._hearing = Hearing(self._door)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._background: _Background | None = None
+        self._background: Background | None = None
         self._closed = False
 
     @property
@@ -84,6 +108,11 @@ class Session(StateOwner):
         return self._journal
 
     @property
+    def principal(self) -> str:
+        """Whose it is: its cards and runs carry this name. Empty where nobody was named."""
+        return self._door.principal
+
+    @property
     def preset(self) -> Preset:
         return self._door.preset
 
@@ -93,33 +122,73 @@ class Session(StateOwner):
         self._door.preset = preset
 
     @property
+    def policy(self) -> Policy | None:
+        return self._door.policy
+
+    @policy.setter
+    def policy(self, policy: Policy | None) -> None:
+        refuse_if_watched("change the rules")
+        self._door.policy = policy
+
+    @property
     def editor(self) -> ScriptEditorProvider | None:
         return self._door.editor
 
+    def beside(self, id: str | None = None) -> Session:
+        """Another session with the same tools, approver, preset, journal and editor, and a state of its own."""
+        return Session(
+            self.registry,
+            id=id,
+            approver=self._approver,
+            preset=self.preset,
+            journal=self._journal,
+            editor=self.editor,
+            limits=self._door.limits,
+            deps=self._deps,
+            user=self._user,
+            policy=self._door.policy,
+            principal=self.principal,
+        )
+
     async def call(
-        self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "", call_id: str | None = None
+        self,
+        tool: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        origin: str = "",
+        call_id: str | None = None,
+        problem: str | None = None,
     ) -> Outcome:
         """Ask for one tool. Whatever happens is in the outcome; nothing sensitive happens before somebody said yes.
 
         Whoever gives the call an id of their own may ask again after a crash: what was done is told, not done again.
+        `problem` stands on its card, as the reason for asking about the same once more.
         """
         if not self._opened:
             await self.open()
         if call_id is not None:
-            return await self._call_again(call_id, tool, arguments, origin)
-        result = self._door.carry_out(ids.new(), tool, arguments, origin)
+            return await self._call_again(call_id, tool, arguments, origin, problem)
+        result = self._door.carry_out(ids.new(), tool, arguments, origin, problem=problem)
         return result if isinstance(result, Outcome) else await self._stoppable(result)
 
-    async def _call_again(self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str) -> Outcome:
+    async def _call_again(
+        self, call_id: str, tool: str, arguments: dict[str, Any] | None, origin: str, problem: str | None
+    ) -> Outcome:
         """A call whose id was given: perhaps for the first time."""
         with self._journal.holding("call", call_id):
             life = await self._journal.life(call_id)
-            return await self._stoppable(recovery.recover(self._door, life, tool, arguments, origin))
+            return await self._stoppable(recovery.recover(self._door, life, tool, arguments, origin, problem=problem))
 
-    def call_sync(self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "") -> Outcome:
+    def call_sync(
+        self, tool: str, arguments: dict[str, Any] | None = None, *, origin: str = "", call_id: str | None = None
+    ) -> Outcome:
         """`call` for code without an event loop."""
         refuse_if_watched("call ", tool)
-        return self._run_in_background(self.call(tool, arguments, origin=origin))
+        return self._run_in_background(self.call(tool, arguments, origin=origin, call_id=call_id))
+
+    def run_sync(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for anything else of this session in code without an event loop: `run_sync(session.in_doubt())`."""
+        return self._run_in_background(work)
 
     async def run_script(
         self,
@@ -130,16 +199,20 @@ class Session(StateOwner):
         name: str | None = None,
         limits: ScriptLimits | None = None,
         run_id: str | None = None,
+        denied: Collection[tuple[str, bytes]] = (),
     ) -> Run:
         """Carry out a NuwaScript. A script with definite errors does not start, unless `check` is off.
 
-        Whoever gives the run an id of their own may ask again after a crash: it goes on where it was.
+        Whoever gives the run an id of their own may ask again after a crash: it goes on where it was. `denied`: calls
+        that a person has just said no to, as tools and canonical arguments; they hear that no, and nobody is asked.
         """
         refuse_if_watched("run a script")
         if not self._opened:
             await self.open()
-        work = runs.start(self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id)
-        return await self._stoppable(work)
+        begun = runs.start(
+            self._door, text, variables, checked=check, name=name, limits=limits, run_id=run_id, denied=denied
+        )
+        return await self._stoppable(begun)
 
     def run_script_sync(
         self, text: str, variables: Mapping[str, Any] | None = None, check: bool = True, *, name: str | None = None
@@ -169,6 +242,10 @@ class Session(StateOwner):
             await self.open()
         return await self._stoppable(recovery.resolve(self._door, call_id, decision, by, value))
 
+    async def content(self, call_id: str, digest: str) -> bytes:
+        """The bytes of what a call returned beside its value, by a digest of `Outcome.content`; proven to be those."""
+        return (await self._journal.content(call_id, digest))[1]
+
     async def undo(self, call_id: str, by: str = "undo") -> Undone:
         """Restore the files that a call changed, byte for byte: all of them, or none and an error that says why."""
         refuse_if_watched("take back the call ", call_id)
@@ -194,19 +271,55 @@ class Session(StateOwner):
         """Stop a running call and keep what it has, or close the question that waits for it. From any thread."""
         refuse_if_watched("cancel the call ", call_id)
         loop = self._home()
-        if loop is None:
-            return
-        if _running_loop() is loop:
+        if loop is not None and running_loop() is loop:
             self._door.cancel(call_id)
-        else:
+        elif loop is not None:
             loop.call_soon_threadsafe(self._door.cancel, call_id)
+
+    def detach(self, call_id: str) -> bool:
+        """Leave a question waiting when the host goes: whoever awaited its call gets `Detached`, and no end is written.
+
+        It can be answered from elsewhere, and asking for the call again with the same id goes on with it. From any
+        thread; False when no card of this call waits here.
+        """
+        refuse_if_watched("leave the card of ", call_id)
+        return bool(self._on_loop(lambda: self._door.detach(call_id)))
+
+    async def card_for(self, call_id: str) -> ApprovalRequest | Outcome:
+        """The card of a call as soon as it waits for an answer, or the call's end when it never asks or has ended.
+
+        For hosts that show cards themselves. The call may be asked for before or after this.
+        """
+        if not self._opened:
+            await self.open()
+        found: asyncio.Future[ApprovalRequest | Outcome] = asyncio.get_running_loop().create_future()
+
+        def hear(event: Event) -> None:
+            if found.done():
+                return
+            if isinstance(event, Asked) and event.request.call_id == call_id:
+                found.set_result(event.request)
+            elif isinstance(event, Finished) and event.outcome.call_id == call_id:
+                found.set_result(event.outcome)
+
+        stop = self.listen(hear)
+        try:
+            if waiting := self._door.desk.pending.get(call_id):
+                return waiting.request
+            if call_id not in self._door.live:
+                life = await self._journal.life(call_id)
+                if life.finished is not None and not found.done():
+                    return life.outcome()
+            return await found
+        finally:
+            stop()
 
     async def stop(self, by: Answerer | str = "stop") -> Stopped:
         """Stop everything, of all sessions and programs on this journal: deny what waits, and cancel what runs.
 
         Nothing that was asked for before can be allowed after it. What could not be stopped is in what it returns.
         """
-        stopping = await stop(self._journal, named(by))
+        stopping = await stop(self._journal, named(by), revoke=[revoke_all])
         await self._hearing.hear_stop()
         return await stopping.settled()
 
@@ -219,6 +332,34 @@ class Session(StateOwner):
         refuse_if_watched("answer a card")
         ids, who = [call_ids] if isinstance(call_ids, str) else list(call_ids), named(by)
         return self._on_loop(lambda: [call_id for call_id in ids if self._door.desk.answer(call_id, action, who)]) or []
+
+    def grant_offer(self, call_id: str) -> GrantOffer | str:
+        """What could be granted from a card that waits here, or why nothing can (rules/granting.py says how to)."""
+        waiting = self._door.desk.pending.get(call_id)
+        return "its card does not wait here" if waiting is None else offer_for(waiting.request, self._door.folder)
+
+    def would_settle(self, call_id: str, terms: GrantTerms) -> list[ApprovalRequest]:
+        """The other cards that wait here and that a grant from this one would answer, if it lists them."""
+        waiting = self._door.desk.pending.get(call_id)
+        return [] if waiting is None else settled_by(terms, waiting.request, self.pending(), self._door.folder)
+
+    async def would_have_covered(self, call_id: str, terms: GrantTerms) -> GrantPast:
+        """Of the last cards of the same tool, how many a grant from this one would have answered."""
+        card = next((card for card in self.pending() if card.call_id == call_id), None)
+        return await covered_before(self._journal, card, terms, self._door.folder) if card else GrantPast(0, 0, 0)
+
+    def questions(self) -> list[ToolQuestion]:
+        """What running tools ask and nobody has answered yet, oldest first. From any thread."""
+        return [waiting.question for waiting in list(self._door.questions.pending.values())]
+
+    def answer_question(self, question_id: str, answer: QuestionAnswer, by: Answerer | str = "answer") -> bool:
+        """Answer what a running tool asks, from any thread. False when it does not wait any more.
+
+        Raises an error that says what does not fit; the question goes on waiting then.
+        """
+        refuse_if_watched("answer a question")
+        who = named(by)
+        return bool(self._on_loop(lambda: self._door.questions.answer(question_id, answer, who)))
 
     def events(self) -> AsyncIterator[Event]:
         """Reports, cards and outcomes as they happen."""
@@ -237,9 +378,12 @@ class Session(StateOwner):
             if not self._opened:
                 self._loop = asyncio.get_running_loop()
                 is_known = not self._is_new and await self._journal.store.read(stream=self.id, limit=1)
+                self._door.principal = await open_as(self._journal, self.id, self.principal, is_known=bool(is_known))
                 for record in await self._journal.standing(_STATE, self.id) if is_known else ():
                     self._state.restore(record.kind, data_of(record))
                 self._opened = True
+                if self.policy is not None and self.policy.files:
+                    self._journal.note(self.id, "policy_loaded", "", self.policy.facts())
                 if not is_known:
                     for key, value in self._starting_state.items():
                         if not self._state.has(key):
@@ -249,6 +393,7 @@ class Session(StateOwner):
     async def close(self) -> None:
         """Stop listening. The journal stays open: it belongs to whoever made it."""
         refuse_if_watched("close the session")
+        await self._end_grants()
         self._closed, self._opened = True, False
         self._hearing.close()
 
@@ -257,10 +402,25 @@ class Session(StateOwner):
         refuse_if_watched("close the session")
         if self._background is not None:
             self._background.refuse_own_thread(self.id)
+            self._background.run(self._end_grants())
         self._closed, self._opened = True, False
         if self._background is not None:
             self._background.stop()
             self._background = None
+
+    async def _end_grants(self) -> None:
+        """What was granted for this session, or for a run in it, is over with it."""
+        if self._door.gave:
+            await end_session_grants(self._journal, self.id)
+
+    def __enter__(self) -> Self:
+        self._run_in_background(self.open())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close_sync()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -293,7 +453,7 @@ class Session(StateOwner):
         loop = self._home()
         if loop is None:
             return None
-        if _running_loop() is loop:
+        if running_loop() is loop:
             return function()
 
         async def there() -> T:
@@ -322,7 +482,7 @@ class Session(StateOwner):
                 raise SessionError(
                     "this session already lives on an event loop", place=self.id, hint="await session.call(…) there"
                 )
-            self._background = _Background()
+            self._background = Background()
         try:
             self._background.refuse_own_thread(self.id)
         except SessionError:
@@ -331,51 +491,5 @@ class Session(StateOwner):
         return self._background.run(coroutine)
 
 
-class _Background:
-    """An event loop in a daemon thread, for sessions used from sync code."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="lastword-session", daemon=True)
-        self._thread.start()
-
-    def refuse_own_thread(self, session_id: str) -> None:
-        """Whatever runs on this loop, an inline tool or a listener, must not wait for it: it would wait for ever."""
-        if _running_loop() is self.loop:
-            raise SessionError(
-                "this is the session's own event loop, which cannot wait for itself",
-                place=session_id,
-                hint="make the tool async and await session.call(…), or let it run in a thread",
-            )
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
-
-    def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._end_tasks(), self.loop).result()
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
-
-    async def _end_tasks(self) -> None:
-        """Tell whatever still waits on this loop, such as an abandoned approver, that nobody will come."""
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-        await asyncio.sleep(0)
-
-
 def _closed(session_id: str) -> SessionError:
     return SessionError("the session is closed", place=session_id, hint="open a new one with the same id")
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-async def wait_for_answer(request: ApprovalRequest) -> UserAction:
-    """An approver that asks nobody itself: the card waits until somebody answers it elsewhere."""
-    answered: asyncio.Future[UserAction] = asyncio.get_running_loop().create_future()
-    return await answered

@@ -15,7 +15,9 @@ import mmap
 import multiprocessing
 import multiprocessing.shared_memory
 import os
+import posix
 import pty
+import readline
 import resource
 import shutil
 import signal
@@ -56,6 +58,7 @@ simple(
     os_open=lambda s: os.open(s.target, os.O_CREAT | os.O_WRONLY),
     os_open_without_a_name=lambda s: os.open(s.folder, getattr(os, "O_TMPFILE", os.O_CREAT) | os.O_RDWR),
     a_raw_file=lambda s: io.FileIO(os.fsencode(s.target), "w"),
+    a_history=lambda s: readline.write_history_file(s.target),
     an_archive=lambda s: zipfile.ZipFile(s.target, "w"),
     a_log=lambda s: logging.FileHandler(s.target),
     a_disguised_cache=lambda s: s.target.with_name("__pycache__.txt").open("w"),
@@ -99,7 +102,7 @@ simple(
     mkstemp=lambda s: tempfile.mkstemp(dir=s.folder),
     mkdtemp=lambda s: tempfile.mkdtemp(dir=s.folder),
 )
-simple("make a pipe", mkfifo=lambda s: os.mkfifo(s.target))
+simple("make a pipe", mkfifo=lambda s: os.mkfifo(s.target), mkfifo_of_posix=lambda s: posix.mkfifo(s.target))
 simple("make a special file", mknod=lambda s: os.mknod(s.target))
 simple("change the mode of files to come", umask=lambda s: os.umask(0o77))
 
@@ -381,6 +384,7 @@ simple(
     a_database_that_is_there=lambda s: sqlite3.connect(s.database).execute("INSERT INTO notes VALUES (1)"),
     a_database_with_mode_ro_in_its_name=lambda s: sqlite3.connect(s.folder / "mode=ro.db"),
     a_database_whose_mode_is_in_the_fragment=lambda s: sqlite3.connect(f"file:{s.target}#?mode=ro", uri=True),
+    a_database_whose_name_is_no_uri=lambda s: sqlite3.connect(f"{s.target}?mode=ro", uri=True),
     a_database_whose_uri_is_a_name=lambda s: sqlite3.connect(f"file:{s.database}?mode=ro"),
     a_database_by_the_other_module=lambda s: sqlite3.dbapi2.connect(s.target),
     a_database_by_its_class=lambda s: sqlite3.Connection(str(s.target)),
@@ -444,7 +448,11 @@ simple(
     alarm=lambda s: signal.alarm(1000),
     setitimer=lambda s: signal.setitimer(signal.ITIMER_REAL, 1000),
 )
-simple("leave something for the end of the program", atexit_register=lambda s: atexit.register(s.target.touch))
+simple(
+    "leave something for the end of the program",
+    atexit_register=lambda s: atexit.register(s.target.touch),
+    atexit_register_by_exec=lambda s: exec("import atexit; atexit.register(int)", {}),
+)
 simple("change what happens at the end of the program", atexit_unregister=lambda s: atexit.unregister(logging.shutdown))
 simple(
     "follow the program's steps",

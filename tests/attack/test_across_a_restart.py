@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 import pytest
 
-from lastword import Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
+from lastword import Limits, Preset, Session, ToolRegistry, UserAction, open_journal, wait_for_answer
 from lastword.consent.answerer import person
 from lastword.consent.approval import ALLOWED, DENIED, Seal
 from lastword.consent.call import Call, LiveCall
@@ -39,7 +39,7 @@ class Left:
         self.path, self.registry = path, registry
         self.journal = Journal(SqliteStore(path))
 
-    def change(self, sql: str, *values: object) -> None:
+    def change(self, sql: str, *values: int | float | str | bytes | None) -> None:
         """Write into the file as any program of the same user can."""
         file = apsw.Connection(str(self.path))
         file.execute(sql, values)
@@ -230,7 +230,7 @@ async def test_a_spent_approval_stays_spent_after_a_restart(leave: Leave, send, 
     [asked] = await left.journal.store.read(kind="asked")
     facts = data_of(asked)
     if pruned:
-        assert await left.journal.prune(left.journal.clock() + 1) == 5
+        assert (await left.journal.prune(left.journal.clock() + 1)).records == 5
         await verify_store(left.journal.store)
     sealed = Seal(facts["digest"], facts["nonce"], person("a thief"), left.journal.clock())
     assert not await left.journal.burn_and_start("s", Call("c", "send", b"{}"), send, sealed, "person", LiveCall())
@@ -248,9 +248,9 @@ async def test_an_answer_to_a_question_that_was_pruned_starts_nothing(leave: Lea
     """The question came to its end, its words were forgotten, and somebody kept a copy of the card."""
     left = await leave()
     facts = await left.facts()
-    assert await left.journal.prune(left.journal.clock() + 1) == 0, "a question that waits is kept"
+    assert (await left.journal.prune(left.journal.clock() + 1)).records == 0, "a question that waits is kept"
     assert (await left.session().call("send", CALL, call_id="c")).kind == "no_approver"
-    assert await left.journal.prune(left.journal.clock() + 1) == 2
+    assert (await left.journal.prune(left.journal.clock() + 1)).records == 2
     assert await left.journal.waiting() == []
     assert not await left.journal.answer(facts, ALLOWED, "phone")
     with pytest.raises(SessionError, match="pruned"):
@@ -409,9 +409,9 @@ async def test_a_call_of_another_session_is_not_told_recovered_or_resolved(leave
     assert effects == [CALL]
 
 
-async def test_a_call_that_still_runs_is_not_in_doubt(registry: ToolRegistry, stuck, effects, tmp_path: Path):
+async def test_a_call_that_still_runs_is_not_in_doubt(registry: ToolRegistry, stuck, effects, shared_address: str):
     """Another process sees it started and not ended. It must not offer to run it again while the first one does."""
-    living, looking = (Journal(SqliteStore(tmp_path / "journal.db")) for _ in range(2))
+    living, looking = (open_journal(shared_address) for _ in range(2))
     session = Session(registry, id="s", approver=FixedApprover(), journal=living)
     call = asyncio.create_task(session.call("send", CALL, call_id="c"))
     await stuck.wait()

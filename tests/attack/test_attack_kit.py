@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword import ToolRegistry
+from lastword import ToolRegistry, UserAction
 from lastword.editor.project import ProjectEditor
 from lastword.testing import ATTACKS, Attack
 from requirements import requirement
@@ -98,3 +98,19 @@ async def test_the_kit_catches_a_tool_that_ignores_a_denial(registry, assistant,
             caught.append(attack.name)
     assert caught == ["a denial is ignored"]
     assert not effect_file.exists()
+
+
+@requirement("TOOL-62")
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+async def test_an_attack_runs_nothing_that_a_rule_would_let_pass(registry: ToolRegistry, effects, attack: Attack):
+    """Trying an attack changes nothing, also for arguments that the tool's own rule asks nobody about."""
+
+    @registry.tool(require_approval=lambda amount: amount > 100)
+    def pay(amount: float, user_action: UserAction) -> str:
+        """Pay."""
+        if user_action.agrees:
+            effects.append(amount)
+        return "paid"
+
+    await attack.run(registry, "pay", {"amount": 1})
+    assert effects == []

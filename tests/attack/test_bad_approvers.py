@@ -13,6 +13,8 @@ from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL
 
+pytestmark = pytest.mark.usefixtures("collected")
+
 
 @requirement("TOOL-49")
 async def test_nobody_to_ask(registry: ToolRegistry, send, effects):
@@ -40,8 +42,8 @@ async def raising_more(request: ApprovalRequest) -> UserAction:
     raise Outcast
 
 
-def not_async(request: ApprovalRequest) -> UserAction:
-    return ALLOWED
+def nods_at_once(request: ApprovalRequest) -> Any:
+    return True
 
 
 async def nodding(request: ApprovalRequest) -> Any:
@@ -79,7 +81,19 @@ class Nameless:
         raise LookupError("nobody is signed in")
 
 
-BAD = [raising, raising_more, Cancelled(), not_async, nodding, a_dict, both, not_quite_true, not_json, not_a_reason, 5]
+BAD = [
+    raising,
+    raising_more,
+    Cancelled(),
+    nods_at_once,
+    nodding,
+    a_dict,
+    both,
+    not_quite_true,
+    not_json,
+    not_a_reason,
+    5,
+]
 
 
 @requirement("TOOL-40", "TOOL-49")

@@ -138,8 +138,8 @@ async def test_a_no_from_elsewhere_while_the_edit_is_sealed_is_heard(registry: T
     """Between the new question and its answer another process can answer it. Then the person is asked again."""
 
     class Racing(Journal):
-        async def asked(self, request: ApprovalRequest, stops: int = 0) -> bool:  # type: ignore[override]
-            written = await super().asked(request, stops)
+        async def asked(self, request: ApprovalRequest, *facts: Any) -> bool:  # type: ignore[override]
+            written = await super().asked(request, *facts)
             if request.author == "person" and request.problem is None:
                 assert await self.answer(request.facts(), DENIED, "somebody else")
             return written

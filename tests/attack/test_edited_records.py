@@ -88,7 +88,7 @@ class World:
             columns = (forged.data, forged.data_digest, forged.digest)
             self.write("UPDATE records SET data = ?, data_digest = ?, digest = ? WHERE seq = ?", *columns, record.seq)
 
-    def write(self, sql: str, *values: object) -> None:
+    def write(self, sql: str, *values: int | float | str | bytes | None) -> None:
         file = apsw.Connection(str(self.path))
         file.execute(sql, values)
         assert file.changes() >= 1
@@ -231,6 +231,22 @@ async def test_a_card_that_was_edited_is_not_shown(world: World, how: str):
     with refused("asked", how):
         await world.session().resume("rent")
     assert world.paid == []
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("how", FORGERIES)
+async def test_a_card_that_was_edited_does_not_hide_the_others(world: World, how: str):
+    """Whoever damages one question must not silence those of all other programs."""
+    await world.killed_while_it_waits("rent")
+    await world.session().call("price", {"of": "bread"})
+    await world.killed_while_it_waits("water")
+    await world.session().call("price", {"of": "bread"})
+    before, none = await world.journal.questions()
+    assert (sorted(facts["call_id"] for facts in before), none) == (["rent.1", "water.1"], {})
+    await world.forge("asked", b'"amount":7', b'"amount":9', how)
+    found, damaged = await world.journal.questions()
+    assert [facts["call_id"] for facts in found] == ["water.1"]
+    assert list(damaged) == ["rent.1"]
 
 
 def apart(session: Session) -> Session:

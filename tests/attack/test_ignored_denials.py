@@ -177,7 +177,7 @@ async def test_a_tool_words_its_own_cancellation(registry: ToolRegistry, send, e
         "send was not run: the person denied it.",
         "Their reason: Wrong Ann.",
         "Then not.",
-        "Do not ask for the same call again unless they want it.",
+        "That settles it, unless they ask for it again.",
     ]
     assert effects == []
 

@@ -20,6 +20,8 @@ from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until
 
+pytestmark = pytest.mark.usefixtures("collected")
+
 LIMITS = Limits(cancel_grace_seconds=0.05, draw_timeout_seconds=5)
 
 

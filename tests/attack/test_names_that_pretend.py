@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lastword import Answerer, Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
+from lastword import Answerer, ApprovalRequest, Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.call.events import Answered, Event
 from lastword.consent.approval import ALLOWED, DENIED
 from lastword.journal import Journal
@@ -221,3 +221,17 @@ async def test_the_timeline_tells_records_of_every_age():
         "allowed by ada on the page",
         "allowed by something that this version does not know",
     ]
+
+
+@requirement("TOOL-45")
+async def test_a_card_that_waits_says_why_it_is_put_now(registry: ToolRegistry, assistant, effects):
+    """The preset was changed while it waited: the old reason is untrue, and the card with it is asked no more."""
+    assistant()
+    journal = await leave(registry)
+    [before] = await journal.waiting()
+    approver = FixedApprover(ApprovalRequest.deny)
+    await session_after(registry, journal, approver, BOLD).resume("r")
+    [request] = approver.requests
+    assert (before["missing"], request.missing) == (["preset", "tool"], ("tool",))
+    assert request.digest != before["digest"]
+    assert effects == []

@@ -19,6 +19,7 @@ from lastword.journal.keys import start_key
 from lastword.journal.records import data_of
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
+from lastword.tools.looks import Look
 from lastword.values import canonical
 from requirements import requirement
 from sending import CALL, until
@@ -181,13 +182,13 @@ async def test_an_approval_that_was_spent_is_asked_for_again(registry: ToolRegis
 
     class Racing(Journal):
         async def answer_and_start(
-            self, request: Any, action: Any, call: Any, tool: Any, sealed: Any, how: str, live: LiveCall
+            self, request: Any, action: Any, call: Any, tool: Any, sealed: Any, how: str, live: LiveCall, *use: Any
         ) -> bool:
             if not self.raced:
                 self.raced = True
                 answered = self._answered(request, action, sealed)
                 assert await self.store.commit(answered, self._burned(request.session_id, call, sealed))
-            return await super().answer_and_start(request, action, call, tool, sealed, how, live)
+            return await super().answer_and_start(request, action, call, tool, sealed, how, live, *use)
 
         raced = False
 
@@ -328,16 +329,16 @@ async def test_three_void_answers_are_stale_and_nothing_ran(registry: ToolRegist
     assert effects == []
 
 
+IN_THE_DIGEST_OF_THE_TOOL = ("tool", "manifest", "digest")
+
+
 @requirement("TOOL-45")
-@pytest.mark.parametrize(
-    "field",
-    [
-        "call_id", "tool_digest", "session_id", "argument_bytes", "title", "message", "primary_button_label",
-        "secondary_button_label", "preview_label", "preview", "reads", "origin", "author", "nonce",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("field", [f for f in ApprovalRequest.__struct_fields__ if f not in IN_THE_DIGEST_OF_THE_TOOL])
 async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: ToolRegistry, send, field: str):
-    """An answer to a request that differs in any of it is an answer to another request."""
+    """An answer to a request that differs in any of it is an answer to another request.
+
+    Every field there is: why it is asked, and asked again, is on the card, too.
+    """
     approver = FixedApprover(ApprovalRequest.deny)
     await Session(registry, approver=approver).call("send", CALL)
     request = approver.requests[0]
@@ -345,6 +346,8 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
         "argument_bytes": b'{"to":"Mallory"}',
         "preview": (Preview("a.txt", None, None, "x"),),
         "reads": (("a.txt", None),),
+        "looked_at": (Look("state", "a", "x"),),
+        "missing": ("the tool",),
         "author": "person",
     }
     changed = msgspec.structs.replace(request, **{field: other.get(field, "other")})

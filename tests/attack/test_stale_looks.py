@@ -342,17 +342,6 @@ async def test_the_journal_keeps_digests_and_nothing_of_what_was_read(
     assert "hunter" not in str(asked)
 
 
-@requirement("TOOL-54", "TOOL-45")
-async def test_a_request_from_before_there_were_looks_loads_and_keeps_its_digest(registry: ToolRegistry, send):
-    """An old journal holds cards that wait. Their answers must still fit."""
-    approver = FixedApprover(DENIED)
-    await Session(registry, approver=approver).call("send", CALL)
-    request = approver.requests[0]
-    facts = request.facts()
-    assert "looked_at" not in facts
-    assert ApprovalRequest.from_facts(facts, request.manifest) == request
-
-
 @requirement("TOOL-54")
 async def test_a_request_with_looks_is_the_same_request_in_another_process(registry: ToolRegistry, assistant):
     """And what was looked at is sealed with it."""

@@ -7,12 +7,11 @@ and at whatever moment the stop falls. And what could not be stopped is not call
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lastword import Answerer, Limits, Preset, Session, ToolRegistry, wait_for_answer
+from lastword import Answerer, Limits, Preset, Session, ToolRegistry, open_journal, wait_for_answer
 from lastword.call import hearing, stopping
 from lastword.call.stopping import Stopped, stop
 from lastword.consent.answerer import person
@@ -24,7 +23,6 @@ from lastword.journal.keys import burn_key, stop_key
 from lastword.journal.records import data_of
 from lastword.store import Entry, Record
 from lastword.store.memory import MemoryStore
-from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools.manifest import Manifest
 from lastword.tools.tool import Tool
@@ -288,11 +286,11 @@ async def test_a_call_is_not_asked_for_again_after_a_stop(registry: ToolRegistry
 @pytest.mark.parametrize("thread", [False, True], ids=["task", "thread"])
 @pytest.mark.parametrize("asks", [True, False], ids=["approved", "free"])
 async def test_what_runs_is_cancelled_in_another_program(
-    registry: ToolRegistry, hangs, effects, tmp_path: Path, asks: bool, thread: bool
+    registry: ToolRegistry, hangs, effects, shared_address: str, asks: bool, thread: bool
 ):
     """It hears of it through the file alone, though no card of it waits."""
     hangs("hang", asks=asks, thread=thread)
-    theirs, ours = (Journal(SqliteStore(tmp_path / "journal.db")) for _ in range(2))
+    theirs, ours = (open_journal(shared_address) for _ in range(2))
     limits = Limits(cancel_grace_seconds=0.1)
     session = Session(registry, approver=FixedApprover(), journal=theirs, limits=limits)
     call = await begun(session, "hang", effects)
@@ -329,9 +327,9 @@ async def test_a_free_call_that_began_right_before_the_stop_is_cancelled(registr
 
 
 @requirement("TOOL-58")
-async def test_a_call_of_a_program_that_does_not_listen_is_named(registry: ToolRegistry, send, tmp_path: Path):
+async def test_a_call_of_a_program_that_does_not_listen_is_named(registry: ToolRegistry, send, shared_address: str):
     """It lives, and holds its name; whether it ever hears of the stop nobody knows."""
-    deaf, ours = (Journal(SqliteStore(tmp_path / "journal.db")) for _ in range(2))
+    deaf, ours = (open_journal(shared_address) for _ in range(2))
     request = await _some_request(registry)
     from_elsewhere = LiveCall()
     await deaf.asked(request)

@@ -244,3 +244,36 @@ def test_a_test_function_is_named_after_what_it_tests(tmp_path: Path):
     assert tool.test_execute.__name__ == "execute"
     assert tool.test_approval.__wrapped__ is tool.tool.request
     assert tool.test_execute.__test__ is False
+
+
+RULED = """
+from pathlib import Path
+from lastword import AssistantTool
+
+AssistantTool.register_needs_approval(lambda amount: amount > 100)
+test_approval = AssistantTool.register_approval_request(lambda params: {"message": f"Pay {params['amount']}?"})
+
+
+@AssistantTool.register_execute_tool_with_approval
+def pay(params, user_action):
+    if not user_action.primary_confirmed:
+        return {"success": False, "message": "kept"}
+    Path(EFFECT).touch()
+    return {"success": True, "message": "paid"}
+"""
+
+
+@requirement("TOOL-50", "TOOL-62")
+def test_a_test_function_shows_the_card_that_a_rule_would_spare(tmp_path: Path):
+    """Drawing a card, or saying no to it, must not pay because the sum is small."""
+    effect = tmp_path / "effect.txt"
+    parameters = [{"name": "amount", "type": "number", "description": "how much"}]
+    manifest = {"displayName": "Pay", "id": "pay", "description": "Pays.", "requireApproval": True}
+    (tmp_path / "assistant_tool.json").write_text(json.dumps(manifest | {"parameters": parameters}))
+    (tmp_path / "assistant_tool.py").write_text(RULED.replace("EFFECT", repr(str(effect))))
+    tool = load_tool(tmp_path)
+    assert tool.test_approval({"amount": 5})["message"] == "Pay 5?"
+    assert tool.test_execute({"amount": 5}, {"secondaryConfirmed": True}) == {"success": False, "message": "kept"}
+    assert not effect.exists()
+    assert tool.test_execute({"amount": 5})["success"]
+    assert effect.exists()

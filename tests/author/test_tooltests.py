@@ -43,6 +43,48 @@ def test_sync_and_async_tests_run_without_pytest(make: Any) -> None:
     assert all(result.passed for result in results.values())
 
 
+CLASSES = """
+class TestC:
+    seen = 0
+    def test_in_class(self):
+        self.seen += 1
+        assert self.seen == 1
+    def test_again(self):
+        self.test_in_class()
+    async def test_async(self):
+        raise KeyError("k")
+    def helper(self):
+        raise AssertionError
+class Other:
+    def test_not_one(self):
+        raise AssertionError
+"""
+
+
+@requirement("TOOL-50")
+def test_tests_in_a_class_run_each_on_an_instance_of_its_own(make: Any) -> None:
+    """As pytest does it. A test that is neither run nor named looks like one that passed."""
+    results = make(GOOD + FREE, CLASSES, requireApproval=False)
+    found = {name: result.passed for name, result in results.items() if "test_" in name}
+    assert found == {"TestC.test_in_class": True, "TestC.test_again": True, "TestC.test_async": False}
+
+
+@requirement("TOOL-50")
+@pytest.mark.parametrize(
+    ("head", "needs"),
+    [
+        ("class TestC:\n    def setup_method(self): pass\n", "setup_method"),
+        ("class TestC:\n    def __init__(self, more): pass\n", "arguments"),
+        ("import unittest\nclass Checks(unittest.TestCase):\n", "setUp"),
+    ],
+)
+def test_a_class_that_needs_more_than_we_do_is_named(make: Any, head: str, needs: str) -> None:
+    """And its tests do not count as passed."""
+    results = make(GOOD + FREE, head + "    def test_x(self): pass\n", requireApproval=False)
+    [problem] = [result.problem for name, result in results.items() if name.endswith(".test_x")]
+    assert problem == f"its class needs {needs}, which lastword test does not call\nhint: run it with pytest"
+
+
 @requirement("TOOL-50")
 def test_the_test_functions_of_a_registration_are_not_tests(make: Any) -> None:
     """`test_execute = register_execute_tool(…)` begins like a test and is a tool for writing one."""
@@ -151,3 +193,27 @@ def test_one_broken_tool_does_not_hide_the_others(tmp_path: Path) -> None:
         (folder / "assistant_tool.py").write_text(f"from lastword import AssistantTool\n{GOOD}{FREE}")
     results = run_tool_tests(tmp_path)
     assert [(result.tool, result.passed) for result in results] == [("bad", False), ("good", True), ("good", True)]
+
+
+@requirement("TOOL-50", "TOOL-62")
+def test_trying_a_denial_runs_nothing_that_a_rule_would_let_pass(make: Any, tmp_path: Path) -> None:
+    """`lastword test` says no to arguments that it made up. A rule that waives them must not let the tool act."""
+    effect = tmp_path / "effect.txt"
+    acts = (
+        "from pathlib import Path\n"
+        "def execute(params, user_action):\n"
+        f"    Path({str(effect)!r}).touch()\n"
+        "    return {'success': True, 'message': ''}\n"
+    )
+    results = make(acts + "AssistantTool.register_needs_approval(lambda params: False)\n" + APPROVED)
+    assert not results[RESPECTS_A_DENIAL].passed
+    assert not effect.exists()
+
+
+@requirement("TOOL-50")
+def test_a_denial_that_could_not_be_tried_is_not_called_respected(make: Any) -> None:
+    """A request function that finds nothing to ask about for made-up arguments shows no card to deny."""
+    asks = "from lastword import ToolError\ndef request(params):\n    raise ToolError('nobody is signed in')\n"
+    results = make(asks + "AssistantTool.register_approval_request(request)\n" + GOOD + APPROVED)
+    assert RESPECTS_A_DENIAL not in results
+    assert results["a denial could not be tried: nobody is signed in"].passed

@@ -10,10 +10,12 @@ import pytest
 
 from lastword import Preset, Session, ToolError, wait_for_answer
 from lastword.call.events import Answered, Asked, Finished, Started
-from lastword.consent.approval import ALLOWED, CLOSED, DENIED, Auto, Nobody, Person, who_decides
+from lastword.consent.approval import ALLOWED, CLOSED, DENIED
+from lastword.consent.decider import Auto, Nobody, Person
 from lastword.consent.outcome import MAX_MESSAGE
 from lastword.editor.project import ProjectEditor
 from lastword.errors import LastWordError
+from lastword.rules.deciding import by_keys
 from lastword.store import verify
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import written
@@ -82,11 +84,11 @@ async def test_with_one_key_and_nobody_to_ask_nothing_runs(registry, assistant, 
 def test_who_decides_is_a_rule_of_two_keys_and_nothing_else(send):
     """Pure, and typed: a text that says false is no key."""
     manifest = send.manifest
-    assert who_decides(manifest, Preset()) == Person(("preset", "tool"))
+    assert by_keys(manifest, Preset()) == Person(("preset", "tool"))
     allowed = msgspec.structs.replace(manifest, auto_approve=True)
-    assert who_decides(allowed, Preset(True)) == Auto()
+    assert by_keys(allowed, Preset(True)) == Auto()
     free = msgspec.structs.replace(manifest, require_approval=False)
-    assert who_decides(free, Preset()) == Nobody()
+    assert by_keys(free, Preset()) == Nobody()
     with pytest.raises(LastWordError):
         Preset(auto_approve="false")  # type: ignore[arg-type]
 
@@ -200,7 +202,9 @@ async def test_a_declared_return_type_is_checked(registry, returns, value, fits)
     outcome = await Session(registry).call("work")
     assert outcome.kind == ("succeeded" if fits else "failed")
     if not fits:
-        assert f"promised to return a {returns}" in outcome.message
+        article = "an" if returns in ("array", "object") else "a"
+        assert f"promised to return {article} {returns} and returned " in outcome.message
+        assert " a array" not in outcome.message
         assert outcome.value is None
 
 
@@ -329,6 +333,58 @@ async def test_a_call_that_needs_nobody_is_journaled_too(registry, history):
     records = await history(session.journal, session.id)
     assert [kind for kind, _ in records] == ["started", "finished"]
     assert dict(records)["started"]["approval"] == "not_needed"
+
+
+def exchange_for_one_that_asks_nobody(registry, execute):
+    """While the card waits, the application replaces the tool by one that needs no approval; then comes the yes."""
+
+    def answer(request):
+        registry.unregister("work")
+        registry.register("work", SCHEMA, execute)
+        return request.allow()
+
+    registry.register("work", SCHEMA, lambda args, context: "old", require_approval=True)
+    return FixedApprover([answer])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_tool_that_needs_no_yes_any_longer_runs_and_its_caller_hears_how_it_ended(registry, history, is_async):
+    """The yes was given to another tool and starts nothing. The new one runs as any call of it would, once, and to a
+    caller who got an error instead it would look as if it had not."""
+
+    async def on_the_loop(args, context):
+        return "new"
+
+    approver = exchange_for_one_that_asks_nobody(registry, on_the_loop if is_async else lambda args, context: "new")
+    session = Session(registry, approver=approver)
+    outcome = await session.call("work")
+    assert (outcome.kind, outcome.value, outcome.approval) == ("succeeded", "new", "not_needed")
+    kinds = [kind for kind, _ in await history(session.journal, session.id)]
+    assert kinds == ["asked", "answered", "started", "finished"]
+    assert (await session.call("work")).value == "new"
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_a_tool_that_needs_no_yes_any_longer_has_one_end_when_it_is_cut_short(registry, history, leaves):
+    """It is the same call as the one that was asked about, and a second end would contradict the first."""
+    begun = asyncio.Event()
+
+    async def wait(args, context):
+        begun.set()
+        await asyncio.Event().wait()
+
+    session = Session(registry, approver=exchange_for_one_that_asks_nobody(registry, wait))
+    task = asyncio.create_task(session.call("work", call_id="mine"))
+    await begun.wait()
+    if leaves:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    else:
+        session.cancel("mine")
+        assert (await task).kind == "cancelled"
+    kinds = [kind for kind, _ in await history(session.journal, session.id)]
+    assert kinds == ["asked", "answered", "started", "finished"]
 
 
 @requirement("TOOL-47")

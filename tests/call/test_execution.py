@@ -15,6 +15,8 @@ from lastword.tools.tool import Tool
 from requirements import requirement
 from sending import CALL, until
 
+pytestmark = pytest.mark.usefixtures("collected")
+
 SCHEMA = {"description": "Works.", "parameters": [], "returns": "any"}
 
 
@@ -136,6 +138,21 @@ async def test_a_person_stops_a_call_and_keeps_what_it_has(registry: ToolRegistr
     session.cancel(outcome.call_id)
     await asyncio.sleep(0.01)
     assert asked == [1]
+
+
+@requirement("TOOL-52")
+async def test_what_a_stopped_call_has_is_told_as_json_like_any_result(registry: ToolRegistry):
+    """A model that reads Python's way of writing a list or None copies it into its next arguments."""
+    running = threading.Event()
+
+    async def work(args, context):
+        context.on_cancel = lambda: {"found": ["a", None], "done": True}
+        running.set()
+        await asyncio.Event().wait()
+
+    registry.register("work", SCHEMA, work)
+    outcome = await cancelled(Session(registry), running)
+    assert outcome.message.endswith('What it had by then:\n{"found":["a",null],"done":true}')
 
 
 @requirement("TOOL-52")
@@ -281,8 +298,8 @@ async def test_without_a_limit_nothing_times_out(registry: ToolRegistry):
     assert (await Session(registry).call("work")).message == "done"
 
 
-async def test_a_value_with_a_broken_way_to_json_fails_the_call_and_nothing_else(registry: ToolRegistry):
-    """A model's own serialisation is the tool's code, and may raise anything."""
+async def test_a_value_with_a_broken_way_to_json_fails_the_call_and_nothing_else(registry: ToolRegistry, caplog):
+    """A model's own serialisation is the tool's code, and may raise anything. Where it did stands in the log."""
 
     class Broken:
         def model_dump(self, mode):
@@ -293,6 +310,9 @@ async def test_a_value_with_a_broken_way_to_json_fails_the_call_and_nothing_else
     outcome = await session.call("work")
     assert outcome.kind == "failed"
     assert "JSON cannot hold" in outcome.message
+    (line,) = caplog.records
+    assert line.getMessage() == f"call {outcome.call_id}: what work returned could not be made JSON"
+    assert line.exc_info[0] is KeyError
     assert [record.kind for record in await session.journal.history(session.id)] == ["started", "finished"]
 
 

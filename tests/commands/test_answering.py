@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
+import apsw
 import pytest
 
 import lastword
@@ -332,3 +333,26 @@ def test_a_value_that_is_none_or_is_not_meant_decides_nothing(transcript: Transc
     assert said in told
     assert "[exit 2]" in told
     assert "[exit 0]" in transcript("resolve r.0 --abandon")
+
+
+@requirement("TOOL-45", "TOOL-49")
+def test_a_damaged_question_is_named_and_hides_no_other(transcript: Transcript):
+    """It cannot be answered, and whoever lists what waits learns of it, by a code as well."""
+    killed("bills", while_it_runs=False)
+    transcript("runs")  # Whoever closes the file takes over what the killed process left beside it.
+    killed("more", while_it_runs=False)
+    transcript("runs")
+    file = apsw.Connection(str(JOURNAL))
+    file.execute("UPDATE records SET data = x'7b7d' WHERE kind = 'asked' AND subject = 'bills.0'")
+    assert file.changes() == 1
+    file.close()
+    said = transcript("approvals", "answer bills.0 --allow", "answer more.0 --deny")
+    listed, allowed, denied = said.split("$ lastword ")[1:]
+    assert "more.0  Pay Ann\n" in listed
+    assert "bills.0 cannot be shown: bills.0: record " in listed
+    assert listed.rstrip().endswith("[exit 1]")
+    assert "(asked) was changed after it was written" in allowed
+    assert allowed.rstrip().endswith("[exit 1]")
+    assert "Denied.\n" in denied
+    said = transcript("approvals")
+    assert "Nothing waits" not in said

@@ -15,6 +15,7 @@ from lastword.cli import run
 from lastword.errors import StoreError
 from lastword.journal import Journal
 from lastword.journal.records import data_of
+from lastword.server.conversations import ChatMessage, Conversations, Turn
 from lastword.store import Entry, verify_store
 from lastword.store.sqlite import SqliteStore
 from lastword.testing import FixedApprover
@@ -104,7 +105,7 @@ def test_a_restored_journal_starts_nothing_until_somebody_accepts_it(restored: N
     assert re.search(r"found      5:[0-9a-f]{64}\n", err)
     assert "missing    at least 4 records\n" in err
     assert "Approvals that were spent in what is missing may be unspent here" in err
-    assert "nobody is here to read this, so nothing was accepted" in err
+    assert "nobody is here to read this, so nothing was done" in err
     is_refused()
     head = found_head(say)
     code, out, err = say("journal", "accept", "--head", head)
@@ -163,10 +164,10 @@ def test_in_a_terminal_only_the_whole_word_accepts(restored: None, home: Path):
     for typed, accepted in (("yes\r", False), ("a\r", False), ("accept\r", True)):
         program = Program(*lastword_command(), "journal", "accept", cwd=home, XDG_DATA_HOME=str(home / "data"))
         try:
-            program.until("Type accept to go on from here, or no, and press Enter")
+            program.until("Type accept or no, and press Enter")
             assert "was seen" in program.text
             program.press(typed)
-            program.until("Accepted." if accepted else "Nothing was accepted.")
+            program.until("Accepted." if accepted else "Nothing was done.")
             assert program.finish() == (0 if accepted else 3)
         finally:
             program.close()
@@ -247,3 +248,93 @@ async def rewrite() -> None:
     for r in records:
         await new.commit(Entry(r.stream, r.kind, r.subject, r.at, r.data or b"", r.once))
     await new.close()
+
+
+def converse(*names: str) -> None:
+    """Conversations of a server on this store, two messages each."""
+
+    async def live() -> None:
+        store = SqliteStore(JOURNAL)
+        try:
+            conversations = Conversations(store)
+            for name in names:
+                said = [ChatMessage("user", f"Words of {name}"), ChatMessage("assistant", "I see.")]
+                turn = Turn(said=said, settled={}, pending=[])
+                await conversations.commit(await conversations.begin(name, "local"), "local", turn)
+        finally:
+            await store.close()
+
+    asyncio.run(live())
+
+
+@requirement("API-69")
+def test_prune_ends_old_conversations_too_and_says_how_many(capsys: pytest.CaptureFixture[str]):
+    """What was said to a model is most of what is remembered, and pruning left all of it."""
+    pay(call_id="one")
+    converse("kitchen", "garden")
+    assert run(["journal", "prune", "--before", "2020-01-01"]) == 0
+    assert capsys.readouterr().out == "The contents of 0 records were forgotten.\n"
+    assert run(["journal", "prune", "--before", "2999-01-01"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^The contents of \d+ records were forgotten\.$", said, re.MULTILINE)
+    assert "2 conversations with 4 messages were deleted.\n" in said
+    files = [file for file in JOURNAL.parent.iterdir() if file.is_file()]
+    assert not any(b"Words of" in file.read_bytes() for file in files)
+    assert run(["journal", "verify"]) == 0
+
+
+@requirement("API-69")
+def test_one_conversation_is_forgotten_and_the_others_stay(capsys: pytest.CaptureFixture[str]):
+    """Somebody said something that should not be kept. That needs no server, and no day before which all goes."""
+    converse("kitchen", "garden")
+    assert run(["journal", "conversations"]) == 0
+    assert re.fullmatch(r"(\d{4}-\d\d-\d\d \d\d:\d\d[+-]\d\d:\d\d  (kitchen|garden)\n){2}", capsys.readouterr().out)
+    assert run(["journal", "forget", "kitchen"]) == 0
+    assert capsys.readouterr().out == "1 conversation with 2 messages was deleted.\n"
+    files = [file for file in JOURNAL.parent.iterdir() if file.is_file()]
+    assert not any(b"Words of kitchen" in file.read_bytes() for file in files)
+    assert run(["journal", "conversations", "--json"]) == 0
+    assert [entry["id"] for entry in json.loads(capsys.readouterr().out)] == ["garden"]
+    assert run(["journal", "verify"]) == 0
+    capsys.readouterr()
+    for name, hint in (("kitchen", "lastword journal conversations"), ("gardn", "did you mean garden?")):
+        assert run(["journal", "forget", name]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"{name}: there is no such conversation\n")
+        assert hint in said
+    assert run(["journal", "forget", "garden"]) == 0
+    capsys.readouterr()
+    assert run(["journal", "conversations"]) == 0
+    assert capsys.readouterr().out == "No conversation is kept.\n"
+
+
+@requirement("API-69")
+def test_a_conversation_whose_session_has_something_open_is_not_forgotten(capsys: pytest.CaptureFixture[str]):
+    """A question waits in it. Whoever answers has to find what it was about."""
+    converse("kitchen")
+
+    async def live() -> int:
+        asked = asyncio.Event()
+
+        async def undecided(request: lastword.ApprovalRequest) -> lastword.UserAction:
+            asked.set()
+            await asyncio.Event().wait()
+            return request.deny()
+
+        registry = lastword.ToolRegistry()
+        registry.register("pay", {"description": "Pays.", "parameters": []}, paid, require_approval=True)
+        journal = Journal(SqliteStore(JOURNAL))
+        session = lastword.Session(registry, id="kitchen", approver=undecided, journal=journal)
+        call = asyncio.ensure_future(session.call("pay"))
+        try:
+            await asked.wait()
+            return await asyncio.to_thread(run, ["journal", "forget", "kitchen"])
+        finally:
+            call.cancel()
+            await asyncio.wait([call])
+            await journal.close()
+
+    assert asyncio.run(live()) == 2
+    assert "something in its session is still open" in capsys.readouterr().err
+    assert run(["journal", "conversations"]) == 0
+    assert "kitchen" in capsys.readouterr().out

@@ -14,6 +14,7 @@ import pytest
 import lastword
 from commands.paying import JOURNAL, MANIFEST, Transcript, killed
 from lastword.cli import run
+from lastword.server.conversations import ChatMessage, Conversations, Turn
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 from surfaces.screens import Program, lastword_command
@@ -40,6 +41,15 @@ def test_a_run_killed_while_its_tool_ran_is_in_doubt_until_a_person_decides(tran
         ),
     )
     assert Path("paid").read_text() == "Ann\n"
+
+
+def test_calls_and_sessions_are_listed_with_how_they_ended(transcript: Transcript, golden):
+    """What an agent did is looked up without a browser: newest first, with what was asked for and what became of it."""
+    killed("bills", while_it_runs=True)
+    golden(
+        GOLDEN / "calls.txt",
+        transcript("calls", "resolve bills.0 --done", "calls --last 1", "calls --session nobody", "sessions"),
+    )
 
 
 def test_what_comes_next_names_the_store_that_was_named(transcript: Transcript):
@@ -210,9 +220,9 @@ async def test_pruning_forgets_files_and_state_and_the_session_opens_without_the
     async with lastword.Session(lastword.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
         session.set_state("k", 2, {"description": "a number"})
     await journal.changing_file("s", "c", {"project": None, "change": {"path": "diary.txt"}})
-    assert await journal.prune(journal.clock() + 1) == 4
+    assert (await journal.prune(journal.clock() + 1)).records == 4
     assert [record.data for record in await journal.store.read()] == [None] * 4
-    assert await journal.prune(journal.clock() + 1) == 0
+    assert (await journal.prune(journal.clock() + 1)).records == 0
     async with lastword.Session(lastword.ToolRegistry(), id="s", journal=journal, state={"k": 1}) as session:
         assert session.get_all_state() == {}
     await journal.close()
@@ -227,10 +237,10 @@ async def test_pruning_keeps_a_session_with(what: str):
         journal.note("s", "run_started", "r", {"text": "PRINT(1)"})
     else:
         await journal.claim("s", "burned", "c", {"seal": "", "nonce": "n"}, once="burn:n")
-    assert await journal.prune(journal.clock() + 1) == 0
+    assert (await journal.prune(journal.clock() + 1)).records == 0
     journal.note("s", "run_finished", "r", {"status": "done"})
     journal.note("s", "finished", "c", {"kind": "succeeded"})
-    assert await journal.prune(journal.clock() + 1) == 4
+    assert (await journal.prune(journal.clock() + 1)).records == 4
     await journal.close()
 
 
@@ -254,6 +264,7 @@ def test_a_waiting_card_is_drawn_and_answered_in_another_terminal(home: Path):
         program.until("Send 5 to Ann?")
         program.until("╰▸")
         program.press("a")
+        program.type_by_hand("allow", "Type allow and press Enter to go on: ")
         program.until("Allowed.")
         program.until("lastword resume bills")
         assert program.finish() == 0
@@ -326,11 +337,11 @@ def play(block: str) -> None:
         assert run(command[1:]) == (int(expected[1]) if expected else 0), line
 
 
-def test_the_example_of_the_page_prints_what_it_says(home: Path):
-    """The same id brings the state back."""
-    [example], [printed] = blocks("python"), blocks("")
-    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, cwd=home, check=False)
-    assert (done.stderr, done.stdout) == ("", printed)
+def test_the_examples_of_the_page_print_what_they_say(home: Path):
+    """The same id brings the state back, and an image is kept by its digest."""
+    for example, printed in zip(blocks("python"), blocks(""), strict=True):
+        done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, cwd=home, check=False)
+        assert (done.stderr, done.stdout) == ("", printed)
 
 
 BROKEN_DISK = """
@@ -398,3 +409,22 @@ def test_two_answers_in_one_line_are_refused(words: str, capsys: pytest.CaptureF
     assert run([*words.split(), "--store", "memory:"]) == 2
     *_, first, second = words.split()
     assert f"{first} and {second} contradict each other" in capsys.readouterr().err
+
+
+@requirement("API-69")
+def test_prune_keeps_the_conversation_of_a_waiting_card_also_after_it_was_begun_anew(transcript: Transcript):
+    """Its id is then the session's with an ending. Whoever answers the card would find that nobody knows of it."""
+    killed("bills", while_it_runs=False)
+
+    async def converse() -> None:
+        store = SqliteStore(JOURNAL)
+        conversations = Conversations(store)
+        for name in ("of-bills.0a1b2c3d", "of-bills-too.0a1b2c3d"):
+            turn = Turn(said=[ChatMessage("user", "Hi"), ChatMessage("assistant", "Hello.")], settled={}, pending=[])
+            await conversations.commit(await conversations.begin(name, "local"), "local", turn)
+        await store.close()
+
+    asyncio.run(converse())
+    shown = transcript("journal prune --before 2999-01-01", "journal conversations")
+    assert "1 conversation with 2 messages was deleted." in shown
+    assert "of-bills.0a1b2c3d" in shown

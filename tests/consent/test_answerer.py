@@ -72,7 +72,7 @@ def test_an_answerer_that_is_not_understood_is_nobody(written: Any):
         (Answerer("line", "3"), "a line of the plan 3"),
         (Answerer("rule", "no-money"), "the rule no-money"),
         (Answerer("grant", "g1"), "the grant g1"),
-        (Answerer("client", "an editor"), "the client an editor"),
+        (Answerer("client", "an editor"), "the dialogue of an editor"),
         (Answerer("unknown"), "something that this version does not know"),
     ],
 )

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
 from lastword.consent.answerer import Answerer, person
 from lastword.consent.approval import MASK, Seal, hide, keep_secrets, mask, why_void
+from lastword.editor import Preview
 from lastword.testing import FixedApprover
+from lastword.tools.looks import Look
 from requirements import requirement
 from sending import CALL
 from test_values import json_values
@@ -36,6 +38,38 @@ async def test_two_requests_are_never_the_same(request_seen: ApprovalRequest, re
     again = msgspec.structs.replace(request_seen, nonce="other")
     assert again.digest != request_seen.digest
     assert msgspec.structs.replace(request_seen, digest="forged").digest == request_seen.digest
+
+
+OTHERWISE = {
+    "rule_line": "Asked because the rule lunches (policy.toml:1) says so.",
+    "call_id": "another",
+    "tool_digest": "0" * 64,
+    "session_id": "another",
+    "argument_bytes": b'{"to":"mallory"}',
+    "title": "Another",
+    "message": "Another",
+    "primary_button_label": "Another",
+    "secondary_button_label": "Another",
+    "preview_label": "Another",
+    "preview": (Preview("a.txt", None, None, "new"),),
+    "reads": (("a.txt", None),),
+    "looked_at": (Look("state", "key", None),),
+    "missing": ("preset",),
+    "origin": "line 3 of another.nuwa",
+    "author": "person",
+    "problem": "the approval was already spent",
+    "nonce": "another",
+    "denials": 3,
+    "principal": "another",
+}
+
+
+@requirement("TOOL-45")
+@pytest.mark.parametrize("field", sorted({*ApprovalRequest.__struct_fields__} - {"digest", "tool", "manifest"}))
+async def test_the_digest_covers_everything_a_person_can_see(request_seen: ApprovalRequest, field: str):
+    """A field that is new must be here. The tool and its manifest are in the digest of the tool."""
+    assert getattr(request_seen, field) != OTHERWISE[field]
+    assert msgspec.structs.replace(request_seen, **{field: OTHERWISE[field]}).digest != request_seen.digest
 
 
 @requirement("TOOL-45")

@@ -17,6 +17,7 @@ from lastword.errors import SessionError
 from lastword.journal import Journal
 from lastword.store.memory import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
+from lastword.tools.tool import Tool
 from requirements import requirement
 from sending import CALL, until
 
@@ -80,7 +81,10 @@ async def reach(kind: str, registry: ToolRegistry, assistant) -> tuple[Outcome, 
         facts["limits"] = Limits(cancel_grace_seconds=0)
     elif kind == "outcome_unknown":
         facts["journal"] = Journal(Dying())
-    assistant(request, execute)
+    tool = assistant(request, execute)
+    if kind == "handed_over":
+        registry.unregister("send")
+        registry.add(Tool(tool.manifest, "assistant", None, code=b"elsewhere", carried_out_by="Somebody else"))
     session = Session(registry, id="s", **facts)
     outcome = await session.call("nobody" if kind == "unknown_tool" else "send", arguments)  # type: ignore[arg-type]
     if kind == "outcome_unknown":
@@ -92,12 +96,12 @@ async def reach(kind: str, registry: ToolRegistry, assistant) -> tuple[Outcome, 
 @requirement("TOOL-48")
 @pytest.mark.parametrize("kind", get_args(Kind))
 async def test_every_kind_is_reached_and_journaled(registry, assistant, history, caplog, kind):
-    """Exactly thirteen, each by its own road, each with its approval."""
+    """Exactly fourteen, each by its own road, each with its approval."""
     caplog.set_level(logging.CRITICAL, "lastword")
     outcome, session = await reach(kind, registry, assistant)
     assert outcome.kind == kind
     assert outcome.success == (kind == "succeeded")
-    asked = {"succeeded", "failed", "raised", "denied", "timed_out", "cancelled", "outcome_unknown"}
+    asked = {"succeeded", "failed", "raised", "denied", "timed_out", "cancelled", "outcome_unknown"} | {"handed_over"}
     assert outcome.approval == ("person" if kind in asked else "none")
     finished = [data for name, data in await history(session.journal, "s") if name == "finished"]
     assert [data["kind"] for data in finished] == [kind]
@@ -114,7 +118,7 @@ async def test_no_two_kinds_have_the_same_words(registry, assistant, caplog):
         if registry.is_registered("send"):
             registry.unregister("send")
         words[kind] = (await reach(kind, registry, assistant))[0].message
-    assert len(set(words.values())) == 13
+    assert len(set(words.values())) == 14
     assert "denied it" in words["denied"]
     for kind in ("no_approver", "expired"):
         assert "This is not a refusal" in words[kind]

@@ -2,7 +2,7 @@
 
     python tests/crash/harness.py KILLS SEED FOLDER
 
-One life: a child process goes on with the run that the last one left, or starts a new one, with a journal on SQLite and
+One life: a child process goes on with the run that the last one left, or starts a new one, with a journal and
 a tool whose effect is a line in a file outside the journal. It is killed with its whole process group, by SIGKILL, at
 a boundary of the journal, in the middle of the tool, or at a random instant. In some lives nobody sits at the program:
 its cards wait, and another process answers them, which is killed as well. Then another process looks:
@@ -29,11 +29,12 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from worlds import store_in, wait_until_alone
+
 import lastword
 from lastword.call.events import Finished
 from lastword.journal.records import data_of
-from lastword.store import verify_store
-from lastword.store.sqlite import SqliteStore
+from lastword.store import Store, verify_store
 
 SCRIPT = """
 LET total = 0
@@ -46,17 +47,20 @@ END
 PRINT(total)
 """
 # Longer than any life that is not killed by its own hand; a life that is still there then is stuck.
-LIFE_SECONDS = 20.0
+LIFE_SECONDS = 120.0
 LIVES_OF_A_WORLD = 15
 
 
-class Mortal(SqliteStore):
+class Mortal:
     """A store at whose n-th boundary the process dies: before what was asked is done, or just after."""
 
-    def __init__(self, path: Path, boundary: int | None, after: bool) -> None:
-        super().__init__(path)
+    def __init__(self, store: Store, boundary: int | None, after: bool) -> None:
+        self._store = store
         self._left = boundary
         self._after = after
+
+    def __getattr__(self, name: str):
+        return getattr(self._store, name)
 
     def _step(self) -> None:
         if self._left is not None:
@@ -67,14 +71,14 @@ class Mortal(SqliteStore):
     def append(self, entry):
         if not self._after:
             self._step()
-        super().append(entry)
+        self._store.append(entry)
         if self._after:
             self._step()
 
     async def commit(self, *entries):
         if not self._after:
             self._step()
-        done = await super().commit(*entries)
+        done = await self._store.commit(*entries)
         if self._after:
             self._step()
         return done
@@ -134,7 +138,7 @@ async def allow(request):
 
 async def live(folder: Path, fate: dict, acknowledged: int) -> None:
     """One life of the program."""
-    journal = lastword.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
+    journal = lastword.Journal(Mortal(store_in(folder), fate.get("boundary"), fate.get("after", False)))
     approver = lastword.wait_for_answer if "answers" in fate else allow
     registry, limits = tools(folder, fate.get("in_tool")), lastword.Limits(watch_after_seconds=0)
     async with lastword.Session(registry, id="s", approver=approver, journal=journal, limits=limits) as session:
@@ -158,7 +162,7 @@ async def live(folder: Path, fate: dict, acknowledged: int) -> None:
 
 async def answer_all(folder: Path, fate: dict) -> None:
     """Another process, at which somebody says yes to whatever waits."""
-    journal = lastword.Journal(Mortal(folder / "journal.db", fate.get("boundary"), fate.get("after", False)))
+    journal = lastword.Journal(Mortal(store_in(folder), fate.get("boundary"), fate.get("after", False)))
     while True:
         head = await journal.store.head()
         for facts in await journal.waiting():
@@ -175,7 +179,7 @@ def _acknowledge(event, descriptor: int) -> None:
 async def look_back(folder: Path, told: list) -> dict:
     """What the last life left, and everything that is wrong with it."""
     wrong: list[str] = []
-    journal = lastword.Journal(SqliteStore(folder / "journal.db"))
+    journal = lastword.Journal(store_in(folder))
     head = await verify_store(journal.store)
     paid, noted = _lines(folder / "paid"), _lines(folder / "noted")
     wrong += [f"paid twice: {call_id}" for call_id, times in Counter(paid).items() if times > 1]
@@ -295,6 +299,7 @@ def one_life(folder: Path, chance: random.Random) -> list:
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), f"the child ended by itself, with status {status}"
     assert os.WTERMSIG(status) == signal.SIGKILL, f"the child died of signal {os.WTERMSIG(status)}"
+    wait_until_alone()
     return [line for line in told if line[0] == "told"]
 
 
@@ -305,6 +310,7 @@ def afterwards(folder: Path, told: list) -> dict:
     with os.fdopen(reading, "rb") as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
+    wait_until_alone()
     assert text, "looking back failed"
     return json.loads(text)
 

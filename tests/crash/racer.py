@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from worlds import store_in
+
 import lastword
 from lastword.call.events import Asked
 from lastword.consent.answerer import person
@@ -20,7 +22,6 @@ from lastword.consent.approval import ALLOWED, DENIED
 from lastword.consent.call import Call, LiveCall
 from lastword.errors import SessionError
 from lastword.runs import LANGUAGE_VERSION
-from lastword.store.sqlite import SqliteStore
 
 
 class Racer:
@@ -29,7 +30,7 @@ class Racer:
         self.paid = 0
         self.registry = lastword.ToolRegistry()
         self.registry.tool(self.pay)
-        self.journal = lastword.Journal(SqliteStore(folder / "journal.db"))
+        self.journal = lastword.Journal(store_in(folder))
         self.calls: dict[str, asyncio.Task[lastword.Outcome]] = {}
         self.waiting = self.session(lastword.wait_for_answer)
 
@@ -90,7 +91,7 @@ class Racer:
 
     async def leave_in_doubt(self, call_id: str) -> None:
         """What a process leaves that was killed while the tool ran."""
-        dead = lastword.Journal(SqliteStore(self.folder / "journal.db"))
+        dead = lastword.Journal(store_in(self.folder))
         request: Any = None
 
         async def keep(shown):

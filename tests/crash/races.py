@@ -2,7 +2,7 @@
 
     python tests/crash/races.py [ROUNDS] [SEED]
 
-Three processes live for the whole time, share one journal on SQLite, and are let loose on the same thing at the same
+Three processes live for the whole time, share one journal, and are let loose on the same thing at the same
 instant, with a seeded head start of less than two milliseconds for some. A payment is a line in a file outside.
 """
 

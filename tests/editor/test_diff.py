@@ -2,13 +2,14 @@
 
 import random
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.editor import Preview, compare
+from lastword.editor import Preview, compare, diff
 from lastword.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, summary, unified
 from lastword.editor.edits import count_lines, lines_of
 from requirements import requirement
@@ -289,7 +290,7 @@ def test_a_large_file_with_few_changes_is_compared_exactly():
 
 def test_the_diff_of_long_texts_is_made_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch):
     """The tool, the card and every window want the same one; a process that runs for weeks wants its memory back."""
-    monkeypatch.setattr("lastword.editor.diff.KEPT_CHARACTERS", 450_000)
+    monkeypatch.setattr("lastword.editor.diff._KEPT.most_characters", 450_000)
     texts = [("a\n" * 50_000, f"{name}\n" + "a\n" * 50_000) for name in "bcd"]
     first, second = (changed(*texts[0]), changed(*texts[1]))
     assert changed(*texts[0]) is first
@@ -317,3 +318,102 @@ def test_a_text_is_cut_into_lines_whatever_the_block(text: str, block: int):
     assert all(line.endswith("\n") and "\n" not in line[:-1] for line in lines[:-1])
     assert all(lines)
     assert len(lines) == count_lines(text)
+
+
+def test_lines_that_each_changed_a_little_are_shown_in_pairs():
+    """Two thousand lines with a comment added are two thousand pairs, and not a red screen before a green one."""
+    old = [f"value_{number} = {number}" for number in range(2_000)]
+    new = [f"{line}  # counted" for line in old]
+    diff = diff_of(Preview(path="a.py", base_digest=None, base="\n".join(old) + "\n", proposed="\n".join(new) + "\n"))
+    [hunk] = diff.hunks
+    kinds = [line.kind for line in hunk.lines]
+    assert kinds == ["removed", "added"] * 2_000
+    assert all((line.old or line.new) == place // 2 + 1 for place, line in enumerate(hunk.lines))
+    assert [row.text for row in unified(diff)[2:4]] == ["-value_0 = 0", "+value_0 = 0  # counted"]
+
+
+def test_a_line_that_was_put_between_does_not_part_the_pairs():
+    """One more line among many that changed a little is one more line, and not a reason to show two blocks."""
+    old = [f"value_{number} = {number}" for number in range(100)]
+    new = [f"{line}  # counted" for line in old]
+    new.insert(50, "import something")
+    del new[80]
+    [hunk] = changed("\n".join(old) + "\n", "\n".join(new) + "\n").hunks
+    kinds = [line.kind for line in hunk.lines]
+    assert kinds[:100] == ["removed", "added"] * 50
+    assert kinds[100:103] == ["added", "removed", "added"]
+    assert hunk.lines[100].text == "import something"
+    assert kinds.count("removed") == 100
+    assert kinds.count("added") == 100
+
+
+def test_a_pair_says_which_words_are_new():
+    """Where one word of a long line changed, a person should not have to find it."""
+    [hunk] = changed("total = price * count  # net\n", "total = price * amount  # gross\n").hunks
+    removed, added = hunk.lines
+    assert [removed.text[start:end] for start, end in removed.changed] == ["count", "net"]
+    assert [added.text[start:end] for start, end in added.changed] == ["amount", "gross"]
+
+
+def test_words_of_very_many_long_lines_are_marked_within_bounds(monkeypatch):
+    """Comparing word by word is worth a second, and not an hour: beyond the budget a line has one mark, still true."""
+    old = "".join(f"{'a b ' * 150}{number} {'c d ' * 150}end of the line\n" for number in range(300))
+    new = old.replace("a b c", "b a c").replace("d c d", "x c y").replace("end", "END")
+    steps = 0
+    counted = diff.compare
+
+    def counting(one, other):
+        nonlocal steps
+        steps += len(one) * len(other)
+        return counted(one, other)
+
+    monkeypatch.setattr(diff, "compare", counting)
+    shown = changed(old, new)
+    lines = len(old.splitlines()) ** 2
+    assert steps - lines <= diff.MAX_WORD_STEPS
+    for line in shown.hunks[0].lines:
+        assert line.changed
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text("ab =\u0301", max_size=20), st.text("ab =\u0301", max_size=20))
+def test_without_what_is_marked_two_lines_of_a_pair_are_the_same(old: str, new: str):
+    """A mark that hides a difference would be worse than none."""
+    lines = [
+        line for hunk in changed(f"{old} same words here\n", f"{new} same words here\n").hunks for line in hunk.lines
+    ]
+    kept = []
+    for line in lines:
+        text = line.text
+        for start, end in reversed(line.changed):
+            text = text[:start] + text[end:]
+        kept.append(text)
+    assert not any(line.changed for line in lines) or len(set(kept)) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("one two\nthree four\n", "red fish\nblue fish\n"),  # other lines in their place
+        ("value = 1\nother = 2\n", "value = 2\nother = 3\nthird = 4\n"),  # which belongs to which is not known
+        ("value = 1\nsomething\n", "value = 2\nquite different\n"),  # not all of them
+    ],
+)
+def test_lines_that_were_replaced_stay_together(old, new):
+    """A pair that is none would tell a person to compare what has nothing in common."""
+    [hunk] = diff_of(Preview(path="a.py", base_digest=None, base=old, proposed=new)).hunks
+    kinds = [line.kind for line in hunk.lines]
+    assert kinds == sorted(kinds, reverse=True)
+
+
+def test_texts_that_share_no_fixed_point_are_given_up_early():
+    """Every way through such a block was kept, to walk back: 800,000 lines took seventy seconds and 300 MB."""
+    one, other = ("\n".join(random.Random(seed).choices("abcdefgh", k=200_000)) for seed in (1, 2))
+    tracemalloc.start()
+    try:
+        diff = changed(one, other)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert diff.coarse
+    assert most < 60_000_000  # Half of it are the lines.

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.editor import LeftOut, Operation
-from lastword.editor.folder import MAX_FILE_BYTES
+from lastword.editor import MAX_FILE_BYTES, LeftOut, Operation
 from lastword.editor.project import ProjectEditor
 from lastword.errors import Conflict, EditError, PathRefused
 from requirements import requirement

@@ -7,8 +7,8 @@ import pytest
 from trees import tree
 
 from lastword.editor import LintError
+from lastword.editor.findings import MAX_FINDINGS
 from lastword.editor.lint import (
-    MAX_FINDINGS,
     Linter,
     command_linter,
     default_linters,
@@ -199,6 +199,17 @@ def test_a_linter_that_hangs_is_stopped(folder: Path, monkeypatch: pytest.Monkey
         "took longer than 0.2 seconds"
         in with_command(folder, sys.executable, "hang.py", "{path}")["notes.txt"][0]["message"]
     )
+
+
+def test_a_linter_is_given_no_key_of_ours(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """A project brings its own commands, and they can talk to anybody."""
+    (folder / "keys.py").write_text(
+        "import os, sys\n"
+        "print(f'{sys.argv[1]}:1: ' + ' '.join(v for v in os.environ.values() if v.startswith('sk-')))\n"
+    )
+    for name, value in (("LASTWORD_UPSTREAM_KEY", "sk-ours"), ("LASTWORD_TOKEN", "sk-token"), ("OTHER", "sk-theirs")):
+        monkeypatch.setenv(name, value)
+    assert with_command(folder, sys.executable, "keys.py", "{path}")["notes.txt"][0]["message"] == "sk-theirs"
 
 
 def test_a_command_without_a_place_for_the_path_is_refused():

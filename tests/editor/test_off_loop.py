@@ -1,7 +1,10 @@
 """Heavy work runs beside the event loop: while it does, everybody else's timers go on."""
 
 import asyncio
+import hashlib
+import os
 import random
+import stat
 import threading
 import time
 from collections.abc import Awaitable, Sequence
@@ -13,12 +16,16 @@ from workbench import Workbench
 
 from lastword import Session
 from lastword.call.setting import Limits
+from lastword.card import face as card_face
 from lastword.card.face import face
 from lastword.editor import LintError
-from lastword.editor.lint import Findings, Sources
+from lastword.editor.changing import Deleting, Writing
+from lastword.editor.findings import Findings
+from lastword.editor.lint import Sources
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import planning
 from lastword.testing import FixedApprover
+from lastword.web.card import card_of
 from requirements import requirement
 
 T = TypeVar("T")
@@ -251,3 +258,171 @@ async def test_a_loop_that_is_held_is_noticed():
 
     assert (await busiest(on_the_loop()))[1] > MOST_AT_ONCE
     assert (await busiest(asyncio.to_thread(compute, ["a"])))[1] < MOST_AT_ONCE
+
+
+@requirement("EDIT-13")
+async def test_a_write_waits_for_the_disk_beside_the_loop(bench: Workbench, monkeypatch: pytest.MonkeyPatch):
+    """A disk that others use takes half a second to confirm a file, and every other card would wait for it."""
+    alive, fsync = Alive(), os.fsync
+
+    def slow(descriptor: int) -> None:
+        alive.ask()
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    assert (await bench.call("write_file", path="made.txt", text="x")).success
+    assert (await bench.call("replace_text", path="made.txt", old="x", new="y")).success
+    assert len(alive.answers) == 4  # The file and its folder, each time.
+    assert all(alive.answers)
+
+
+@requirement("EDIT-13")
+async def test_deleting_renaming_and_undoing_wait_for_the_disk_beside_the_loop(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+):
+    """They change names in folders, and a folder is confirmed as slowly as a file."""
+    alive, fsync = Alive(), os.fsync
+
+    def slow(descriptor: int) -> None:
+        alive.ask()
+        fsync(descriptor)
+
+    (bench.folder / "old.txt").write_text("x")
+    (bench.folder / "gone.txt").write_text("y")
+    monkeypatch.setattr(os, "fsync", slow)
+    renamed = await bench.call("rename_file", path="old.txt", new_path="deep/new.txt")
+    assert renamed.success, renamed.message
+    assert len(alive.answers) == 3  # The project for its new folder, then both folders for the name.
+    deleted = await bench.call("delete_file", path="gone.txt")
+    assert deleted.success, deleted.message
+    assert len(alive.answers) == 4
+    await bench.session.undo(deleted.call_id)
+    assert len(alive.answers) == 6  # The file and its folder.
+    await bench.session.undo(renamed.call_id)
+    assert len(alive.answers) == 9  # The file that is back and its folder, and the folder that it left.
+    assert all(alive.answers)
+    assert ((bench.folder / "old.txt").read_text(), (bench.folder / "gone.txt").read_text()) == ("x", "y")
+    assert not (bench.folder / "deep").exists()
+
+
+@requirement("EDIT-13")
+async def test_a_deletion_that_is_cancelled_before_it_happened_deletes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Nobody waits for it any longer, and nothing of it may happen later in a thread."""
+    (folder / "kept.txt").write_text("x")
+    editor = ProjectEditor(folder)
+    loop, reached, go_on, over = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), threading.Event()
+    prepare = Deleting.prepare
+
+    def stuck(deleting: Deleting) -> None:
+        loop.call_soon_threadsafe(reached.set)
+        assert go_on.wait(PATIENCE)
+        try:
+            prepare(deleting)
+        finally:
+            over.set()
+
+    monkeypatch.setattr(Deleting, "prepare", stuck)
+    work = asyncio.ensure_future(editor.delete_file("kept.txt"))
+    await reached.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    go_on.set()
+    assert await asyncio.to_thread(over.wait, PATIENCE)
+    assert (folder / "kept.txt").read_text() == "x"
+
+
+@requirement("EDIT-13")
+async def test_a_write_that_is_cancelled_before_its_file_is_on_the_disk_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The thread that fills the file goes on alone, and clears up after itself: no folder, no temporary file."""
+    editor, fsync = ProjectEditor(folder), os.fsync
+    before = sorted(folder.rglob("*"))
+    loop, reached, go_on, over = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), threading.Event()
+
+    def stuck(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            loop.call_soon_threadsafe(reached.set)
+            assert go_on.wait(PATIENCE)
+        fsync(descriptor)
+
+    prepare = Writing.prepare
+
+    def told(writing: Writing) -> None:
+        try:
+            prepare(writing)
+        finally:
+            over.set()
+
+    monkeypatch.setattr(os, "fsync", stuck)
+    monkeypatch.setattr(Writing, "prepare", told)
+    writing = asyncio.ensure_future(editor.write_to_file("new/file.txt", "x"))
+    await reached.wait()
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    go_on.set()
+    assert await asyncio.to_thread(over.wait, PATIENCE)
+    assert sorted(folder.rglob("*")) == before
+
+
+@requirement("EDIT-13")
+async def test_a_write_that_is_cancelled_after_its_rename_is_noted_as_done(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The file has changed by then, and an editor that did not know would take its own write for somebody else's."""
+    editor, fsync = ProjectEditor(folder), os.fsync
+    loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def stuck(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            loop.call_soon_threadsafe(reached.set)
+            assert go_on.wait(PATIENCE)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", stuck)
+    assert await editor.get_file_content("file.txt") is None
+    writing = asyncio.ensure_future(editor.write_to_file("file.txt", "x"))
+    await reached.wait()
+    writing.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert (folder / "file.txt").read_text() == "x"
+    assert await editor.write_to_file("file.txt", "y")
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".lastword")) == []
+
+
+@requirement("EDIT-13")
+async def test_the_digest_and_the_rows_of_a_large_change_are_made_beside_the_loop(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+):
+    """What is sealed is reduced to bytes and hashed, and each row is looked at for marks: megabytes of it, once."""
+    on_loop: list[str] = []
+    hashed, drawn = hashlib.sha256, card_face.unified
+
+    def hashing(data: bytes = b"") -> Any:
+        if len(data) > 3_000_000 and threading.current_thread() is threading.main_thread():
+            on_loop.append(f"a digest of {len(data)} bytes")
+        return hashed(data)
+
+    def drawing(*given: Any, **named: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            on_loop.append("rows")
+        return drawn(*given, **named)
+
+    monkeypatch.setattr(hashlib, "sha256", hashing)
+    monkeypatch.setattr(card_face, "unified", drawing)
+
+    def draw(request: Any) -> Any:
+        assert face(request).diff_hidden > 1_000
+        assert len(card_of(request).previews[0].lines or ()) > 1_000
+        return request.allow()
+
+    bench.answers(draw)
+    (bench.folder / "big.txt").write_text(scattered(5, 700_000))
+    assert (await bench.call("write_file", path="big.txt", text=scattered(6, 700_000))).success
+    assert on_loop == []

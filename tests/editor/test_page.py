@@ -10,7 +10,7 @@ import pytest
 from lastword import ProjectEditor, ToolRegistry, check, editor_tools
 from lastword.call import changes
 from lastword.config import load
-from lastword.editor import diff, folder, lint
+from lastword.editor import MAX_FILE_BYTES, diff, lint
 
 TEXT = (Path(__file__).parents[2] / "docs" / "editor.md").read_text()
 
@@ -46,10 +46,10 @@ def test_the_table_names_every_tool_and_whether_it_asks():
 
 def test_the_limits_are_the_ones_that_hold():
     """Numbers in a page grow old."""
-    assert f"at most {folder.MAX_FILE_BYTES // 1_000_000} MB each" in TEXT
+    assert f"at most {MAX_FILE_BYTES // 1_000_000} MB each" in TEXT
     assert f"{changes.MAX_CALL_BYTES // 1_000_000} MB for one call" in TEXT
     assert f"longer than {lint.LINT_TIMEOUT_SECONDS} seconds" in TEXT
-    assert f"larger than {folder.MAX_FILE_BYTES // 1_000_000} MB" in TEXT
+    assert f"larger than {MAX_FILE_BYTES // 1_000_000} MB" in TEXT
     assert f"longer than {diff.MAX_LINE_CHARACTERS:,} characters" in TEXT
 
 

@@ -50,8 +50,9 @@ async def test_a_preview_that_cannot_be_shown_is_no_card(folder: Path, result: A
     [
         lambda editor: "a text",
         lambda editor: editor.open_diff_editor("notes.txt", "new\n"),
+        lambda editor: [editor.open_diff_editor(path, "new\n") for path in ("notes.txt", "other.txt")],
     ],
-    ids=["text", "diff"],
+    ids=["text", "diff", "list of diffs"],
 )
 async def test_a_preview_that_shows_something_has_its_button(folder: Path, action: Action):
     """Whatever it returns besides."""

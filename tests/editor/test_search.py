@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.editor import LeftOut
-from lastword.editor.folder import MAX_FILE_BYTES
+from lastword.editor import MAX_FILE_BYTES, LeftOut
 from lastword.editor.project import ProjectEditor
 from lastword.editor.search import Found, Match, search
 from lastword.errors import EditError

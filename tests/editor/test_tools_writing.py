@@ -10,8 +10,8 @@ from workbench import Workbench
 from lastword import Session, ToolRegistry
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.editor import Preview
+from lastword.editor.changing import Writing
 from lastword.editor.encoding import BOM
-from lastword.editor.folder import Folder
 from lastword.editor.tools import EDITOR_TOOLS, editor_tools, planning
 from lastword.errors import EditError, SessionError
 from lastword.testing import ATTACKS, Attack, FixedApprover
@@ -320,14 +320,14 @@ async def test_more_files_than_a_card_can_show_are_refused(bench: Workbench, mon
 async def test_a_batch_that_fails_halfway_takes_back_what_it_wrote(bench: Workbench, monkeypatch):
     """A full disk or a changed mode at the second file: the first is as it was, and the model knows."""
     before = tree(bench.folder)
-    write = Folder.write
+    prepare = Writing.prepare
 
-    def full(self, path, data, **facts):
-        if path == "second.txt":
-            raise EditError("the system refused: no space left on device", place=path)
-        return write(self, path, data, **facts)
+    def full(self):
+        if self.path == "second.txt":
+            raise EditError("the system refused: no space left on device", place=self.path)
+        return prepare(self)
 
-    monkeypatch.setattr(Folder, "write", full)
+    monkeypatch.setattr(Writing, "prepare", full)
     edits = [
         {"action": "write_file", "path": "made/first.txt", "text": "x"},
         {"action": "write_file", "path": "notes.txt", "text": "x"},
@@ -345,15 +345,15 @@ async def test_a_batch_that_fails_halfway_takes_back_what_it_wrote(bench: Workbe
 
 async def test_what_cannot_be_taken_back_is_said(bench: Workbench, monkeypatch):
     """Somebody changed the first file in the middle of the batch. Then half of it stays, and that is what is told."""
-    write = Folder.write
+    prepare = Writing.prepare
 
-    def interfere(self, path, data, **facts):
-        if path == "second.txt":
+    def interfere(self):
+        if self.path == "second.txt":
             (bench.folder / "notes.txt").write_bytes(b"by a person\n")
-            raise EditError("the system refused: no space left on device", place=path)
-        return write(self, path, data, **facts)
+            raise EditError("the system refused: no space left on device", place=self.path)
+        return prepare(self)
 
-    monkeypatch.setattr(Folder, "write", interfere)
+    monkeypatch.setattr(Writing, "prepare", interfere)
     edits = [{"action": "write_file", "path": path, "text": "x"} for path in ("notes.txt", "second.txt")]
     outcome = await bench.call("edit_files", edits=edits)
     assert outcome.kind == "failed"

@@ -8,7 +8,8 @@ from lastword.call.setting import Limits
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.journal import Journal
-from lastword.testing import Answer, FixedApprover
+from lastword.testing import FixedApprover
+from lastword.testing.approvers import Answer
 
 
 class Workbench:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flow.conftest import QUICK, MakeStage, Stage, request, served
-from lastword import Session, ToolRegistry
+from lastword import Session, ToolRegistry, open_journal
 from lastword.author.tooltests import run_tool_tests
 from lastword.config import load
 from lastword.consent.approval import ALLOWED, DENIED, Preset
@@ -24,7 +24,15 @@ from lastword.testing import FixedApprover
 from requirements import requirement
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SCRIPTS = {"home": "evening.nuwa", "clerk": "tidy.nuwa", "questions": "best_city.nuwa"}
+SCRIPTS = {
+    "home": "evening.nuwa",
+    "clerk": "tidy.nuwa",
+    "questions": "best_city.nuwa",
+    "payments": "month_end.nuwa",
+    "charts": "show_sales.nuwa",
+}
+GIVEN = {"payments": {"token": "desk-4711"}}
+"""The variables that a script is started with."""
 
 
 @pytest.fixture(params=list(SCRIPTS))
@@ -42,13 +50,13 @@ def test_its_tools_pass_their_own_tests(example: str):
 
 
 def test_its_presets_load_and_its_script_is_tidy_and_right(example: str):
-    presets = resolve_presets(load(environ={}).preset, "json")
+    presets = resolve_presets(load(Path("lastword.toml"), environ={}).preset, "json")
     assert len(presets) >= 2
     registry = ToolRegistry()
     registry.load("tools")
     text = Path(SCRIPTS[example]).read_text(encoding="utf-8")
     assert format_script(text) == text
-    assert check(text, registry) == []
+    assert check(text, registry, GIVEN.get(example, {})) == []
 
 
 @pytest.mark.parametrize("example", ["home"], indirect=True)
@@ -93,6 +101,45 @@ async def test_a_question_about_the_data_is_answered_and_written_down(example: s
     assert Path("answers/best-city.md").read_text() == "The best city is Lisbon.\n"
 
 
+@pytest.mark.parametrize("example", ["payments"], indirect=True)
+async def test_the_desk_pays_what_is_agreed_to_and_keeps_its_token_to_itself(example: str):
+    """The first bill is paid, the second denied, and no file of the journal has the token."""
+    registry = ToolRegistry()
+    registry.load("tools")
+    journal = open_journal("sqlite:///journal.db")
+    approver = FixedApprover([ALLOWED, ALLOWED, DENIED])
+    async with Session(registry, approver=approver, journal=journal) as session:
+        run = await session.run_script(Path("month_end.nuwa").read_text(), GIVEN["payments"])
+    await journal.close()
+    assert run.status == "done", run.error
+    assert run.output == [
+        "Signed in at the example bank.",
+        "Paid 950.00 to Landlord.",
+        "power 2026-11: not paid",
+        "950.00 to Landlord (rent 2026-11)\n1550.00 is left.",
+    ]
+    assert approver.requests[0].shown_arguments == {"token": "••••••"}
+    assert [card.manifest.effect for card in approver.requests] == ["reversible", "irreversible", "irreversible"]
+    assert not any(b"desk-4711" in path.read_bytes() for path in Path.cwd().glob("journal.db*") if path.is_file())
+
+
+@pytest.mark.parametrize("example", ["charts"], indirect=True)
+async def test_the_data_clerk_shows_a_picture_and_writes_one_only_when_allowed(example: str):
+    """Looking asks nobody. The same bytes are shown, kept and written."""
+    registry = ToolRegistry()
+    registry.load("tools")
+    approver = FixedApprover(ALLOWED)
+    async with Session(registry, approver=approver) as session:
+        run = await session.run_script(Path("show_sales.nuwa").read_text())
+        drawn = await session.call("draw_chart", {"file": "sales.csv", "column": "sales"})
+        shown = await session.content(drawn.call_id, drawn.content[0].digest)
+    assert run.status == "done", run.error
+    assert "the highest is Jun with 2104" in run.output[1]
+    assert [card.arguments["save_as"] for card in approver.requests] == ["sales.png"]
+    assert (drawn.content[0].media_type, drawn.content[1].media_type) == ("image/png", "text/csv")
+    assert Path("sales.png").read_bytes() == shown
+
+
 async def spoken(s: Stage, program: Path, *arguments: str) -> str:
     """What a program says that is given the address of a server in front of the stage's model."""
     app = build_app(MemoryStore(), HttpUpstream(s.model.url, limits=QUICK), limits=QUICK, log=lambda line: None)
@@ -122,7 +169,7 @@ def test_the_presets_of_the_docs_load(tmp_path: Path):
     (found,) = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     (tmp_path / "lastword.toml").write_text(found, encoding="utf-8")
     (tmp_path / "persona.md").write_text("Be brief.")
-    presets = resolve_presets(load(environ={}, folder=tmp_path).preset, "json")
+    presets = resolve_presets(load(tmp_path / "lastword.toml", environ={}).preset, "json")
     assert (presets["careful"].bounds.steps, presets["careful"].persona) == (6, "Be brief.")
     assert presets["quick"].preset.auto_approve
 

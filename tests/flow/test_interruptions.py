@@ -14,14 +14,15 @@ from lastword.consent.approval import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal
 from lastword.server.app import build_app
+from lastword.server.limits import ServerLimits
 from lastword.server.upstream import HttpUpstream
 from lastword.store import Entry
 from lastword.store.address import open_store
 from lastword.store.memory import MemoryStore
 from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire
 from lastword.talk.bounds import Bounds
+from lastword.talk.heard import Forgotten, Retrying
 from lastword.talk.inprocess import InProcessWire, alive
-from lastword.talk.satellite import Forgotten, Retrying
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 
@@ -82,8 +83,8 @@ async def test_a_server_that_stays_away_is_an_error_and_the_result_waits(stage: 
 
 
 async def test_a_model_that_fails_for_a_moment_is_asked_again(stage: MakeStage):
-    """502 from the model's server may pass; a refusal of the request does not."""
-    s = await stage([Fault("status", status=500), "Hello."])
+    """502 from the model's server may pass, and our server asks again; a refusal of the request does not."""
+    s = await stage([Fault("status", status=500), "Hello."], limits=RETRYING)
     assert (await s.satellite().say("Hi.")).text == "Hello."
     s = await stage([Fault("status", status=400, body=b"too long"), "Hello."])
     with pytest.raises(ApiError, match="too long"):
@@ -93,6 +94,78 @@ async def test_a_model_that_fails_for_a_moment_is_asked_again(stage: MakeStage):
     with pytest.raises(ApiError, match="refused our key"):
         await s.satellite().say("Hi.")
     assert len(s.model.requests) == 1
+
+
+RETRYING = ServerLimits(retry_seconds=0.01, connect_seconds=2.0, idle_seconds=0.2)
+ALWAYS = {
+    "broken": (Fault("status", status=500), 3),
+    "busy": (Fault("status", status=429), 3),
+    "unavailable": (Fault("status", status=503, retry_after="0"), 3),
+    "gone": (Fault("reset"), 3),
+    "gone in the middle": (Fault("die", after=["Hel"]), 1),
+    "stuck in the middle": (Fault("hang", after=["Hel"]), 1),
+    "garbage": (Fault("garbage"), 1),
+    "refuses": (Fault("status", status=400), 1),
+    "refuses our key": (Fault("status", status=401), 1),
+}
+
+
+@requirement("API-72")
+@pytest.mark.parametrize("how", ALWAYS)
+async def test_one_message_to_a_failing_model_costs_as_many_requests_as_the_page_says(stage: MakeStage, how: str):
+    """Server and satellite both tried again, and one message made twenty-one requests: each of them may cost money."""
+    fault, most = ALWAYS[how]
+    s = await stage(lambda body: fault, limits=RETRYING)
+    with pytest.raises(ApiError):
+        await s.satellite().say("Hi.")
+    assert len(s.model.requests) == most
+
+
+@requirement("API-72")
+async def test_a_question_that_is_too_long_is_asked_once_more_and_each_of_the_two_is_tried_three_times(
+    stage: MakeStage,
+):
+    """A retry inside a retry is how requests multiply: the second question is the last, whatever it is refused for."""
+    away = Fault("status", status=503, retry_after="0")
+    too_long = Fault("status", status=400, body=b"too much", code="context_length_exceeded")
+    s = await stage(["Hello.", away, away, too_long, away, away, too_long, "Never asked for."], limits=RETRYING)
+    satellite = s.satellite()
+    await satellite.say("Hi. " * 200)
+    with pytest.raises(ApiError, match="longer than the model can see"):
+        await satellite.say("And now?")
+    assert len(s.model.requests) == 1 + 2 * (1 + RETRYING.retries)
+    assert len(s.model.requests[-1]["messages"]) < len(s.model.requests[1]["messages"])
+
+
+@requirement("API-72")
+def test_the_page_about_the_api_names_the_most_requests_of_one_message():
+    """The number is what somebody who pays for each of them reads."""
+    bounds = Bounds()
+    most = (bounds.steps + bounds.reconnects) * (1 + ServerLimits().retries) * 2
+    words = " ".join((Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8").split())
+    assert f"(`steps` + `reconnects`) × (1 + `retries`) × 2 requests: {most}," in words
+
+
+@requirement("API-72")
+async def test_the_message_can_be_sent_again_after_a_failure(stage: MakeStage):
+    """What ends is the attempt, and the person decides about another; nothing of the first was kept."""
+    s = await stage([*[Fault("status", status=500)] * 3, "Hello."], limits=RETRYING)
+    satellite = s.satellite()
+    with pytest.raises(ApiError):
+        await satellite.say("Hi.")
+    assert (await satellite.say("Hi.")).text == "Hello."
+    assert [m["content"] for m in s.sent()] == ["Hi."]
+
+
+@requirement("API-72")
+async def test_lost_connections_of_a_whole_message_share_one_budget(stage: MakeStage):
+    """A connection that breaks at every step has the model asked twice for each; that must come to an end as well."""
+    s = await stage(lambda body: request("lookup_weather", city="Lisbon"))
+    wire = Cut(InProcessWire(s.app), dict.fromkeys(range(0, 100, 2), "within"))
+    satellite = s.satellite(wire=wire, bounds=Bounds(reconnects=3, steps=50))
+    with pytest.raises(ConnectionLost):
+        await satellite.say("Hi.")
+    assert len(s.model.requests) <= 8
 
 
 @requirement("API-42")

@@ -11,7 +11,7 @@ from lastword import ApprovalRequest, UserAction
 from lastword.call.events import Event, Reported
 from lastword.consent.approval import ALLOWED
 from lastword.talk.bounds import Bounds
-from lastword.talk.satellite import Repairing
+from lastword.talk.heard import Repairing
 from requirements import requirement
 
 

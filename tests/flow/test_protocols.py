@@ -8,7 +8,7 @@ from flow.conftest import MakeStage, native, request
 from lastword import UserAction
 from lastword.consent.approval import ALLOWED
 from lastword.talk.bounds import Bounds
-from lastword.talk.satellite import Repairing
+from lastword.talk.heard import Repairing
 from requirements import requirement
 
 DENIED = UserAction(False, True, "not Ben")

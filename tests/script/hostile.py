@@ -26,6 +26,7 @@ DUNDERS = (
     "mro", "gi_frame", "f_globals", "func_globals", "__code__", "constructor", "prototype", "__proto__", "format_map",
 )  # fmt: skip
 SNIPPETS = (
+    "TRY", "BREAK", "STOP", "ELSEIF", "PUT(", "GET(", "SLICE(", "PARSE_JSON(", "REPLACE(",
     "LET", "SET", "CALL", "CALC", "IF", "THEN", "ELSE", "END", "FOR", "IN", "DO", "AND", "OR", "NOT", "true", "false",
     "null", "(", ")", "[", "]", "{", "}", ":", ",", ".", "=", "==", "!=", "<", "<=", "+", "-", "*", "/", "%", "//",
     '"', "'", "`", ";", "\\", "\n", "\t", "\r", "\x00", "\x1b[2J", "\u202e", "\ufeff", "\ud800", "\udfff", "é", "😀",
@@ -83,6 +84,15 @@ def escape(random: Random) -> str:
         f"LET x = 2 FOR i IN RANGE({many}) DO SET x = x * x END PRINT(x)", "PRINT(RANGE(0, 9007199254740992, 1))",
         f"PRINT(ROUND(1, {many}))", f'PRINT(NUMBER("{"9" * few}"))', f'LET a = "{"x" * many}" PRINT(a)',
         f"LET a = RANGE({few}) FOR i IN a DO LET b = a == a END",
+        f"IF {word} THEN " + "ELSEIF false THEN " * few + "END",
+        f"FOR i IN [1] DO {'IF true THEN ' * min(deep, 700)} BREAK {'END ' * min(deep, 700)} END", "BREAK " * few,
+        f'FOR i IN RANGE({many}) DO IF i == 3 THEN STOP "{word}" END END', f'PRINT(GET({{a: 1}}, "{word}", 0))',
+        f'PRINT(TRY CALL echo {{ a: 1 }}.{word})', f"FOR i IN RANGE({many}) DO LET r = TRY CALL fail {{}} END",
+        f'LET o = {{}} FOR i IN RANGE({many}) DO SET o = PUT(o, STRING(i), o) END PRINT(o)', f"TRY CALL {word} {{}}",
+        f'LET s = "ab" FOR i IN RANGE({many}) DO SET s = REPLACE(s, "a", "aab") END', "STOP " * few,
+        f'LET s = JOIN(RANGE({few}), "[") PRINT(PARSE_JSON(REPLACE(s, "1", "[")))', f'PRINT(UPPER("{"ß" * few}"))',
+        f'PRINT(PARSE_JSON("{"[" * deep}{"]" * deep}"))', f'PRINT(PARSE_JSON("{"9" * few}"))', "TRY " * few,
+        f'LET l = RANGE({few}) FOR i IN l DO LET m = SLICE(l, 0) END', "IF true THEN BREAK END " * few,
     ])  # fmt: skip
 
 

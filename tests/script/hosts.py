@@ -78,7 +78,9 @@ SIGNATURES: dict[str, Signature] = {
             "The price of a token in US dollars.",
             (
                 SignatureParameter("token", "string", "Its ticker, like BTC."),
-                SignatureParameter("days", "number", "How many days back.", required=False),
+                SignatureParameter(
+                    "days", "number", "How many days back.", required=False, schema={"minimum": 1, "maximum": 30}
+                ),
             ),
             "number",
         ),
@@ -89,12 +91,15 @@ SIGNATURES: dict[str, Signature] = {
             (
                 SignatureParameter("path", "string", "Where to write."),
                 SignatureParameter("text", "string", "What to write."),
-                SignatureParameter("mode", "string", "w replaces, a adds.", required=False),
+                SignatureParameter(
+                    "mode", "string", "w replaces, a adds.", required=False, schema={"enum": ["w", "a"], "default": "w"}
+                ),
             ),
             "object",
             needs_person=True,
             effect="changes a file",
             display_name="Write file",
+            reports=True,
         ),
         Signature(
             "send_message",
@@ -106,10 +111,20 @@ SIGNATURES: dict[str, Signature] = {
             "object",
             needs_person=True,
             display_name="Send message",
+            reports=True,
         ),
         Signature("is_ready", "Whether everything is in place.", (), "boolean"),
     )
 }
+
+
+KINDS = {"ToolExecution": "raised", "ToolArgument": "invalid_arguments"}
+"""What the door calls the failures that a TRY CALL is told of."""
+
+
+def tried(kind: str, message: str, value: Any) -> dict[str, Any]:
+    """What a TRY CALL gives."""
+    return {"success": kind == "succeeded", "message": message, "value": value, "kind": kind}
 
 
 class TestHost:
@@ -135,9 +150,16 @@ class TestHost:
             self.calls.append((name, plain(given)))
             self.sites.append(site)
             try:
-                return tool(**given)
+                value = tool(**given)
             except TypeError as problem:
-                raise CallFailed("ToolArgument", str(problem)) from None
+                failure = CallFailed("ToolArgument", str(problem))
+            except CallFailed as problem:
+                failure = problem
+            else:
+                return tried("succeeded", "done", value) if site.tries else value
+            if not site.tries:
+                raise failure
+            return tried(KINDS[failure.error_class], failure.message, None)
 
         async def carry_out_later(arguments: dict[str, Any], site: Site) -> Any:
             return carry_out(arguments, site)

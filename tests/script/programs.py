@@ -5,6 +5,7 @@ from random import Random
 
 KINDS = ("number", "string", "boolean", "list", "object")
 WORDS = ("a", "b", "c", "total", "item", "x1", "_y", "END_", "printed")
+JSONS = ("[1, 2.5, null]", '{"a": {"b": [true]}}', " 7 ", '"x"', "{a: 1}", "")
 TEXTS = ("", "a", "two words", "{a}", "{{x}} {b}", "é 你 😀", 'quote " and \\', "12", "-3.5", "line\nbreak", "//no")
 
 
@@ -47,6 +48,10 @@ class Writer:
             text = f"IF {condition} THEN\n{self.block(depth + 1)}\n"
             if forget:
                 self.scopes[-1] = dict(before)
+            for _ in range(self.random.choice([0, 0, 0, 1, 2])):
+                text += f"ELSEIF {self.value('boolean', 2)} THEN\n{self.block(depth + 1)}\n"
+                if forget:
+                    self.scopes[-1] = dict(before)
             if self.random.random() < 0.5:
                 text += f"ELSE\n{self.block(depth + 1)}\n"
                 if forget:
@@ -59,6 +64,14 @@ class Writer:
             text = f"FOR {name} IN {items} DO\n{self.block(depth + 1)}\n" + "  " * depth + "END"
             self.scopes.pop()
             return text
+        if roll < 0.75:
+            # In the middle of a block as well: what stands behind it is never reached.
+            end = f"STOP {self.value(self.random.choice(KINDS), 2)}" if self.random.random() < 0.2 else "BREAK"
+            if end == "BREAK" and len(self.scopes) == 1:
+                end = f"PRINT({self.value('number', 1)})"
+            elif self.random.random() < 0.7:
+                end = f"IF {self.value('boolean', 1)} THEN {end} END"
+            return end
         if roll < 0.9:
             return f"PRINT({self.value(self.random.choice(KINDS), 3)})"
         return self.call(2)
@@ -109,6 +122,8 @@ class Writer:
             'record["n"]', 'NUMBER("12.5")', f"NUMBER({a})", "record.deep.list[0]", f"CALL add {{ a: {a}, b: {b} }}",
             f'CALC {{ formula: "(x + 2) * y % 5", vars: {{x: {a}, y: {b}}} }}', "given[0]",
             f"{a} + {b} + {c} + {a} + {b} + {c} + {a} + {b}", f"NOW() - {a}",
+            f'GET({self.value("object", depth)}, "a", {b}) * 1' if self.random.random() < 0.2 else f"GET(null, 0, {a})",
+            f"GET([{a}, {b}], {self.random.randint(-1, 2)}, {c})", f"TRY CALL add {{ a: {a}, b: {b} }}.value",
         ])  # fmt: skip
 
     def _string(self, depth: int) -> str:
@@ -118,6 +133,9 @@ class Writer:
             f"STRING({self.value('list', depth)})", f'JOIN({self.value("list", depth)}, "-")', "record.name",
             f'SPLIT("a,b,c", ",")[{self.random.randint(0, 2)}]',
             f"FORMAT({a}, {{a: 1, b: [2, {b}]}})", "KEYS(record)[0]", f"CALL echo {{ s: {a} }}.s",
+            f"UPPER({a})", f"LOWER({a})", f"TRIM({a})", f'REPLACE({a}, "a", {self.value("string", depth)})',
+            f"SLICE({a}, {self.random.randint(0, 2)})", f"SLICE({a}, 1, {self.random.randint(0, 9)})",
+            "TRY CALL fail {}.message", f"TRY CALL add {{ a: {b}, b: {a} }}.kind",
         ])  # fmt: skip
 
     def _boolean(self, depth: int) -> str:
@@ -130,6 +148,7 @@ class Writer:
             f"{a} == {self.value(self.random.choice(KINDS), depth)}", f"CONTAINS({self.value('list', depth)}, {a})",
             f"CONTAINS({self.value('string', depth)}, {self.value('string', depth)})", 'CONTAINS(record, "n")',
             f"{p} AND CALL echo {{ v: {q} }}.v", f"({p}) == ({q})",
+            f"TRY CALL echo {{ v: {a} }}.success", "TRY CALL fail {}.success", f"{p} OR TRY CALL fail {{}}.success",
         ])  # fmt: skip
 
     def _list(self, depth: int) -> str:
@@ -140,6 +159,7 @@ class Writer:
             f"KEYS({self.value('object', depth)})", "record.deep.list", f"[{b}, {b}, {a},]",
             f"CALL list {{ n: {self.random.randint(0, 3)} }}",
             f'SORT([{{k: {a}}}, {{k: 2}}], "k")', f"[CALL echo {{ v: {a} }}, {b}]",
+            f"SLICE({self.value('list', depth)}, {self.random.randint(0, 2)}, {self.random.randint(0, 4)})",
         ])  # fmt: skip
 
     def _object(self, depth: int) -> str:
@@ -147,6 +167,9 @@ class Writer:
         return self.random.choice([
             f"{{a: {a}, b: {b}}}", f'{{"k 1": {b}, THEN: {a}}}', "record.deep", f"CALL echo {{ a: {a}, b: {b} }}",
             f"[{{v: {b}}}][0]", f"{{inner: {self.value('object', depth)}}}",
+            f'PUT({self.value("object", depth)}, {self.value("string", depth)}, {b})',
+            f"TRY CALL echo {{ a: {a}, b: {b} }}", "TRY CALL fail {}",
+            f"{{v: PARSE_JSON({json.dumps(self.random.choice(JSONS))})}}" if self.random.random() < 0.5 else "{}",
         ])  # fmt: skip
 
     def call(self, depth: int) -> str:
@@ -154,8 +177,10 @@ class Writer:
         return self.random.choice([
             f"CALL echo {{ a: {a}, b: {b} }}", f"CALL add {{ a: {a}, b: CALL add {{ a: 1, b: {a} }} }}",
             f"LET r = CALL echo {{ v: {b}, END: 1 }}", "CALL nothing {}",
-            b if b[0] not in "([" and not b.startswith("CALL") else "1",
+            b if b[0] not in "([" and not b.startswith(("CALL", "TRY")) else "1",
             f"CALL echo {{ a: {a} }}\n[{b}]", f"CALL nothing {{}} -{a}", f"CALL nothing {{}}\n({b})",
+            f"TRY CALL echo {{ a: {a} }}\n[{b}]", "TRY CALL fail {}", "TRY CALL nothing {} -1",
+            "TRY CALL missing {}" if self.random.random() < 0.05 else "LET r = TRY CALL fail {}",
             "CALL fail {}" if self.random.random() < 0.1 else "CALL nothing {}",
             "CALL missing {}" if self.random.random() < 0.05 else "PRINT(CALL list { n: 2 })",
         ])  # fmt: skip

@@ -14,7 +14,7 @@ CASES = [json.loads(line) for line in (Path(__file__).parent / "conformance.json
 ALLOWED = {"syntax": {"LexError", "ParseError"}, "syntax-or-limit": {"LexError", "ParseError", "LimitExceeded"}}
 
 
-@requirement("NUWA-1", "NUWA-2", "NUWA-3", "NUWA-10", "NUWA-20", "NUWA-30", "NUWA-31")
+@requirement("NUWA-1", "NUWA-2", "NUWA-3", "NUWA-10", "NUWA-20", "NUWA-30", "NUWA-31", "NUWA-80", "NUWA-81", "NUWA-82")
 @pytest.mark.parametrize("waits", [False, True], ids=["at-once", "awaited"])
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 async def test_a_recorded_case_prints_and_fails_as_recorded(case: dict[str, Any], waits: bool) -> None:

@@ -13,6 +13,9 @@ from script.test_plan import EXAMPLES
 from script.test_scripts import SCRIPTS
 
 GRAMMAR = script_grammar(SIGNATURES)
+# Enough that every rule is met many times, in every place where it can stand.
+DERIVATIONS = 3_000
+NEW_WORDS = ("TRY", "ELSEIF", "BREAK", "STOP", "PUT(", "GET(", "SLICE(", "PARSE_JSON(")
 
 # What no grammar can see: whether a name has a value, what kind it is, or how often a key stands in an object.
 BEYOND_A_GRAMMAR = {
@@ -32,8 +35,10 @@ BEYOND_A_GRAMMAR = {
     "an_undefined_variable_gets_the_nearest_name",
     "division_by_a_literal_zero_is_found",
     "each_operand_of_and_is_blamed_at_its_own_operator",
+    "elseif_needs_a_condition_that_is_a_boolean",
     "format_with_a_missing_key_is_found",
     "set_without_a_variable_is_an_error",
+    "the_shape_of_a_try_call_is_known",
 }
 
 
@@ -50,7 +55,8 @@ def test_whatever_the_grammar_admits_parses_and_names_only_what_exists() -> None
     """A model that follows the grammar cannot write a text that is no script, or call what is not there."""
     grammar = Grammar(GRAMMAR)
     tools = set()
-    for seed in range(400):
+    words = set()
+    for seed in range(DERIVATIONS):
         text = grammar.derive(Random(seed), 200)
         for finding in check(text, SIGNATURES):
             # The one thing that no such grammar can see.
@@ -59,7 +65,20 @@ def test_whatever_the_grammar_admits_parses_and_names_only_what_exists() -> None
             if type(finding).__name__ == "ToolArgument":
                 assert ", not " in finding.fact, f"{text}\n{finding}"
         tools |= {name for name in SIGNATURES if f"CALL {name}" in text}
+        words |= {word for word in NEW_WORDS if word in text}
     assert tools == set(SIGNATURES)
+    assert words == set(NEW_WORDS)
+
+
+@requirement("NUWA-71")
+def test_white_space_in_a_script_comes_to_an_end() -> None:
+    """A small model that may write one more blank writes blanks until it is cut off, and no script comes of it."""
+    assert Grammar(GRAMMAR).endless_blanks() == []
+    for endless in ("CALL is_ready {" + " " * 200, "LET x = 1" + "\n" * 200, "//\n" * 200, "// note" + " " * 200):
+        with pytest.raises(InputParseError):
+            GBNF(GRAMMAR, endless)
+    # What people write stays: a list over several lines, indented, with a blank line and notes between the statements.
+    assert admits("// First.\n// Then.\nFOR x IN [\n  1,\n  2\n] DO\n\n    PRINT(x)   // Shown.\nEND\n")
 
 
 @requirement("NUWA-71")

@@ -283,3 +283,38 @@ async def test_no_script_can_hang_or_use_its_host_up(text: str) -> None:
     """Doubling without a loop, nesting without a bracket: all end in the same clear error."""
     result = await run(text)
     assert type(result.error).__name__ == "LimitExceeded"
+
+
+@requirement("NUWA-82", "NUWA-60")
+@pytest.mark.parametrize("end", ["BREAK", "IF i > 2 THEN BREAK END", 'IF i < 0 THEN STOP "odd" END BREAK'])
+async def test_a_loop_that_is_left_pays_for_the_rounds_that_came(end: str) -> None:
+    """To look for the first of ten thousand is cheap, and leaves enough for what comes after it."""
+    text = f"LET n = 0 FOR k IN RANGE(20) DO FOR i IN given DO SET n = n + 1 {end} END END "
+    text += "FOR i IN given DO SET n = n + i END PRINT(n > 0)"
+    given = {"given": list(range(10_000))}
+    result = await run(text, variables=given, limits=ScriptLimits(steps=200_000))
+    assert (result.output, result.error) == (["true"], None)
+    never = await run(text.replace(end, "IF i < 0 THEN BREAK END"), variables=given, limits=ScriptLimits(steps=200_000))
+    assert type(never.error).__name__ == "LimitExceeded"
+
+
+@requirement("NUWA-82", "NUWA-60")
+async def test_a_chain_of_many_elseifs_is_flat_and_a_stop_keeps_to_the_output() -> None:
+    """A chain is as long as its text and no deeper; the last line counts like any other."""
+    chain = "".join(f"ELSEIF n == {number} THEN PRINT({number}) " for number in range(5_000))
+    result = await run(f"LET n = 4999 IF false THEN PRINT(0) {chain} END")
+    assert result.output == ["4999"]
+    stopped = await run('PRINT("abc") STOP "0123456789"', limits=ScriptLimits(output_bytes=10))
+    assert (stopped.output, type(stopped.error).__name__) == (["abc"], "LimitExceeded")
+
+
+@requirement("NUWA-84")
+@pytest.mark.parametrize("work", ["NUMBER(a)", 'CONTAINS(a, "12")', "a == b"])
+async def test_what_is_done_with_a_long_text_is_paid_for_by_its_length(work: str) -> None:
+    """One step for half a million characters, two thousand times, kept everybody waiting for eleven seconds."""
+    long = "0." + "1" * 500_000
+    given = {"a": long, "b": long[:-1] + "2"}
+    result = await run(f"LET x = {work}", variables=given, limits=ScriptLimits(steps=100))
+    assert type(result.error).__name__ == "LimitExceeded"
+    short = {"a": "0.1", "b": "0.2"}
+    assert (await run(f"LET x = {work}", variables=short, limits=ScriptLimits(steps=100))).error is None

@@ -145,6 +145,7 @@ async def test_a_long_computation_lets_others_have_their_turn() -> None:
     for text in (
         "FOR i IN RANGE(200000) DO LET x = i * 2 END",
         "FOR i IN RANGE(300) DO FOR j IN RANGE(300) DO LET x = i * j END END",
+        "FOR i IN RANGE(100000) DO FOR j IN [] DO LET x = j END END",
         'LET l = RANGE(2000) FOR i IN RANGE(500) DO LET x = JOIN(l, ",") END',
         "FOR i IN RANGE(19000) DO CALL nothing {} END",
     ):
@@ -155,6 +156,25 @@ async def test_a_long_computation_lets_others_have_their_turn() -> None:
         await watching
         assert result.error is None, result.error
         assert turns > 2, text
+
+
+@requirement("NUWA-1", "NUWA-2")
+async def test_integers_beyond_the_doubles_are_compared_digit_by_digit() -> None:
+    """Two ids of a tool that differ in the last digit are two, and one of them is the greater."""
+    small = 2**53
+    text = (
+        "PRINT([a < b, b < a, a <= b, b <= a, a > b, b > a, a >= b, b >= a, a == b, a != b])\n"
+        "FOR x IN [a] DO PRINT([x < b, x <= b, x > b, x >= b]) END\n"
+        "PRINT([o.a < o.b, o.b <= o.a, o.a > o.b, o.b >= o.a])"
+    )
+    given = {"a": small, "b": small + 1, "o": {"a": small, "b": small + 1}}
+    result = await run(text, variables=given)
+    assert result.error is None, result.error
+    assert result.output == [
+        "[true, false, true, false, false, true, false, true, false, true]",
+        "[true, true, false, false]",
+        "[true, false, false, true]",
+    ]
 
 
 @requirement("NUWA-63")
@@ -193,6 +213,33 @@ async def test_waiting_is_not_computing(monkeypatch: pytest.MonkeyPatch) -> None
     text = "CALL day {} FOR i IN RANGE(100000) DO LET x = i + 1 END CALL day {}"
     for waits in (False, True):
         assert (await run(text, TestHost({"day": wait_a_day}, waits=waits))).error is None
+
+
+@requirement("NUWA-60", "NUWA-63")
+async def test_the_time_that_others_take_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many runs on one loop each would come to the end of its time because of the others."""
+    now, turns, done = 0.0, 0, False
+
+    async def other() -> None:
+        nonlocal now, turns
+        while not done:
+            now += 3_600
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(runtime, "perf_counter", lambda: now)
+    monkeypatch.setattr(machine, "perf_counter", lambda: now)
+    for text in (
+        "FOR i IN RANGE(200000) DO LET x = i * 2 END",
+        "FOR i IN RANGE(300) DO FOR j IN RANGE(300) DO LET x = i * j END END",
+    ):
+        turns, done = 0, False
+        busy = asyncio.create_task(other())
+        result = await run(text)
+        done = True
+        await busy
+        assert turns > 2
+        assert result.error is None, result.error
 
 
 async def test_a_cancelled_task_is_cancelled() -> None:
@@ -248,3 +295,22 @@ async def test_the_machine_uses_the_limits_it_is_given() -> None:
     """Defaults are for those who say nothing."""
     result = await run("CALL nothing {} CALL nothing {}", limits=ScriptLimits(calls=1))
     assert type(result.error).__name__ == "LimitExceeded"
+
+
+@requirement("NUWA-84")
+async def test_others_have_their_turn_between_many_calls_that_wait_for_nothing() -> None:
+    """A CALL is little work for a script and some for its host: a thousand of them in one go keep a key waiting."""
+    host, at_once, last = TestHost(), [0], 0
+
+    async def look() -> None:
+        nonlocal last
+        while True:
+            at_once.append(len(host.calls) - last)
+            last = len(host.calls)
+            await asyncio.sleep(0)
+
+    looking = asyncio.ensure_future(look())
+    result = await run("FOR i IN RANGE(2000) DO CALL echo { value: i } END", host)
+    looking.cancel()
+    assert (result.status, len(host.calls)) == ("done", 2000)
+    assert max(at_once) <= 250

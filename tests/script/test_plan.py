@@ -182,3 +182,58 @@ def test_a_secret_argument_is_not_shown() -> None:
 def test_a_script_without_calls_says_so() -> None:
     """Nothing to decide is worth a sentence too."""
     assert plan_text(plan("PRINT(1)")) == "This script calls no tools. It only computes and prints.\n"
+
+
+def how_often(text: str) -> list[str]:
+    return [f"{step.tool} {step.how_often}" for step in plan(text)]
+
+
+@requirement("NUWA-82", "NUWA-51")
+def test_what_a_stop_may_come_before_is_not_promised() -> None:
+    """A plan that said "once" of a call that a STOP keeps from happening would have promised too much."""
+    text = "CALL a {} IF x THEN CALL b {} STOP 1 CALL never {} END CALL c {} FOR i IN [1, 2] DO CALL d {} END"
+    assert how_often(text) == ["a once", "b at most once", "never never", "c at most once", "d at most twice"]
+    assert how_often("STOP CALL a {} CALL b {}") == ["a once", "b never"]
+
+
+@requirement("NUWA-82", "NUWA-51")
+def test_a_loop_that_may_be_left_runs_at_most_so_often() -> None:
+    """BREAK ends the loop that it stands in, and not the one around it; what stands before it ran once at least."""
+    text = """
+    FOR i IN [1, 2, 3] DO
+      CALL a {}
+      FOR j IN [1, 2] DO CALL b {} IF x THEN BREAK END CALL c {} END
+      CALL d {}
+    END
+    FOR k IN [1, 2, 3] DO CALL e {} IF x THEN STOP 1 END END
+    FOR k IN anything DO CALL f {} BREAK END
+    """
+    assert how_often(text) == [
+        "a 3 times", "b at most 6 times", "c at most 6 times", "d 3 times", "e at most 3 times", "f at most once",
+    ]  # fmt: skip
+    steps = {step.tool: step for step in plan(text)}
+    assert (steps["b"].least, steps["c"].least, steps["e"].least, steps["f"].least) == (3, 0, 1, 0)
+
+
+@requirement("NUWA-82", "NUWA-51")
+def test_each_branch_of_an_elseif_says_what_must_hold_and_what_must_not() -> None:
+    """The third branch is reached only where the first two conditions do not hold."""
+    text = "IF a == 1 THEN CALL x {} ELSEIF CALL y {} THEN CALL z {} ELSE CALL w {} END"
+    assert [(step.tool, step.when) for step in plan(text)] == [
+        ("x", ("only if a is 1",)),
+        ("y", ("unless a is 1",)),
+        ("z", ("unless a is 1", "only if CALL y {}")),
+        ("w", ("unless a is 1", "unless CALL y {}")),
+    ]
+
+
+@requirement("NUWA-80")
+def test_the_length_of_a_list_that_was_given_a_name_is_known() -> None:
+    """Two hundred payments are two hundred, also where the list has a name."""
+    assert how_often("LET all = RANGE(200) FOR n IN all DO LET r = TRY CALL pay { n: n } END") == [
+        "pay at most 200 times"
+    ]
+    for text in ("SET all = [1]", "FOR all IN [1] DO END", "LET all = [1]"):
+        assert how_often(f"LET all = RANGE(200) {text} FOR n IN all DO CALL pay {{}} END") == [
+            "pay any number of times"
+        ]

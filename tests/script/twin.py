@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from lastword.script.lexer import find_token
 from lastword.script.nodes import (
     Access,
+    Break,
     Calc,
     CallNode,
     Chain,
@@ -31,14 +32,25 @@ from lastword.script.nodes import (
     Set,
     Unary,
 )
+from lastword.script.nodes import Stop as StopNode
 
 SAFE = 2**53
+FAILED = {"fail": "boom", "add": "add takes two numbers"}
+"""What the tools of the tests say when they fail."""
 
 
 class Stop(Exception):
     def __init__(self, kind: str, at: int) -> None:
         self.kind = kind
         self.at = at
+
+
+class Leave(Exception):
+    """BREAK."""
+
+
+class Done(Exception):
+    """STOP."""
 
 
 def fail(kind: str, at: int) -> NoReturn:
@@ -58,6 +70,8 @@ class Twin:
         self.error: tuple[str, int, int] | None = None
         try:
             self.block(script.body)
+        except Done:
+            del self.scopes[1:]
         except Stop as stop:
             offset, _ = find_token(script.source, stop.at)
             line = script.source.count("\n", 0, offset) + 1
@@ -80,17 +94,30 @@ class Twin:
                 case Do():
                     self.value(s.value)
                 case If():
-                    condition = self.value(s.condition)
-                    if condition is not True and condition is not False:
-                        fail("InvalidCondition", s.condition.at)
-                    self.block(s.then if condition else (s.otherwise or ()))
+                    for part in s.parts:
+                        condition = self.value(part.condition)
+                        if condition is not True and condition is not False:
+                            fail("InvalidCondition", part.condition.at)
+                        if condition:
+                            self.block(part.then)
+                            break
+                    else:
+                        self.block(s.otherwise or ())
+                case Break():
+                    raise Leave
+                case StopNode():
+                    self.output.append(shown(self.value(s.value)))
+                    raise Done
                 case For():
                     items = self.value(s.items)
                     if type(items) is not list:
                         fail("InvalidIterable", s.items.at)
-                    for item in items:
-                        self.scopes.append({s.name: item})
-                        self.block(s.body)
+                    try:
+                        for item in items:
+                            self.scopes.append({s.name: item})
+                            self.block(s.body)
+                            self.scopes.pop()
+                    except Leave:
                         self.scopes.pop()
 
     def value(self, n: Any) -> Any:
@@ -133,7 +160,14 @@ class Twin:
                 arguments = {key: self.value(value) for key, value in zip(n.keys, n.values, strict=True)}
                 arguments = json.loads(json.dumps(arguments))
                 self.calls.append((n.tool, json.loads(json.dumps(arguments))))
-                return self.tools[n.tool](lambda kind: fail(kind, n.at), arguments)
+                if not n.tries:
+                    return self.tools[n.tool](lambda kind: fail(kind, n.at), arguments)
+                try:
+                    value = self.tools[n.tool](lambda kind: fail(kind, n.at), arguments)
+                except Stop as stop:
+                    kind = {"ToolExecution": "raised", "ToolArgument": "invalid_arguments"}[stop.kind]
+                    return {"success": False, "message": FAILED[n.tool], "value": None, "kind": kind}
+                return {"success": True, "message": "done", "value": value, "kind": "succeeded"}
             case Calc():
                 values = {k: self.value(v) for k, v in zip(n.variables.keys, n.variables.values, strict=True)}
                 for key, node in zip(n.variables.keys, n.variables.values, strict=True):
@@ -178,6 +212,8 @@ class Twin:
             "NOW": (0, 0), "PRINT": (1, 1), "FORMAT": (2, 2), "LENGTH": (1, 1), "KEYS": (1, 1), "CONTAINS": (2, 2),
             "APPEND": (2, 2), "RANGE": (1, 3), "ROUND": (1, 2), "SUM": (1, 1), "MIN": (1, 99), "MAX": (1, 99),
             "SORT": (1, 2), "JOIN": (2, 2), "SPLIT": (2, 2), "NUMBER": (1, 1), "STRING": (1, 1),
+            "PUT": (3, 3), "GET": (3, 3), "UPPER": (1, 1), "LOWER": (1, 1), "TRIM": (1, 1), "REPLACE": (3, 3),
+            "SLICE": (2, 3), "PARSE_JSON": (1, 1),
         }.get(n.name, (None, None))  # fmt: skip
         if least is None or most is None:
             fail("UnknownFunction", n.at)
@@ -274,6 +310,44 @@ class Twin:
                 if math.isinf(float(a[0])):
                     fail("NumberRange", n.at)
                 return float(a[0])
+            case "PUT":
+                want(type(a[0]) is dict, type(a[1]) is str)
+                return {**a[0], a[1]: a[2]}
+            case "GET":
+                want(a[0] is None or type(a[0]) in (dict, list))
+                if type(a[0]) is dict:
+                    want(type(a[1]) is str)
+                    return a[0][a[1]] if a[1] in a[0] else a[2]
+                if a[0] is None:
+                    return a[2]
+                want(number(a[1]) and float(a[1]).is_integer())
+                if abs(a[1]) > SAFE:
+                    fail("NumberRange", n.at)
+                return a[0][int(a[1])] if a[1] in range(len(a[0])) else a[2]
+            case "UPPER" | "LOWER" | "TRIM":
+                want(type(a[0]) is str)
+                if n.name == "TRIM":
+                    return re.sub(r"\A\s+|\s+\Z", "", a[0])
+                return "".join(map(str.upper, a[0])) if n.name == "UPPER" else a[0].lower()
+            case "REPLACE":
+                want(*(type(x) is str for x in a), a[1] != "")
+                return a[2].join(a[0].split(a[1]))
+            case "SLICE":
+                want(type(a[0]) in (str, list))
+                want(*(number(x) and float(x).is_integer() for x in a[1:]))
+                if any(abs(x) > SAFE for x in a[1:]):
+                    fail("NumberRange", n.at)
+                if any(x < 0 for x in a[1:]):
+                    fail("IndexOutOfBounds", n.at)
+                end = a[2] if len(a) == 3 else len(a[0])
+                taken = [x for i, x in enumerate(a[0]) if a[1] <= i < end]
+                return "".join(taken) if type(a[0]) is str else taken
+            case "PARSE_JSON":
+                want(type(a[0]) is str)
+                try:
+                    return json.loads(a[0])
+                except ValueError:
+                    fail("TypeMismatch", n.at)
             case _:
                 return shown(a[0])
 

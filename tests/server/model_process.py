@@ -5,14 +5,15 @@ from typing import Any
 
 from lastword.testing.scripted import Fault, Reply, ScriptedModel
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "lookup_weather", "arguments": '{"city": "Lisbon"}'}}
 LISBON = '{"tool_request": {"name": "lookup_weather", "arguments": {"city": "Lisbon"}}}'
 
 
 def reply(body: dict[str, Any]) -> Reply:
     said = body["messages"][-1]["content"]
     if said == "What is the weather in Lisbon?":
-        return LISBON
-    if said.startswith("Result of the tool"):
+        return {"tool_calls": [CALL]} if body.get("tools") else LISBON
+    if said.startswith("Result of the tool") or body["messages"][-1]["role"] == "tool":
         return "It is 18°C and clear in Lisbon."
     if said == "think":
         sys.stdout.write("thinking\n")

@@ -7,6 +7,7 @@ import json
 
 import openai
 import pytest
+from house import exchange
 
 from lastword.errors import ConfigError
 from lastword.server import auth
@@ -198,7 +199,7 @@ def test_the_official_client_sends_the_token(house):
     ("name", "scopes", "words"),
     [
         ("x", ["chta"], "did you mean chat?"),
-        ("x", ["chat", "root"], "the scopes are chat, approve, read, admin"),
+        ("x", ["chat", "root"], "the scopes are chat, approve, read, tools, admin"),
         ("x", [], "needs a scope"),
         ("", ["chat"], "1 to 100 printable characters"),
         ("a\nb", ["chat"], "printable"),
@@ -256,6 +257,26 @@ def test_a_request_under_another_name_is_refused(plain, path, host):
     """DNS rebinding: a page whose name was pointed at this machine sends its own name, not ours."""
     answer = plain.send("GET", path, headers={"Host": host})
     assert (answer.status, answer.code) == (421, "host_refused")
+
+
+@requirement("API-53")
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("Host", ("evil.example", "127.0.0.1")),
+        ("Host", ("127.0.0.1", "evil.example")),
+        ("Host", ("127.0.0.1", "127.0.0.1")),
+        ("Origin", ("https://evil.example", "http://127.0.0.1")),
+        ("Authorization", ("Bearer one", "Bearer two")),
+    ],
+)
+def test_a_request_that_says_twice_who_it_is_gets_400(plain, name, values):
+    """A proxy may believe the one, we the other; between the two readings somebody comes through."""
+    lines = [f"{name}: {value}" for value in values] + ([] if name == "Host" else ["Host: 127.0.0.1"])
+    head = "\r\n".join(["GET /v1/models HTTP/1.1", *lines, "Connection: close", "", ""])
+    answer = exchange(plain.port, head.encode())
+    assert (answer.status, answer.code) == (400, "repeated_header")
+    assert name in answer.json["error"]["message"]
 
 
 @requirement("API-53")

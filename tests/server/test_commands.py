@@ -1,12 +1,15 @@
 """`lastword token` and `lastword doctor`, as a person at a terminal uses them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from lastword.cli import run
+from lastword.commands import seat
 from lastword.server import upstream
-from lastword.testing.scripted import Fault, ScriptedModel
+from lastword.talk.kept_model import KeptModel, keep_model
+from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from requirements import requirement
 
 
@@ -54,26 +57,81 @@ def test_the_default_scope_is_the_smallest_useful_one(store, capsys):
     assert "did you mean chat?" in capsys.readouterr().err
 
 
+def asks(body):
+    """A model that asks for the tool of a trial in every protocol."""
+    if body.get("tools"):
+        call = {"name": "get_time", "arguments": '{"city": "Lisbon"}'}
+        return {"tool_calls": [{"id": "1", "type": "function", "function": call}]}
+    if "gets a script" in str(body["messages"]):
+        return 'CALL get_time { city: "Lisbon" }'
+    return '{"tool_request": {"name": "get_time", "arguments": {"city": "Lisbon"}}}'
+
+
+@requirement("API-30")
+@pytest.mark.parametrize(
+    ("replies", "words"),
+    [
+        (lambda body: "It is noon.", "asked for the tool in no protocol, so tools will not work with it"),
+        (lambda body: Fault("status", status=400, body=b"no"), "could not be tried: the model's server refused"),
+        (
+            lambda body: asks(body) if "gets a script" in str(body["messages"]) else "It is noon.",
+            'asked for a tool in: script; protocol = "script" in a preset suits it',
+        ),
+    ],
+)
+def test_doctor_says_of_a_model_what_it_does_with_a_tool(tmp_path, capsys, replies, words):
+    """Before somebody relies on it. A model that says it looked, and did not ask, is found out here."""
+    with ScriptedModel(replies, models=["small"]) as model:
+        (tmp_path / "lastword.toml").write_text(f'[server]\nupstream = "{model.url}"\n')
+        assert run(["doctor", "--store", "memory:", "--config", "lastword.toml"]) == ("script" not in words)
+    assert words in capsys.readouterr().out
+
+
 @requirement("API-30")
 def test_doctor_says_what_is_configured_and_answering(store, capsys, tmp_path):
     """Exit code 0 when all is well."""
     (tmp_path / "persona.md").write_text("You are Ada.")
-    with ScriptedModel(["Hello."], models=["small", "large"], key="sk-doctor") as model:
+    with ScriptedModel(asks, models=["small", "large"], key="sk-doctor", context=4096) as model:
         (tmp_path / "lastword.toml").write_text(
             f'[server]\nupstream = "{model.url}"\nmodel = "large"\npersona = "persona.md"\nstore = "{store}"\n'
+            'key_file = "key"\n'
         )
         (tmp_path / "key").write_text("sk-doctor")
-        assert run(["doctor"]) == 0
+        (tmp_path / "key").chmod(0o600)
+        assert run(["doctor", "--config", "lastword.toml"]) == 0
         out = capsys.readouterr().out
-        assert f"{model.url} (lastword.toml): answers, 2 models" in out
+        assert f"{model.url} (lastword.toml), with a key: answers, 2 models" in out
         assert "large (lastword.toml)" in out
+        assert (
+            "sees 4096 tokens; cannot be held to a grammar; asked for a tool in: json, script, native; "
+            'protocol = "native" in a preset suits it'
+        ) in out
+        assert {sent["model"] for sent in model.requests} == {"large"}
         assert "persona.md, 12 characters" in out
         assert "0 records" in out
-        assert "none: open to this machine only" in out
+        assert "none: `lastword serve` is open to this machine only" in out
         assert "127.0.0.1:8811, this machine only" in out
         assert "sk-doctor" not in out
-        assert run(["doctor", "--json"]) == 0
+        assert run(["doctor", "--json", "--config", "lastword.toml"]) == 0
         assert all(finding["well"] for finding in json.loads(capsys.readouterr().out))
+
+
+@requirement("API-30")
+def test_doctor_does_not_listen_to_a_story_to_its_end(capsys, tmp_path):
+    """A small model goes on until its context is full. That takes minutes, and then it was called unreachable."""
+    never = Pause()
+    with ScriptedModel(lambda body: [*["Once upon a time, "] * 100, never, "the end."], models=["small"]) as model:
+        assert run(["doctor", "--store", "memory:", "--config", str(configured(tmp_path, model.url))]) == 1
+        assert model.cancelled.wait(60), "it need not tell the rest"
+    out = capsys.readouterr().out
+    assert "asked for the tool in no protocol, so tools will not work with it" in out
+    assert len(model.requests) == 3
+
+
+def configured(folder: Path, url: str) -> Path:
+    file = folder / "lastword.toml"
+    file.write_text(f'[server]\nupstream = "{url}"\n')
+    return file
 
 
 @requirement("API-30", "API-50")
@@ -96,14 +154,67 @@ def test_doctor_names_what_is_not_well(tmp_path, capsys, text, words):
     with ScriptedModel(lambda _: Fault("status"), models=["small"]) as model:
         (tmp_path / "lastword.toml").write_text("[server]\n" + text.replace("{url}", model.url) + "\n")
         store = [] if "store" in text else ["--store", "memory:"]
-        assert run(["doctor", *store]) == 1
+        assert run(["doctor", "--config", "lastword.toml", *store]) == 1
     assert words in capsys.readouterr().out
+
+
+@pytest.fixture
+def model_file(tmp_path, monkeypatch):
+    """Where the page keeps the model that a person chose there."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return seat.model_file()
+
+
+@requirement("API-30")
+def test_doctor_looks_at_the_model_that_was_chosen_on_the_page(model_file, capsys):
+    """It is the one that answers at the next start, and its key is shown to nobody."""
+    with ScriptedModel(asks, models=["small", "large"], key="sk-kept") as model:
+        keep_model(model_file, KeptModel(upstream=model.url, model="large", key="sk-kept"))
+        assert run(["doctor", "--store", "memory:"]) == 0
+        out = capsys.readouterr().out
+        assert f"{model.url} (chosen on the page), with a key: answers, 2 models" in out
+        assert "large (chosen on the page)" in out
+        assert "asked for a tool in: json, script, native" in out
+        assert {sent["model"] for sent in model.requests} == {"large"}
+        assert "sk-kept" not in out
+
+
+@requirement("API-30")
+def test_what_is_configured_goes_before_the_model_that_was_chosen_on_the_page(model_file, tmp_path, capsys):
+    """A key that was made for one server is never sent to another."""
+    with ScriptedModel(asks, models=["small"]) as model:
+        keep_model(model_file, KeptModel(upstream="http://127.0.0.1:9/v1", model="large", key="sk-kept"))
+        (tmp_path / "lastword.toml").write_text(f'[server]\nupstream = "{model.url}"\n')
+        assert run(["doctor", "--store", "memory:", "--config", "lastword.toml"]) == 0
+        out = capsys.readouterr().out
+        assert f"{model.url} (lastword.toml): answers, 1 model" in out
+        assert "large" not in out
+        assert "chosen on the page" not in out
+
+
+@requirement("API-30")
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda file: file.chmod(0o644), "others can read or write the file with the chosen model and its key"),
+        (lambda file: file.write_text("{"), "the file with the chosen model is damaged"),
+    ],
+)
+def test_doctor_says_what_is_wrong_with_the_kept_model_and_examines_the_rest(model_file, capsys, spoil, words):
+    """Whoever is told of the first thing that is wrong, and of nothing else, has to come back for each."""
+    keep_model(model_file, KeptModel(upstream="http://127.0.0.1:9/v1", key="sk-kept"))
+    spoil(model_file)
+    assert run(["doctor", "--store", "memory:"]) == 1
+    out = capsys.readouterr().out
+    assert f"BAD  model's server  {model_file}: {words}; hint: " in out
+    assert "ok   store" in out
+    assert "sk-kept" not in out
 
 
 @requirement("API-30")
 def test_a_local_model_is_found_at_its_usual_port(monkeypatch, capsys):
     """With nothing configured, what already runs on this machine is used."""
-    with ScriptedModel(["Hello."], models=["small"]) as model:
+    with ScriptedModel(asks, models=["small"]) as model:
         places = {"Nobody": "http://127.0.0.1:9/v1", "Ollama": model.url}
         monkeypatch.setattr(upstream.find_local, "__defaults__", (places,))
         assert run(["doctor", "--store", "memory:"]) == 0

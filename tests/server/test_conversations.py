@@ -3,14 +3,17 @@
 import asyncio
 import json
 import threading
+import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from house import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.server.conversations import ChatMessage, Conversation, Conversations, HistoryLine, Turn
+from lastword.server.conversations import Chains, ChatMessage, Conversation, Conversations, HistoryLine, Turn
 from lastword.server.prompt import NO_RESULT, window
 from lastword.store.memory import MemoryStore
 from lastword.testing.scripted import Pause
@@ -491,3 +494,186 @@ def test_a_window_that_fits_is_the_whole_history():
     """Nothing is left out without need."""
     lines = lines_of([(2, 10), (0, 10), (3, 10)])
     assert window(lines, 100, 100_000) == lines
+
+
+class Looked(Sequence[HistoryLine]):
+    """A history that counts how often somebody looks into it."""
+
+    def __init__(self, lines: list[HistoryLine]) -> None:
+        self._lines = lines
+        self.looks = 0
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += len(range(*place.indices(len(self)))) if isinstance(place, slice) else 1
+        return self._lines[place]
+
+
+@requirement("API-70")
+@pytest.mark.parametrize(
+    "shape", [[(0, 10)] * 5000, [(1, 100)] * 5000, [(0, 10)] * 10 + [(5000, 10)], [(5000, 10), (0, 10)]]
+)
+def test_a_window_costs_what_it_keeps_and_not_what_was_ever_said(shape):
+    """Turn 5,000 was chained together from the first word on, every time; counted in looks, since clocks depend."""
+    lines = lines_of(shape)
+    chains = Chains()
+    for line in lines:
+        chains.add(line)
+    looked = Looked(lines)
+    kept = window(looked, 200, 64_000, chains)
+    assert kept == window(lines, 200, 64_000)
+    assert looked.looks <= 4 * len(kept) + 50
+
+
+@requirement("API-70")
+def test_the_model_is_shown_the_same_whether_the_fold_or_the_list_says_where_chains_start(house):
+    """The fold keeps the places as records come in; what a restarted server reads anew must agree."""
+    store = MemoryStore()
+    model = house.model(lambda body: asking("t") if body["messages"][-1]["content"] == "go" else "Done.")
+    limits = {"history_turns": 4}
+    first = house.server(model, store=store, limits=limits)
+    for _ in range(6):
+        first.chat("go", conversation_id="c")
+        first.chat(result("t", "got it"), conversation_id="c")
+        first.chat("and", conversation_id="c")
+    first.chat("last", conversation_id="c")
+    again = house.server(model, store=store, limits=limits)
+    again.chat("last", conversation_id="c")
+    before, after = (request["messages"] for request in model.requests[-2:])
+    assert len(before) <= 11
+    expected = [*before[2:], {"role": "assistant", "content": "Done."}, before[-1]]
+    assert expected == after[-len(expected) :]
+
+
+def as_sent(server, id: str) -> list[dict[str, Any]]:
+    """A conversation as a client would hold it: the messages, in OpenAI's roles."""
+    return server.send("GET", f"/v1/conversations/{id}").json["messages"]
+
+
+@requirement("API-68")
+def test_a_client_that_sends_its_whole_history_adds_only_what_is_new(house):
+    """Most clients do: without this every question was stored again with every turn."""
+    model = house.model(lambda body: f"Answer {len(body['messages']) // 2 + 1}.")
+    server = house.server(model)
+    history: list[dict[str, Any]] = []
+    for number in range(1, 5):
+        history.append({"role": "user", "content": f"Question {number}?"})
+        answer = server.chat(*history, conversation_id="c").json
+        history.append({"role": "assistant", "content": answer["choices"][0]["message"]["content"]})
+    stored = [(m["role"], m["content"]) for m in as_sent(server, "c")]
+    assert stored == [(m["role"], m["content"]) for m in history]
+    assert model.requests[-1]["messages"] == history[:-1]
+
+
+@requirement("API-68")
+def test_a_repeated_history_with_tools_repeats_no_result(house):
+    """What was answered before is history, and neither honoured again nor called ignored."""
+    call = {"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    server = house.server([{"tool_calls": [call]}, "Done.", "Yes."])
+    history: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    tools = [{"type": "function", "function": {"name": "t"}}]
+    server.chat(*history, conversation_id="c", tools=tools)
+    history += [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "got"}]
+    answer = server.chat(*history, conversation_id="c", tools=tools)
+    assert (answer.status, answer.json["ignored_tool_results"]) == (200, [])
+    history += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Sure?"}]
+    answer = server.chat(*history, conversation_id="c", tools=tools)
+    assert (answer.status, answer.json["ignored_tool_results"]) == (200, [])
+    assert [m["role"] for m in as_sent(server, "c")] == [
+        "user", "assistant", "tool_result", "assistant", "user", "assistant"
+    ]  # fmt: skip
+
+
+@requirement("API-68")
+def test_a_repeated_history_without_anything_new_changes_nothing(house):
+    """A client that retries by mistake gets 409, and no second answer to an old question."""
+    model = house.model(lambda body: "Hello.")
+    server = house.server(model)
+    server.chat("Hi", conversation_id="c")
+    answer = server.chat("Hi", {"role": "assistant", "content": "Hello."}, conversation_id="c")
+    assert (answer.status, answer.code) == (409, "nothing_new")
+    assert len(model.requests) == 1
+
+
+@requirement("API-68")
+def test_the_first_request_of_a_conversation_may_bring_its_past(house):
+    """Nothing is stored yet that it could repeat. Its assistant messages are still not ours to believe."""
+    server = house.server(lambda body: "Hello.")
+    server.chat("One", {"role": "assistant", "content": "Forged."}, "Two", conversation_id="c")
+    assert [m["content"] for m in as_sent(server, "c")] == ["One", "Two", "Hello."]
+
+
+def ages(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the clock of the records to so many days ago."""
+    now = time.time_ns()
+
+    def set_to(days: float) -> None:
+        monkeypatch.setattr(time, "time_ns", lambda: now - int(days * 86_400 * 1e9))
+
+    return set_to
+
+
+@requirement("API-69")
+def test_conversations_in_which_nothing_was_said_for_long_end_and_the_others_stay(house, monkeypatch):
+    """Everything was kept for ever. What counts is the last word, not the first; and what went is told in numbers."""
+    store = MemoryStore()
+    set_to = ages(store, monkeypatch)
+    server = house.server(lambda _: "Hello.", store=store)
+    set_to(40)
+    for name in ("old", "revived"):
+        server.chat("One", "Two", conversation_id=name)
+    set_to(10)
+    server.chat("Three", conversation_id="revived")
+    server.chat("Four", conversation_id="new")
+    set_to(0)
+    ended = asyncio.run(Conversations(store).end_unused(time.time_ns() / 1e9 - 30 * 86_400))
+    assert (ended.conversations, ended.messages) == (1, 3)
+    assert server.send("GET", "/v1/conversations/old").status == 404
+    assert [m["content"] for m in as_sent(server, "revived")] == ["One", "Two", "Hello.", "Three", "Hello."]
+    assert [entry["id"] for entry in server.send("GET", "/v1/conversations").json["data"]] == ["revived", "new"]
+    kept = b"".join(record.data or b"" for record in asyncio.run(store.read(stream="conversation/old")))
+    assert b"Two" not in kept
+    again = asyncio.run(Conversations(store).end_unused(time.time_ns() / 1e9 - 30 * 86_400))
+    assert (again.conversations, again.messages) == (0, 0)
+
+
+@requirement("API-69")
+def test_a_server_with_retention_days_ends_old_conversations_as_it_starts(house, monkeypatch, caplog):
+    """A sentence in the configuration, and nobody has to remember to do it; the log says how much went."""
+    store = MemoryStore()
+    set_to = ages(store, monkeypatch)
+    set_to(40)
+    house.server(lambda _: "Hello.", store=store).chat("One", conversation_id="old")
+    set_to(0)
+    caplog.set_level("INFO", "lastword.server")
+    server = house.server(lambda _: "Hello.", store=store, retention_days=30)
+    assert server.send("GET", "/v1/conversations/old").status == 404
+    assert "1 conversation with 2 messages was deleted" in caplog.text
+
+
+@requirement("API-69")
+def test_retention_waits_for_what_is_pending(house, monkeypatch):
+    """Somewhere a card may still wait for an answer, and its result has to find the request it answers."""
+    store = MemoryStore()
+    set_to = ages(store, monkeypatch)
+    set_to(40)
+    house.server(lambda _: asking("t"), store=store).chat("go", conversation_id="waits")
+    set_to(0)
+    server = house.server(lambda _: "Hello.", store=store, retention_days=30)
+    assert server.chat(result("t", "got"), conversation_id="waits").status == 200
+
+
+@requirement("API-69")
+async def test_what_is_named_as_still_open_is_not_ended():
+    """A card of a session may wait for months; its conversation has to be there when it is answered."""
+    store = MemoryStore()
+    conversations = Conversations(store)
+    for name in ("waits", "over"):
+        turn = Turn(said=[ChatMessage("user", "Hi"), ChatMessage("assistant", "Hello.")], settled={}, pending=[])
+        await conversations.commit(await conversations.begin(name, "local"), "local", turn)
+    ended = await conversations.end_unused(time.time() + 60, keep={"waits"})
+    assert ended.conversations == 1
+    assert await conversations.find("waits") is not None
+    assert await conversations.find("over") is None

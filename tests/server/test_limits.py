@@ -4,12 +4,14 @@ import json
 import socket
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from house import exchange, read_answer
+from house import Answer, exchange, read_answer
 
 from lastword.server.app import Rates
+from lastword.server.connections import network_of
 from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.store.memory import MemoryStore
@@ -115,19 +117,105 @@ def test_header_bytes(house, finished):
     assert answer.status == 431
 
 
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+# What a connection may have sent that asks for nothing yet, or nothing any more.
+UNFINISHED = {
+    "nothing": b"",
+    "a request that was answered": HEALTH,
+    "half a head": b"GET /healthz HTTP/1.1\r\nHo",
+    "half a body": b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 100\r\n\r\n{",
+}
+
+
+def connect(stack: ExitStack, port: int, source: str = "127.0.0.1") -> socket.socket:
+    return stack.enter_context(socket.create_connection(("127.0.0.1", port), 20, source_address=(source, 0)))
+
+
+def asks(sock: socket.socket) -> bool:
+    """Whether a connection is still served."""
+    try:
+        sock.sendall(HEALTH)
+        return b"200 OK" in sock.recv(65536)
+    except ConnectionError:
+        return False
+
+
 @requirement("API-53")
 def test_connections(house):
-    """Who comes when the house is full is told so, and the others are served."""
-    server = house.server(lambda _: "Hello.", limits={"connections": 2})
-    first = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    second = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    with first, second:
-        for sock in (first, second):
-            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert b"200 OK" in sock.recv(65536)
-        answer = exchange(server.port, b"")
-        assert (answer.status, answer.code) == (503, "too_many_connections")
-    assert server.send("GET", "/healthz").status in (200, 503)
+    """A house is full when everybody in it is being answered. Who comes then is told so; the others are served."""
+    gates = [Pause(), Pause()]
+    server = house.server([["One", gate, " two"] for gate in gates], limits={"connections": 2, "stop_seconds": 5})
+    answers: list[Answer] = []
+    busy = [threading.Thread(target=lambda: answers.append(server.chat("Hi", stream=True))) for _ in gates]
+    for thread, gate in zip(busy, gates, strict=True):
+        thread.start()
+        assert gate.reached.wait(10)
+    answer = exchange(server.port, b"")
+    assert (answer.status, answer.code) == (503, "too_many_connections")
+    for gate in gates:
+        gate.open()
+    for thread in busy:
+        thread.join()
+    assert [answer.status for answer in answers] == [200, 200]
+
+
+@requirement("API-53")
+@pytest.mark.parametrize("sent", UNFINISHED)
+def test_connections_that_ask_for_nothing_keep_nobody_out(house, sent):
+    """A thousand of them are made in a moment, and gave everybody else 503 for as long as they were held."""
+    server = house.server(lambda _: "Hello.", limits={"connections": 20})
+    with ExitStack() as stack:
+        idle = [connect(stack, server.port) for _ in range(20)]
+        for sock in idle:
+            sock.sendall(UNFINISHED[sent])
+        for _ in range(30):
+            assert server.chat("Hi").status == 200
+        late = connect(stack, server.port)
+        assert asks(late)
+
+
+@requirement("API-53")
+def test_the_connection_that_waited_longest_goes_first(house):
+    """A client between two requests should find its connection, as long as there are older ones."""
+    server = house.server(lambda _: "Hello.", limits={"connections": 4})
+    with ExitStack() as stack:
+        kept = [connect(stack, server.port) for _ in range(4)]
+        assert all(asks(sock) for sock in kept)  # in this order, so the first has waited longest
+        assert asks(connect(stack, server.port))
+        assert [asks(sock) for sock in kept] == [False, True, True, True]
+
+
+@requirement("API-53")
+def test_one_address_takes_its_own_place_and_nobody_elses(house):
+    """Whoever holds half of the house and wants more loses an idle one of theirs; the neighbours keep theirs."""
+    server = house.server(lambda _: "Hello.", limits={"connections": 8, "connections_per_address": 4})
+    with ExitStack() as stack:
+        neighbour = connect(stack, server.port, "127.0.0.2")
+        assert asks(neighbour)
+        crowd = [connect(stack, server.port, "127.0.0.3") for _ in range(12)]
+        assert asks(crowd[-1])
+        assert sum(asks(sock) for sock in crowd) == 4
+        assert asks(neighbour)
+
+
+@requirement("API-53")
+@pytest.mark.parametrize(
+    ("host", "network"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_a_household_is_one_neighbour(host, network):
+    """It has as many addresses of the newer kind as it likes."""
+    assert network_of(host) == network
 
 
 @requirement("API-53")
@@ -210,6 +298,27 @@ def test_reply_bytes(house, stream):
     assert error["code"] == "upstream_too_large"
     assert server.send("GET", "/v1/conversations/c").status == 404
     assert server.chat("short", conversation_id="c", stream=stream).status == 200
+
+
+@requirement("API-53", "API-30")
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"tool_calls": [{"id": "c1", "function": {"name": "t", "arguments": json.dumps({"x": "y" * 50_000})}}]},
+        {"tool_calls": [{"id": f"c{n}", "function": {"name": "t", "arguments": ""}} for n in range(2_000)]},
+        {"content": "Hi", "annotated": [{"x": "y" * 50_000}]},
+    ],
+    ids=["long arguments", "many calls", "a key that we do not know"],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_reply_bytes_are_counted_wherever_they_stand(house, reply, stream):
+    """A call can be as long as an answer, and would be stored and sent again with every turn."""
+    server = house.server([reply], limits={"reply_bytes": 40_000})
+    tools = [{"type": "function", "function": {"name": "t"}}]
+    answer = server.chat("go", conversation_id="c", stream=stream, tools=tools)
+    error = answer.chunks[-1]["error"] if stream and answer.status == 200 else answer.json["error"]
+    assert error["code"] == "upstream_too_large"
+    assert server.send("GET", "/v1/conversations/c").status == 404
 
 
 @requirement("API-53", "API-30")

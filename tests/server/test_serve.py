@@ -31,7 +31,7 @@ def model():
         yield url
 
 
-@requirement("API-20", "API-27")
+@requirement("API-20", "API-27", "API-67")
 def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
     """curl, as a reader would paste it, against the real command and a model in another process."""
     with served("--upstream", model, "--store", f"sqlite:///{tmp_path}/a.db", folder=tmp_path) as server:
@@ -44,7 +44,7 @@ def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
                 check=True,
             )
             spoken.append(done.stdout.decode())
-        hello, stream, asked, answered, conversation, machines = spoken
+        hello, stream, asked, answered, conversation, response, machines = spoken
         assert json.loads(hello)["choices"][0]["message"]["content"] == "Hello."
 
         *events, done_event, end = stream.split("\n\n")
@@ -62,14 +62,19 @@ def test_the_examples_of_the_docs_do_what_the_docs_say(model, tmp_path):
         assert [message["role"] for message in shown["messages"]] == ["user", "assistant", "tool_result", "assistant"]
         listed, end_of_list = decoder.raw_decode(conversation[at:])
         assert [entry["id"] for entry in listed["data"]] == ["trip"]
-        assert json.loads(conversation[at + end_of_list :])["deleted"] is True
+        rewound, end_of_rewound = decoder.raw_decode(conversation[at + end_of_list :])
+        assert rewound == {"id": "trip", "turns": 3, "object": "conversation.rewound"}
+        assert json.loads(conversation[at + end_of_list + end_of_rewound :])["deleted"] is True
         assert machines.startswith('{"status":"ok"}{"status":"ok"}# HELP lastword_requests_total')
         assert '"openapi":"3.1.0"' in machines
 
-        (python,) = blocks("python")
-        script = python.replace("http://127.0.0.1:8811", server.url)
-        printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        assert printed.stdout == "Hello.\n"
+        assert json.loads(response)["output"][0]["content"][0]["text"] == "Hello."
+
+        told = ["Hello.\n", 'lookup_weather {"city": "Lisbon"}\nIt is 18°C and clear in Lisbon.\n']
+        for python, words in zip(blocks("python"), told, strict=True):
+            script = python.replace("http://127.0.0.1:8811", server.url)
+            printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+            assert printed.stdout == words
 
 
 @requirement("API-53")

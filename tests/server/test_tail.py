@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lastword.errors import StoreError
 from lastword.server.auth import Tokens
 from lastword.server.conversations import ChatMessage, Conversation, Conversations, Turn
 from lastword.server.tail import MAX_BEHIND_RECORDS, PAGE_RECORDS, Tail
-from lastword.store import Entry
+from lastword.store import Entry, Record
 from lastword.store.memory import MemoryStore
 from lastword.testing.scripted import Pause
 from requirements import requirement
@@ -242,3 +243,68 @@ async def test_ids_that_are_only_asked_for_push_nothing_out():
     await asyncio.sleep(0)
     await conversations.find("c")
     assert store.reads == before + 1, "one look, and no reading of the conversation"
+
+
+class OnTheWay(Counting):
+    """Answers when it is let, as a server does that is far away."""
+
+    def __init__(self):
+        super().__init__()
+        self.arrives = asyncio.Event()
+        self.is_lost = False
+
+    async def read(self, **what):
+        if self.is_lost:
+            raise StoreError("the server does not answer")
+        found = await super().read(**what)
+        await self.arrives.wait()
+        return found
+
+
+@requirement("TEAM-11")
+async def test_requests_that_come_while_a_look_is_under_way_share_the_next_one():
+    """Each read what was new for itself, and so all of it sixty times over: the more came, the longer each took."""
+    store = OnTheWay()
+    store.arrives.set()
+    tail = Tail(store)
+    taken: list[Record] = []
+    tail.follow(taken.append, lambda: None)
+    await tail.look()
+    store.arrives.clear()
+    store.reads = 0
+    first = asyncio.ensure_future(tail.look())
+    await asyncio.sleep(0)
+    assert store.reads == 1
+    await store.commit(*noise(3))
+    later = [asyncio.ensure_future(tail.look()) for _ in range(60)]
+    await asyncio.sleep(0)
+    store.arrives.set()
+    await asyncio.gather(first, *later)
+    assert len(taken) == 3, "whoever came after the commit has seen it, and it was handed out once"
+    assert store.reads == 2
+
+
+@requirement("TEAM-11")
+async def test_a_look_that_fails_or_is_left_holds_nobody_up():
+    """The one who looks for all may be gone in the next moment, and the store too."""
+    store = OnTheWay()
+    tail = Tail(store)
+    first = asyncio.ensure_future(tail.look())
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(tail.look())
+    await asyncio.sleep(0)
+    first.cancel()
+    store.arrives.set()
+    await asyncio.wait_for(second, 60)
+    store.arrives.clear()
+    failing = asyncio.ensure_future(tail.look())
+    await asyncio.sleep(0)
+    waiting = [asyncio.ensure_future(tail.look()) for _ in range(3)]
+    await asyncio.sleep(0)
+    store.is_lost = True
+    store.arrives.set()
+    await failing
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(one) for one in told] == [StoreError] * 3
+    store.is_lost = False
+    await asyncio.wait_for(tail.look(), 60)

@@ -1,6 +1,7 @@
 """The model's server, when it is well and when it is not."""
 
 import json
+import re
 import socket
 import threading
 import time
@@ -281,3 +282,109 @@ def test_an_address_that_is_none_is_refused_at_once(url):
     """Before the first request, with an example of a good one."""
     with pytest.raises(ConfigError, match=r"like http://127\.0\.0\.1:11434/v1"):
         HttpUpstream(url)
+
+
+@requirement("API-30")
+@pytest.mark.parametrize("url", ["http://me:sk-secret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?key=sk-secret"])
+def test_an_address_with_a_key_in_it_is_refused_without_repeating_it(url):
+    """The address is said at every start, on the page and by doctor. A key would be said with it."""
+    with pytest.raises(ConfigError, match="LASTWORD_UPSTREAM_KEY") as refused:
+        HttpUpstream(url)
+    assert "sk-secret" not in str(refused.value)
+
+
+def counted(server, name: str) -> dict[str, float]:
+    """A counter of /metrics, by the value of its one label."""
+    found = re.findall(rf'^{name}_total(?:{{\w+="(\w+)"}})? (\S+)$', server.send("GET", "/metrics").body.decode(), re.M)
+    return {label: float(value) for label, value in found}
+
+
+@requirement("API-70")
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (Fault("die", after=["Hel"]), "upstream_died"),
+        (Fault("hang", after=["Hel"]), "upstream_slow"),
+        (Fault("error_event", after=["Hel"]), "upstream_failed"),
+        (Fault("short", after=["Hel"]), "upstream_died"),
+    ],
+)
+def test_a_stream_that_broke_is_logged_and_counted_as_broken(house, fault, code):
+    """Its status was 200 long before it broke, and log and metrics called it a success."""
+    server = house.server([fault], limits={"idle_seconds": 0.2})
+    answer = server.chat("Hi", stream=True, tool_protocol="native")
+    assert answer.chunks[-1]["error"]["code"] == code
+    assert b"[DONE]" not in answer.body
+    assert until(lambda: server.log)
+    assert json.loads(server.log[0])["problem"] == code
+    assert counted(server, "lastword_broken_streams") == {code: 1}
+    assert counted(server, "lastword_upstream_failures") == {code: 1}
+
+
+@requirement("API-70")
+def test_a_stream_whose_client_left_is_counted_as_broken(house):
+    """Nobody heard the end of it, whoever is to blame."""
+    gate = Pause()
+    server = house.server([["One", gate, " two"]])
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+        body = json.dumps({**HI, "stream": True, "tool_protocol": "native"}).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        sock.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+        assert gate.reached.wait(10)
+        assert sock.recv(65536)
+    assert until(lambda: server.log)
+    gate.open()
+    assert json.loads(server.log[0])["problem"] == "client_gone"
+    assert counted(server, "lastword_broken_streams") == {"client_gone": 1}
+
+
+@requirement("API-70")
+def test_failures_and_retries_of_the_models_server_are_counted(house):
+    """Whoever looks after the server sees trouble before the people do: also the kind that a retry hides."""
+    server = house.server([BROKEN, BUSY, "Hello.", *[BROKEN] * 3, Fault("status", status=400)])
+    assert counted(server, "lastword_upstream_retries") == {"": 0}
+    assert server.chat("Hi").status == 200
+    assert counted(server, "lastword_upstream_retries") == {"": 2}
+    assert counted(server, "lastword_upstream_failures") == {}
+    assert server.chat("Hi").status == 502
+    assert server.chat("Hi").status == 400
+    assert counted(server, "lastword_upstream_retries") == {"": 4}
+    assert counted(server, "lastword_upstream_failures") == {"upstream_failed": 1, "upstream_refused": 1}
+    assert counted(server, "lastword_broken_streams") == {}
+
+
+@requirement("API-30")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("context_length_exceeded", "context_length_exceeded"),
+        ("model_not_found", "model_not_found"),
+        (400, "upstream_refused"),
+        (None, "upstream_refused"),
+        ("no code at all, but a sentence", "upstream_refused"),
+        ("sk-live-0123456789abcdef", "upstream_refused"),
+        ("x" * 100, "upstream_refused"),
+    ],
+)
+def test_the_code_of_a_refusal_of_the_models_server_reaches_the_client_unchanged(house, said, code, stream):
+    """Clients know some of them by name and cut their history. Only what is a word is handed on."""
+    server = house.server([Fault("status", status=400, body=b"too much", code=said)])
+    with server.client() as client, pytest.raises(openai.BadRequestError) as raised:
+        client.chat.completions.create(model="lastword", messages=[{"role": "user", "content": "Hi"}], stream=stream)
+    assert raised.value.code == code
+    assert counted(server, "lastword_upstream_failures") == {"upstream_refused": 1}
+
+
+@requirement("API-65")
+def test_a_stream_that_begins_with_a_refusal_for_length_is_asked_again_with_less(house):
+    """Some servers have said 200 before they count. The turn is not lost to that."""
+    too_long = Fault("error_event", body=b"the maximum context length is 600 tokens")
+    model = house.model(["One.", too_long, "Two."])
+    server = house.server(model)
+    assert server.chat("x" * 8_000, conversation_id="c").status == 200
+    answer = server.chat("Go on", conversation_id="c", stream=True)
+    assert answer.status == 200
+    assert "error" not in answer.chunks[-1]
+    assert [message["content"] for message in model.requests[-1]["messages"]] == ["Go on"]
+    assert len(model.requests) == 3

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import apsw
+from typing_extensions import Buffer
 
 SECTOR = 512
 
@@ -144,7 +145,7 @@ class DiskFile(apsw.VFSFile):
         self._disk.operate("read", self._path)
         return super().xRead(amount, offset)
 
-    def xWrite(self, data: bytes, offset: int) -> None:
+    def xWrite(self, data: Buffer, offset: int) -> None:
         # Before the operation: power that goes during a write may leave the write behind.
         self._image.unsure.append((offset, bytes(data)))
         self._disk.operate("write", self._path)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import random
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,6 +32,8 @@ class Life:
         self.acknowledged = 0
         self.forgotten: set[int] = set()
         self.keys = 0
+        self.held: list[tuple[bytes, ...]] = []
+        """What each record holds, in order."""
 
     async def go_on_until(self, disk: Disk) -> None:
         """Live until the power is gone, and hear of it in words."""
@@ -70,9 +73,14 @@ class Life:
         self.keys += 1
         size = self.chance.choice([0, 10, 500, 5000, 60_000])
         once = f"key-{self.keys}" if key and self.chance.random() < 0.5 else None
-        return entry(self.keys, data=b'"%s"' % (b"%d" % self.keys * size), once=once)
+        # Some hold the same as others: what one of them lets go of must stay for the rest.
+        held = (
+            [b"%d" % self.chance.randint(1, 9) * self.chance.choice([10, 9000])] if self.chance.random() < 0.3 else []
+        )
+        return entry(self.keys, data=b'"%s"' % (b"%d" % self.keys * size), once=once, contents=tuple(held))
 
     async def say(self, *entries: Entry) -> None:
+        self.held += [entry.contents for entry in entries]
         await self.said.commit(*entries)
         self.ends.add((await self.said.head()).seq)
 
@@ -92,6 +100,12 @@ class Life:
                 assert record.data is None, "what was pruned came back"
             if record.once is not None:
                 assert await found.taken(record.once) == record
+            if record.data is not None:
+                for data in self.held[record.seq - 1]:
+                    assert await found.content(sha256(data).hexdigest()) == data, "what a record holds is lost"
+        kept = {data for record in records if record.data is not None for data in self.held[record.seq - 1]}
+        for data in {data for held in self.held for data in held} - kept:
+            assert await found.content(sha256(data).hexdigest()) is None, "a content outlived all that held it"
         await verify_store(found)
         assert await found.commit(entry(0, once="after"))
         await verify_store(found)

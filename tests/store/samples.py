@@ -1,6 +1,7 @@
 """Entries to remember, and another process that remembers them too."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import msgspec
 from lastword.store import GENESIS, Entry, link, sqlite_file
 
 HERE = Path(__file__).parent
+FORM = "LASTWORD_TEST_FORM"
+"""In the environment of a process that shall be one of an earlier version: how many migrations it knows."""
 
 
 def entry(number: int = 1, **changes: Any) -> Entry:
@@ -46,13 +49,18 @@ def make_old(path: Path, *entries: Entry) -> None:
 class OtherProcess:
     """A long-lived process with a store of its own on the same file. It does one thing a line: see `other.py`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str, environment: dict[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "other.py"), str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | (environment or {}),
         )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def send(self, do: str, **what: Any) -> None:
         assert self._process.stdin is not None
@@ -67,7 +75,18 @@ class OtherProcess:
         self.send(do, **what)
         return self.receive()
 
+    def kill(self) -> None:
+        """End it as the system would that is out of memory."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.kill()
+        self._process.wait(20)
+        self._process.stdin.close()
+        self._process.stdout.close()
+
     def end(self) -> None:
+        if self._process.returncode is not None:
+            return
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -76,8 +95,8 @@ class OtherProcess:
 
 
 @contextmanager
-def other_process(path: Path) -> Iterator[OtherProcess]:
-    other = OtherProcess(path)
+def other_process(path: Path | str, environment: dict[str, str] | None = None) -> Iterator[OtherProcess]:
+    other = OtherProcess(path, environment)
     try:
         yield other
     finally:

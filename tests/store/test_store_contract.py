@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import Counter
+from hashlib import sha256
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import entry
 
@@ -18,12 +20,14 @@ from lastword.store import (
     PAGE_RECORDS,
     Entry,
     Head,
+    Pruned,
     Store,
     link,
     parse_head,
     verify_store,
 )
 from lastword.store.memory import MemoryStore
+from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
 from lastword.store.standing import RULES
 from lastword.tools.state import StateChange
@@ -160,8 +164,8 @@ async def test_forgotten_data_leaves_chain_and_key_behind(store):
     """What was pruned cannot be read, but it can neither be denied nor done again."""
     await store.commit(*(entry(number, once=f"key-{number}") for number in range(1, 6)))
     head = await store.head()
-    assert await store.forget([2, 4, 4, 99, 0, -1]) == 2
-    assert await store.forget([2]) == 0
+    assert await store.forget([2, 4, 4, 99, 0, -1]) == Pruned(2)
+    assert await store.forget([2]) == Pruned(0)
     assert [record.data is None for record in await store.read()] == [False, True, False, True, False]
     assert await verify_store(store, head=head) == head
     assert not await store.commit(entry(9, once="key-2"))
@@ -261,6 +265,7 @@ ENTRIES = st.builds(
     data=st.one_of(KEYS, st.binary(max_size=20)),
     once=st.none(),
     irrevocable=st.just(False),
+    contents=st.lists(st.sampled_from([b"", b"one", b"two"]), max_size=2).map(tuple),
 )
 KEYED = st.lists(st.tuples(ENTRIES, st.sampled_from([None, None, "k", "l", "m"])), max_size=3)
 STEPS = st.one_of(
@@ -290,6 +295,7 @@ STEPS = st.one_of(
     st.tuples(st.just("links"), st.lists(st.integers(-1, 20), max_size=12)),
     st.tuples(st.just("links"), st.builds(range, st.integers(-1, 20), st.integers(-1, 20))),
     st.tuples(st.just("taken"), st.sampled_from("klm")),
+    st.tuples(st.just("content"), st.sampled_from([b"", b"one", b"two"])),
     st.tuples(st.just("head"), st.none()),
     st.tuples(st.just("close"), st.none()),
 )
@@ -302,9 +308,7 @@ async def _do(store: Store, step: tuple[str, object]) -> object:
         case ("commit", list() as pairs):
             group, keys = [], set()
             for said, key in pairs:
-                group.append(
-                    Entry(said.stream, said.kind, said.subject, said.at, said.data, None if key in keys else key)
-                )
+                group.append(msgspec.structs.replace(said, once=None if key in keys else key))
                 keys.add(key)
             return await store.commit(*group)
         case ("forget", list() as seqs):
@@ -317,6 +321,8 @@ async def _do(store: Store, step: tuple[str, object]) -> object:
             return list(await store.links(seqs))  # type: ignore[arg-type]
         case ("taken", str() as key):
             return await store.taken(key)
+        case ("content", bytes() as data):
+            return await store.content(sha256(data).hexdigest())
         case ("head", _):
             return await store.head()
         case ("close", _):
@@ -341,6 +347,37 @@ def test_the_drivers_are_twins(steps):
                 await sqlite.close()
 
     asyncio.run(compare())
+
+
+def _compared_with_postgres(server, steps):
+    async def compare() -> None:
+        with TemporaryDirectory() as folder:
+            memory, postgres = MemoryStore(), PostgresStore(server.new_store(), heads=Path(folder))
+            try:
+                for step in steps:
+                    assert await _do(memory, step) == await _do(postgres, step)
+                assert list(await memory.read()) == list(await postgres.read())
+                assert await verify_store(memory) == await verify_store(postgres)
+            finally:
+                await postgres.close()
+
+    asyncio.run(compare())
+
+
+@requirement("TEAM-1")
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, max_size=14))
+def test_the_driver_for_many_processes_is_a_twin_too(postgres, steps):
+    """Whoever moves a journal to a server finds the same there, down to the last digest."""
+    _compared_with_postgres(postgres, steps)
+
+
+@pytest.mark.long
+@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, max_size=30))
+def test_the_driver_for_many_processes_is_a_twin_in_every_story(postgres, steps):
+    """The same over many more stories, and longer ones."""
+    _compared_with_postgres(postgres, steps)
 
 
 async def test_several_kinds_are_read_in_the_order_of_the_store(store):
@@ -423,7 +460,7 @@ async def test_of_a_state_the_last_value_of_each_key_counts_until_all_is_cleared
     await put(StateChange.DESCRIBED, b'{"key":"k","description":"a number"}')
     await put(StateChange.SET, b'{"key":"k","value":9}', stream="t")
     assert [r.seq for r in await store.standing((StateChange.SET, StateChange.DESCRIBED), stream="s")] == [3, 2, 4]
-    assert await store.forget([2]) == 1
+    assert await store.forget([2]) == Pruned(1)
     assert [r.seq for r in await store.standing(StateChange.SET, stream="s")] == [3], (
         "what was forgotten has no name any more"
     )
@@ -494,3 +531,34 @@ async def test_what_cannot_be_taken_back_is_only_written_by_somebody_who_waits(s
         store.append(entry(1, irrevocable=True))
     assert await store.commit(entry(1, irrevocable=True))
     assert (await store.read())[0] == link(GENESIS, 1, entry(1)), "and it is a record like any other"
+
+
+async def test_a_name_has_one_holder_until_it_is_let_go(store):
+    """A run is carried out by one process, and looking whether it is takes it from nobody."""
+    assert not store.is_held("run:1")
+    release = store.hold("run:1")
+    assert release is not None
+    assert store.is_held("run:1")
+    assert store.hold("run:1") is None
+    assert not store.is_held("run:2")
+    other = store.hold("run:2")
+    assert other is not None
+    await store.commit(entry(1))
+    release()
+    assert not store.is_held("run:1")
+    assert store.is_held("run:2")
+    again = store.hold("run:1")
+    assert again is not None
+    again()
+    other()
+
+
+async def test_a_name_is_held_on_when_the_store_is_closed(store):
+    """A process lets go when it is done or dies, and not because somebody closed a file."""
+    release = store.hold("process:1")
+    assert release is not None
+    await store.commit(entry(1))
+    await store.close()
+    assert store.hold("process:1") is None
+    release()
+    assert not store.is_held("process:1")

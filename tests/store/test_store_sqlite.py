@@ -19,7 +19,7 @@ from disk import failing_disk
 from samples import entry, make_old, other_process
 
 from lastword.errors import NewerStore, StoreError
-from lastword.store import sqlite_file, sqlite_writer, verify_store
+from lastword.store import Pruned, sqlite_file, verify_store, writer
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 
@@ -271,7 +271,7 @@ async def test_a_file_that_stays_locked_is_reported_and_nothing_is_lost(path, mo
 async def test_a_full_backlog_makes_append_wait_and_a_failing_disk_makes_it_fail(path, monkeypatch):
     """Memory is no place to keep an endless journal."""
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
-    monkeypatch.setattr(sqlite_writer, "MAX_BACKLOG_BYTES", 20_000)
+    monkeypatch.setattr(writer, "MAX_BACKLOG_BYTES", 20_000)
     store = SqliteStore(path)
     for number in range(500):
         store.append(entry(number, data=b"1" * 1000))
@@ -305,7 +305,7 @@ async def test_a_newer_file_is_refused_in_words_and_left_alone(store, path):
         with pytest.raises(NewerStore) as caught:
             await attempt
     assert str(caught.value) == (
-        f"{path}: written by a later version of lastword (its form is 999, this version knows 2)\n"
+        f"{path}: written by a later version of lastword (its form is 999, this version knows 3)\n"
         "hint: upgrade lastword, or name another file"
     )
     assert path.read_bytes() == before
@@ -548,7 +548,7 @@ async def test_forgotten_data_is_in_no_file_any_more(store, path):
     await store.commit(*(entry(number, data=secret * 200) for number in range(20)))
     await store.commit(entry(21))
     assert any(secret in found.read_bytes() for found in path.parent.iterdir())
-    assert await store.forget(range(1, 21)) == 20
+    assert await store.forget(range(1, 21)) == Pruned(20)
     assert not any(secret in found.read_bytes() for found in path.parent.iterdir())
     await verify_store(store)
 
@@ -559,4 +559,4 @@ async def test_the_file_says_what_it_is(store, path):
     await store.close()
     header = path.read_bytes()[:100]
     assert header[68:72] == b"ASST"
-    assert int.from_bytes(header[60:64], "big") == len(sqlite_file.MIGRATIONS) == 2
+    assert int.from_bytes(header[60:64], "big") == len(sqlite_file.MIGRATIONS) == 3

@@ -19,7 +19,10 @@ from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS
 def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cards take keys sooner than any person needs, except where that very time is looked at (`unhurried`)."""
     if "unhurried" not in request.fixturenames:
-        monkeypatch.setattr("lastword.terminal.keys.ARMING_SECONDS", 0.05)
+        monkeypatch.setattr("lastword.terminal.arming.ARMING_SECONDS", 0.04)
+        monkeypatch.setattr("lastword.terminal.arming.ALONE_SECONDS", 0.04)
+        monkeypatch.setattr("lastword.terminal.keys.FAST_SECONDS", 0.0)
+        monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -111,6 +114,6 @@ def windows(browser: Browser) -> Iterator[Any]:
     yield open_window
     for context in opened:
         context.close()
-    # A server that was killed, and an edit that was refused, are part of the story.
-    expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400")
+    # A server that was killed, and an edit or an image that was refused, are part of the story.
+    expected = re.compile("ERR_CONNECTION|ERR_INCOMPLETE|status of 400|status of 409")
     assert [said for said in complaints if not expected.search(said)] == []

@@ -23,7 +23,9 @@ import pexpect
 import pyte
 
 # A machine with two busy cores needs seconds to start Python; a screen that is not right by then will never be.
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
+# Longer than terminal/keys.py takes for the time of a paste.
+FINGERS_SECONDS = 0.3
 
 
 class Emulator:
@@ -58,6 +60,7 @@ class Terminal(Emulator):
         self.stdin = os.fdopen(far, "r", encoding="utf-8")
         self.screen_file = os.fdopen(os.dup(far), "w", encoding="utf-8")
         self._changed = asyncio.Event()
+        self._never = asyncio.Event()
 
     @contextmanager
     def attached(self) -> Iterator[Terminal]:
@@ -80,14 +83,13 @@ class Terminal(Emulator):
     def press(self, keys: str) -> None:
         os.write(self._near, keys.encode())
 
-    async def press_until(self, key: str, words: str) -> None:
-        """Press a key until it shows: one that arrives together with another counts as a paste, and for nothing."""
+    async def press_until(self, key: str, words: str, times: int = 1) -> None:
+        """Press a key until it shows: one that comes too soon after another counts for nothing."""
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while words not in self.text:
+            while self.text.count(words) < times:
                 self.press(key)
-                self._changed.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), 0.1)
+                    await asyncio.wait_for(self._never.wait(), 0.9)
 
     async def until(self, words: str, times: int = 1) -> None:
         """Wait until the words are on the screen."""
@@ -98,6 +100,10 @@ class Terminal(Emulator):
         await self._until(
             lambda: self.text.count("[Esc] close") >= times and self.lines[-1].startswith("╰▸"), f"{times} menus"
         )
+
+    async def until_listening(self, times: int = 1) -> None:
+        """Wait until a card takes keys again, after some that answered nothing, for the so-manieth time."""
+        await self.until_sent(b"Listening again", times)
 
     async def until_sent(self, data: bytes, times: int) -> None:
         """Wait until these bytes have come so many times, whether or not they are still on the screen."""
@@ -129,6 +135,16 @@ class Program(Emulator):
 
     def press(self, keys: str) -> None:
         self._child.send(keys)
+
+    def type_by_hand(self, word: str, after: str) -> None:
+        """A word and Enter, at the speed of fingers: what is there at once is a paste, and is not taken."""
+        self.until(after.rstrip())
+        self.press(word[0])
+        self.until(after + word[0])
+        time.sleep(FINGERS_SECONDS)
+        self.press(word[1:])
+        self.until(after + word)
+        self.press("\r")
 
     def until(self, words: str, times: int = 1) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -47,7 +47,7 @@ AssistantTool.register_execute_tool(execute)
 @requirement("TOOL-40")
 def test_a_call_is_allowed_with_one_key(make_tool: MakeTool, run: Run) -> None:
     """The whole way: card, key, result, exit code 0."""
-    make_tool("greet", GREET, parameters=NAME)
+    make_tool("greet", GREET, parameters=NAME, effect="none")
     program = run("call", "greet", "name=Ada", "--tools", "tools")
     program.until("[a] Greet")
     program.press("a")
@@ -67,7 +67,7 @@ def test_a_denied_call_exits_with_3(make_tool: MakeTool, run: Run) -> None:
 
 def test_plain_is_a_dialogue_of_words(make_tool: MakeTool, run: Run) -> None:
     """The same call for somebody who listens to it."""
-    make_tool("greet", GREET, parameters=NAME)
+    make_tool("greet", GREET, parameters=NAME, effect="none")
     program = run("call", "greet", "name=Ada", "--tools", "tools", "--plain")
     program.until("press Enter:")
     program.press("edit name=Grace\n")
@@ -214,6 +214,45 @@ def test_found_code_is_asked_about_once_and_again_when_it_changes(make_tool: Mak
     changed.press("no\n")
     assert changed.finish() == 2
     assert "you did not agree to run its code" in changed.text
+
+
+@requirement("TOOL-16")
+def test_a_folder_of_found_tools_is_agreed_to_with_one_word(make_tool: MakeTool, run: Run, tmp_path: Path) -> None:
+    """Everything is listed, and one word is enough; neither Enter nor a yes for one is a yes for all."""
+    for name in ("one", "two", "three"):
+        make_tool(name, GREET, parameters=NAME, requireApproval=True)
+    (tmp_path / "x.nuwa").write_text('CALL one { name: "Ada" }')
+    program = run("run", "x.nuwa")
+    program.until("Run the code of all 3?")
+    for name in ("one", "two", "three"):
+        assert f"tools/{name}/assistant_tool.py" in program.text
+    program.press("\n")
+    program.press("yes\n")
+    program.until("Please type all, one or no.")
+    program.press("all\n")
+    program.until("[a] Greet")
+    program.press("d")
+    program.finish()
+    again = run("run", "x.nuwa")
+    again.until("[a] Greet")
+    again.press("d")
+    again.finish()
+    assert "Run the code" not in again.text
+
+
+@requirement("TOOL-16")
+def test_found_tools_can_still_be_asked_about_singly(make_tool: MakeTool, run: Run, tmp_path: Path) -> None:
+    """Who wants one of them and not another can say so, and sees which one the question is about."""
+    for name in ("one", "two"):
+        make_tool(name, GREET, parameters=NAME, requireApproval=True)
+    (tmp_path / "x.nuwa").write_text('CALL one { name: "Ada" }')
+    program = run("run", "x.nuwa")
+    program.until("Run the code of all 2?")
+    program.press("one\n")
+    program.until("Run it?")
+    program.press("no\n")
+    assert program.finish() == 2
+    assert "you did not agree to run its code" in program.text
 
 
 def test_new_tool_asks_what_must_be_known(run: Run, tmp_path: Path) -> None:

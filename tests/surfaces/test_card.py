@@ -9,7 +9,7 @@ import pytest
 
 from lastword import Outcome, Preset, Session, ToolRegistry
 from lastword.editor.project import ProjectEditor
-from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.manifest import Effect, Manifest, Parameter
 from lastword.tools.tool import Tool
 from requirements import requirement
 from surfaces.conftest import approver_at, session_at
@@ -74,16 +74,14 @@ async def test_the_card_shows_what_would_run_before_it_asks(bench: Bench, termin
         "│ Asked for by line 3 of tidy.nuwa.",
         "│",
         "│ Arguments:",
-        '│   path   "a.md"',
+        "│   path   a.md",
         "│   count  3",
         "│",
         "│ The tool says:",
         "│ ▌ A note",
         "│ ▌ It will be short.",
         "│",
-        "│ You are asked because your preset does not auto-approve, and this tool must not be auto-approved.",
-        "│",
-        "│ [a] Write file   [d] Cancel   [r] deny with a reason   [e] edit   [Esc] close",
+        "│ [a] Write file   [d] Deny   [r] deny with a reason   [e] edit   [v] exact values   [Esc] close",
         "╰▸",
     ]
     terminal.press("a")
@@ -98,9 +96,9 @@ async def test_a_narrow_card_breaks_its_lines_and_keeps_its_bar(narrow: Terminal
     bench = Bench(narrow)
     bench.tool(display_name="A tool with a rather long name for people to read")
     bench.said = {"message": "A message of many words, which must be broken between them and stay behind the bar."}
-    asking = await bench.asked(path="/a/very/long/path/that/does/not/fit/into/forty/columns.md")
+    asking = await bench.asked(path="/a/very/long/path/that/does/not/fit/into/forty/columns.md" + " and" * 200)
     assert [line for line in narrow.lines if not line.startswith(("╭", "│", "╰"))] == []
-    assert 'path   "/a/very/long/path/that/' in narrow.text or '"/a/very/long/path/that/does' in narrow.text
+    assert "path  /a/very/long/path/that/" in narrow.text
     assert max(map(len, narrow.lines)) < 40
     narrow.press("d")
     assert (await asking).kind == "denied"
@@ -168,10 +166,9 @@ async def test_esc_and_its_kin_close_the_card(bench: Bench, terminal: Terminal, 
 async def test_arrow_keys_and_unknown_keys_do_nothing(bench: Bench, terminal: Terminal) -> None:
     """An arrow begins with the byte of Esc; it must not close the card."""
     asking = await bench.asked()
-    terminal.press("\x1b[A")
-    await terminal.press_until("\x1b[B", "╰▸")
-    terminal.press("ü")
-    await terminal.press_until("\r", "Enter alone")
+    for times, key in enumerate(("\x1b[A", "\x1b[B", "ü", "x"), 1):
+        terminal.press(key)
+        await terminal.until_listening(times)
     assert not asking.done()
     terminal.press("d")
     assert "the person denied it" in (await asking).message
@@ -209,7 +206,7 @@ async def test_edited_arguments_keep_their_types_and_are_what_runs(bench: Bench,
     await terminal.until("Edit: path, count.")
     await terminal.until("╰▸ Edit:")
     terminal.press("path=42\r")
-    await terminal.until('│ path: "a.md" → "42"')
+    await terminal.until('│ path: a.md → "42"')
     terminal.press("count=42\r")
     await terminal.until("│ count: 1 → 42")
     terminal.press("\r")
@@ -230,7 +227,7 @@ async def test_a_value_can_be_edited_where_it_stands(bench: Bench, terminal: Ter
     terminal.press("path\r")
     await terminal.until("╰▸ path = a.md")
     terminal.press(".txt\r")
-    await terminal.until('"a.md" → "a.md.txt"')
+    await terminal.until("a.md → a.md.txt")
     terminal.press("\r")
     await terminal.until("(edited)")
     terminal.press("a")
@@ -284,17 +281,22 @@ async def test_a_secret_is_masked_wherever_it_could_be_read(terminal: Terminal) 
     assert b"swordfish" not in terminal.raw
 
 
-@requirement("TOOL-49")
-async def test_what_cannot_be_undone_wants_a_word(terminal: Terminal) -> None:
-    """No single key may publish, delete or send."""
+@requirement("TOOL-6", "TOOL-49")
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [("irreversible", "This cannot be undone."), (None, "Its tool does not say whether this can be undone.")],
+)
+async def test_what_cannot_be_undone_wants_a_word(terminal: Terminal, effect: Effect | None, words: str) -> None:
+    """No single key may publish, delete or send; and whoever does not say is taken to do it for good."""
     bench = Bench(terminal)
-    bench.tool(effect="irreversible")
+    bench.tool(effect=effect)
     asking = await bench.asked()
     assert "[a] Allow…" in terminal.text
     terminal.press("a")
     await terminal.until("Type allow and press Enter")
+    assert words in terminal.text
     terminal.press("\r")
-    await terminal.until("that was not the word allow")
+    await terminal.until("the word allow was not typed")
     await terminal.until_menu(2)
     assert bench.ran == []
     terminal.press("a")
@@ -303,12 +305,24 @@ async def test_what_cannot_be_undone_wants_a_word(terminal: Terminal) -> None:
     assert (await asking).kind == "succeeded"
 
 
+@requirement("TOOL-6")
+@pytest.mark.parametrize("effect", ["none", "reversible"])
+async def test_a_tool_that_says_what_it_does_is_allowed_with_one_key(terminal: Terminal, effect: Effect) -> None:
+    """Two acts for everything would be typed without reading. One word of a tool's author makes it one key."""
+    bench = Bench(terminal)
+    bench.tool(effect=effect)
+    asking = await bench.asked()
+    assert "[a] Allow   " in terminal.text
+    terminal.press("a")
+    assert (await asking).kind == "succeeded"
+
+
 @pytest.mark.usefixtures("unhurried")
 async def test_keys_typed_before_the_card_can_be_read_are_thrown_away(bench: Bench, terminal: Terminal) -> None:
     """A key meant for an unseen prompt must never answer one."""
     terminal.press("aaaa\r")
     asking = bench.ask()
-    await terminal.until("You are asked because")
+    await terminal.until("The tool says")
     terminal.press("a")  # the card is there, and nobody can have read it yet
     await terminal.until_menu()
     await asyncio.wait({asking}, timeout=0.2)
@@ -322,7 +336,7 @@ async def test_a_pasted_text_answers_nothing(bench: Bench, terminal: Terminal) -
     """Several keys at once are no person's answer."""
     asking = await bench.asked()
     terminal.press("a\r")
-    await terminal.press_until("\r", "Enter alone")
+    await terminal.until_listening()
     assert not asking.done()
     terminal.press("d")
     await asking
@@ -366,20 +380,20 @@ async def test_a_card_answered_elsewhere_gives_the_terminal_back(bench: Bench, t
 @pytest.mark.parametrize(
     ("preset", "tool", "words"),
     [
-        (False, False, "because your preset does not auto-approve, and this tool must not be auto-approved."),
-        (False, True, "because your preset does not auto-approve."),
-        (True, False, "because this tool must not be auto-approved."),
+        (False, False, ""),
+        (False, True, "│ Asked because your preset does not auto-approve."),
+        (True, False, "│ Asked because this tool must not be auto-approved."),
     ],
 )
 async def test_the_card_says_which_half_of_auto_approval_is_missing(
     terminal: Terminal, preset: bool, tool: bool, words: str
 ) -> None:
-    """Who is asked although they said not to be must be told why."""
+    """Who is asked although one key is there must be told why. Where none is, a sentence would only be noise."""
     bench = Bench(terminal)
     bench.tool(auto_approve=tool)
     bench.session.preset = Preset(auto_approve=preset)
     asking = await bench.asked()
-    assert f"│ You are asked {words}" in terminal.lines
+    assert [line for line in terminal.lines if "auto-approve" in line] == ([words] if words else [])
     terminal.press("d")
     await asking
 
@@ -409,7 +423,8 @@ async def test_the_preview_is_on_the_card_and_in_full_on_request(terminal: Termi
     bench.registry.add(Tool(manifest, "assistant", lambda: {"success": True, "message": ""}, request=request))
     asking = asyncio.create_task(bench.session.call("tidy"))
     await terminal.until("[p] Show the change")
-    assert "│   -line 16" in terminal.lines
+    assert "│    9    -line 8" in terminal.lines
+    assert "│       8 +Line 7" in terminal.lines
     assert "+Line 39" not in terminal.text
     assert "│   … 61 more lines: p shows them" in terminal.lines
     terminal.press("p")
@@ -454,3 +469,70 @@ async def test_a_terminal_that_goes_away_is_nobody(bench: Bench, terminal: Termi
     terminal.hang_up()
     assert (await asking).kind == "no_approver"
     assert bench.ran == []
+
+
+@requirement("TOOL-44")
+async def test_the_line_that_edits_a_value_marks_what_cannot_be_seen(bench: Bench, terminal: Terminal) -> None:
+    """A name that turns its letters round would be allowed for another one; marks are drawn and never become text."""
+    hidden = "pay\u202egpj.exe\u200b"
+    asking = await bench.asked(path=hidden)
+    terminal.press("e")
+    await terminal.until("╰▸ Edit:")
+    terminal.press("path\r")
+    await terminal.until("╰▸ path = pay‹U+202E›gpj.exe‹U+200B›")
+    terminal.press("\x1b[D\x7fX\r")  # one step left passes the whole mark, and what is erased is the letter before it
+    await terminal.until("pay‹U+202E›gpj.exX‹U+200B›")
+    terminal.press("\r")
+    await terminal.until("(edited)")
+    terminal.press("a")
+    await asking
+    assert bench.ran == [{"path": "pay\u202egpj.exX\u200b"}]
+    assert "\u202e" not in terminal.raw.decode()
+    assert "\u200b" not in terminal.raw.decode()
+
+
+@requirement("TOOL-44")
+@pytest.mark.parametrize(
+    ("value", "shown", "exact"),
+    [
+        ("a.md", "a.md", '"a.md"'),
+        ("3", '"3"', '"3"'),
+        ("true", '"true"', '"true"'),
+        ("", '""', '""'),
+        (" x", '" x"', '" x"'),
+        ('say "hi"', 'say "hi"', '"say \\"hi\\""'),
+        ("one\ntwo\n", "┊ one", '┊ "one\\n'),
+    ],
+)
+async def test_a_text_is_shown_as_it_is_read_and_exactly_with_one_key(
+    bench: Bench, terminal: Terminal, value: str, shown: str, exact: str
+) -> None:
+    """Backslashes and quotation marks are for programs; what could be taken for something else keeps its quotes."""
+    asking = await bench.asked(path=value)
+    assert f"│   path  {shown}" in terminal.lines
+    terminal.press("v")
+    await terminal.until_menu(2)
+    assert f"│   path  {exact}" in terminal.lines
+    terminal.press("d")
+    await asking
+
+
+@requirement("NUWA-80")
+async def test_after_three_denials_in_a_row_a_key_denies_the_rest_of_the_script(terminal: Terminal) -> None:
+    """Nobody presses the same key two hundred times. Until then the key is not there."""
+    bench = Bench(terminal)
+    bench.tool()
+    text = 'FOR n IN RANGE(200) DO LET r = TRY CALL write_note { path: "a.md", count: n } END STOP "told"'
+    run = asyncio.create_task(bench.session.run_script(text))
+    for number in range(3):
+        await terminal.until_menu(number + 1)
+        assert "deny the rest" not in terminal.text
+        terminal.press("d")
+        await terminal.until("You chose: Deny", number + 1)
+    await terminal.until("[n] deny the rest of the script")
+    await terminal.until_menu(4)
+    assert "You denied the last 3 calls" in terminal.text
+    terminal.press("n")
+    ended = await run
+    assert (ended.output, bench.ran) == (["told"], [])
+    await terminal.until("Denied, and so is the rest of the script")

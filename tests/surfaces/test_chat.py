@@ -1,6 +1,7 @@
 """The chat on a real screen: a process of its own, a terminal of its own, and a model behind a real server."""
 
 import json
+import os
 import re
 import signal
 import urllib.request
@@ -109,6 +110,8 @@ def test_a_card_is_answered_by_keys_and_enter_does_not_approve(run: Run, model: 
     program.press("\r")
     program.until("Enter alone does not answer")
     assert not (tmp_path / "sent.txt").exists()
+    program.press("x")
+    program.until("Listening again")
     program.press("a")
     program.until("┃ Ann has it.")
     assert "✓ send (done): Sent 5 to Ann." in program.text
@@ -167,7 +170,8 @@ def test_what_the_model_writes_cannot_pass_for_the_program(run: Run, model: Mode
     program.press("Hi\r")
     program.until("U+0430", times=2)
     said = program.text.split("▸ Hi\n", 1)[1].split("default, asks ▸\n")[0]
-    lines = [line for line in said.splitlines() if line and not line.startswith("default, asks")]
+    own = ("(No tool was used for this answer.)", "default, asks")  # What the program itself says has no bar.
+    lines = [line for line in said.splitlines() if line and not line.startswith(own)]
     assert all(line.startswith("┃") for line in lines), said
     assert "‹U+001B›[2J" in said.replace("\n┃ ", "")
     assert b"\x1b[2J\x1b[H\xe2" not in program.raw
@@ -185,8 +189,10 @@ def test_a_narrow_and_a_wide_window_without_colour(run: Run, model: Model, tools
     program.press("d")
     program.until("┃ Fine.")
     program.until(READY, times=3)
-    expected = (GOLDEN / f"chat_{columns}.txt").read_text(encoding="utf-8")
-    assert re.sub(r":\d{5}/", ":00000/", program.text) + "\n" == expected
+    golden, shown = GOLDEN / f"chat_{columns}.txt", re.sub(r":\d{5}/", ":00000/", program.text) + "\n"
+    if os.environ.get("LASTWORD_WRITE_GOLDEN"):
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
     coloured = re.findall(rb"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|9[0-7]|38;|48;)[0-9;]*m", program.raw)
     assert coloured == []
 
@@ -197,7 +203,7 @@ def test_the_presets_of_the_file_are_there_and_auto_approval_is_never_silent(
     """Switching says so, the prompt says so, and every call that was approved by it says so."""
     (tmp_path / "lastword.toml").write_text('[preset.bold]\nauto_approve = true\nprotocol = "json"\n')
     m = model([ASK, "Ann has it."])
-    program = chat(run, m)
+    program = chat(run, m, "--config", "lastword.toml")
     program.press("/preset nonsense\r")
     program.until("there is no preset nonsense")
     program.press("/preset bold\r")
@@ -223,6 +229,8 @@ def test_commands_say_what_there_is(run: Run, model: Model, tools: None):
     program.until("no call of this session has changed a file")
     program.press("/resolve x\r")
     program.until("say which call and what to do about it")
+    program.press("/stop\r")
+    program.until("Nothing waited")
     program.press("/help\r")
     program.until("what was called and run in this session")
     assert m.requests == []
@@ -331,6 +339,53 @@ def test_the_tour_on_a_real_screen(run: Run):
     program.until("That was the tour.")
 
 
+def test_what_another_window_takes_back_is_said_here_and_not_twice_there(run: Run):
+    """A file that changes back without a word looks like a fault; who did it reads the words for it once."""
+    program = run("up", "--port", "0", lines=50)
+    program.until("Ctrl+D stops.")
+    program.until(READY)
+    other = run("chat", "--attach", lines=50)
+    other.until("Joined the conversation")
+    program.press("tour\r")
+    program.until("1 of 3")
+    program.press("next\r")
+    program.until(MENU)
+    program.press("a")
+    program.until("2 of 3")
+    other.until("To take it back: /undo")
+    other.until("2 of 3")
+    other.until(READY)
+    other.press("/undo\r")
+    other.until("Took back tour_note: note.md is as it was before.")
+    program.until("taken back by the terminal. As before: note.md.")
+    other.press("/runs\r")
+    other.until("undone by")
+    assert "taken back by" not in other.text
+
+
+def test_a_card_that_was_closed_is_not_said_to_be_forbidden(run: Run, model: Model, tools: None):
+    """Closed is neither yes nor no, and a line that says "not allowed" puts words into a person's mouth."""
+    program = chat(run, model([ASK, "Then later."]))
+    program.press("Send Ann 5.\r")
+    program.until(MENU)
+    program.press("\x1b")
+    program.until("┃ Then later.")
+    assert "✗ send (closed): send was not run" in program.text
+
+
+def test_the_page_says_which_model_answers_and_does_not_point_at_itself(run: Run):
+    """Under Settings stood that there are Settings, in the words of a terminal, right above the form itself."""
+    program = run("up", "--port", "0", columns=150)
+    program.until("Ctrl+D stops.")
+    assert "Settings on the page" in program.text.replace("\n", " ")
+    found = re.search(r"(http://127\.0\.0\.1:\d+)/enter\?key=[\w-]+", program.text.replace("\n", ""))
+    assert found
+    said = Browserless(found[1]).enter(found[0]).get("/page/state")[1]["settings"]["model"]
+    assert "The rehearsal model answers" in said
+    assert "Settings" not in said
+    assert "--upstream" not in said
+
+
 @requirement("API-3")
 def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, tools: None):
     """One address: the API answers for itself, and what is said on the page goes through the very same protocol."""
@@ -340,7 +395,12 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     found = re.search(r"(http://127\.0\.0\.1:\d+)/enter\?key=[\w-]+", program.text.replace("\n", ""))
     assert found
     body = json.dumps({"messages": [{"role": "user", "content": "Hi"}]}).encode()
-    asked = urllib.request.Request(f"{found[1]}/v1/chat/completions", body, {"Content-Type": "application/json"})
+    made = run("token", "create", "outside")
+    assert made.finish() == 0
+    token = re.search(r"lastword_[0-9a-f]{8}_[\w-]{43}", made.text.replace("\n", ""))
+    assert token
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token[0]}"}
+    asked = urllib.request.Request(f"{found[1]}/v1/chat/completions", body, headers)
     with urllib.request.urlopen(asked) as answer:
         assert json.load(answer)["choices"][0]["message"]["content"] == "Hello from the model."
     window = Browserless(found[1]).enter(found[0])
@@ -352,7 +412,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     spoken = [(item["by"], item["text"]) for item in window.get("/page/state")[1]["items"]]
     assert spoken == [("you", "Hi"), ("assistant", "Hello from the model.")]
     program.until("You, in another window ▸ Hi")
-    program.until("┃ Hello from the model.\ndefault, asks ▸")
+    program.until("┃ Hello from the model.\n(No tool was used for this answer.)\ndefault, asks ▸")
     assert program.text.count(READY) == 1  # the prompt made room for it, and came back
     program.press("\x04")
     assert program.finish() == 0
@@ -372,6 +432,9 @@ def test_a_chat_with_a_server_elsewhere(run: Run, model: Model, tools: None, tmp
     program.press("a")
     program.until("┃ Ann has it.")
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
+    program.until(READY)
+    program.press("/tokens\r")
+    program.until("20 tokens for the last answer that was counted, 20 for the only answer.")
 
 
 @pytest.mark.parametrize(
@@ -390,3 +453,39 @@ def test_what_cannot_begin_is_said_in_words(tmp_path: Path, arguments: list[str]
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_conversations_in_a_terminal(run: Run, model: Model, tools: None):
+    """The same list as on the page: a new one begins empty, and the old one comes back."""
+    program = chat(run, model(["Hello Ann.", "Hello Bob."]), "--session", "ann")
+    program.press("I am Ann\r")
+    program.until("┃ Hello Ann.")
+    program.press("/new\r")
+    program.until("A new conversation.")
+    program.press("I am Bob\r")
+    program.until("┃ Hello Bob.")
+    program.press("/conversations ann\r")
+    program.until("  ann  I am Ann")
+    program.press("/open ann\r")
+    program.until("This is conversation ann.")
+    program.press("/open nowhere\r")
+    program.until("there is no such conversation")
+    program.press("/open\r")
+    program.until("say which conversation")
+    program.press("\x04")
+    assert program.finish() == 0
+
+
+def test_a_mistyped_session_is_refused_and_a_new_name_is_said_to_be_new(run: Run, model: Model, tools: None):
+    """Who comes back to `holidays` and types `holiday` would find everything gone."""
+    m = model(["Noted."])
+    program = chat(run, m, "--session", "holidays")
+    program.until("There was no session holidays: it begins now.")
+    program.press("Remember this.\r")
+    program.until("┃ Noted.")
+    program.press("\x04")
+    assert program.finish() == 0
+    program = run("chat", "--tools", "tools", "--session", "holiday", LASTWORD_UPSTREAM=m.url)
+    program.until("there is no session holiday")
+    program.until("did you mean holidays?")
+    assert program.finish() != 0

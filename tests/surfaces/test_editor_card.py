@@ -11,6 +11,7 @@ import pytest
 
 from lastword import Outcome, Session, ToolRegistry
 from lastword.card import face
+from lastword.editor import Preview
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.testing import FixedApprover
@@ -58,9 +59,9 @@ async def test_the_card_of_an_edit_shows_the_exact_change(terminal: Terminal, fo
         "│ Asked for by line 3 of tidy.nuwa.",
         "│",
         "│ Arguments:",
-        '│   path         "greet.py"',
+        "│   path         greet.py",
         '│   old          "\\"Hello, \\" + name"',
-        '│   new          "f\\"Hello, {name}!\\""',
+        '│   new          f"Hello, {name}!"',
         "│   count        1",
         "│   all          false",
         "│   whole_words  false",
@@ -69,20 +70,18 @@ async def test_the_card_of_an_edit_shows_the_exact_change(terminal: Terminal, fo
         "│ ▌ Change greet.py",
         "│ ▌ greet.py: 1 line added, 1 removed.",
         "│",
-        "│ Show the change:",
+        "│ What would change:",
         "│   change greet.py (+1 -1)",
         "│   @@ -1,5 +1,5 @@",
-        "│    def greet(name):",
-        '│   -    print("Hello, " + name)',
-        '│   +    print(f"Hello, {name}!")',
+        "│   1 1  def greet(name):",
+        '│   2   -    print("Hello, " + name)',
+        '│     2 +    print(f"Hello, {name}!")',
+        "│   3 3",
+        "│   4 4",
+        '│   5 5  greet("you")',
         "│",
-        "│",
-        '│    greet("you")',
-        "│",
-        "│ You are asked because your preset does not auto-approve, and this tool must not be auto-approved.",
-        "│",
-        "│ [a] Change file   [d] Cancel   [r] deny with a reason   [e] edit   [p] Show the change",
-        "│ [Esc] close",
+        "│ [a] Change file   [d] Deny   [r] deny with a reason   [e] edit   [p] Show the change",
+        "│ [v] exact values   [Esc] close",
         "╰▸",
     ]
     terminal.press("a")
@@ -108,25 +107,25 @@ async def test_a_batch_names_every_file_and_folds_the_lines(terminal: Terminal, 
         ],
     )
     await terminal.until_menu()
-    shown = terminal.lines[terminal.lines.index("│ Show the change:") + 1 :]
+    shown = terminal.lines[terminal.lines.index("│ What would change:") + 1 :]
     assert shown[: shown.index("│")] == [
         "│   change long.txt (+60 -60)",
         "│   @@ -1,60 +1,60 @@",
-        "│   -line 0",
-        "│   -line 1",
-        "│   -line 2",
-        "│   … 117 more rows of this file, with 60 lines added and 57 removed",
+        "│   1   -line 0",
+        "│     1 +Line 0",
+        "│   2   -line 1",
+        "│   … 117 more rows of this file, with 59 lines added and 58 removed",
         "│   create new/file.txt (+1 -0)",
         "│   @@ -0,0 +1,1 @@",
-        "│   +new",
+        "│     1 +new",
         "│   rename greet.py to hello.py",
         "│   delete old.bin",
         "│   the file is not text, so its content is not shown",
         "│   delete notes.txt (+0 -3)",
         "│   @@ -1,3 +0,0 @@",
-        "│   -one",
-        "│   -two",
-        "│   -three",
+        "│   1   -one",
+        "│   2   -two",
+        "│   3   -three",
         "│   … 117 more lines: p shows them",
     ]
     assert "│ ▌ 5 files, 61 lines added, 63 removed." in terminal.lines
@@ -167,7 +166,7 @@ async def test_a_file_that_changes_while_its_card_waits_is_asked_about_again_wit
     terminal.press("a")
     await terminal.until("│ Asked again: notes.txt changed while the question waited.")
     await terminal.until_menu(times=2)
-    assert "│    zero" in terminal.lines
+    assert "│   1 1  zero" in terminal.lines
     terminal.press("a")
     assert (await asking).success
     assert (folder / "notes.txt").read_text() == "zero\none\n2\n"
@@ -274,7 +273,7 @@ def test_the_same_in_a_chat_with_lastword_edit(copy: Path, run: Run, tmp_path: P
     before = texts(copy)
     uses = [path for path, text in sorted(before.items()) if OLD.search(text)]
     (tmp_path / "lastword.toml").write_text('[preset.default]\nprotocol = "script"\n')
-    program = run("edit", "copy", lines=400, LASTWORD_UPSTREAM=model.url)
+    program = run("edit", "copy", "--config", "lastword.toml", lines=400, LASTWORD_UPSTREAM=model.url)
     program.until("asks ▸")
     program.press("Rename folder_of to place_of.\r")
     for number, path in enumerate(uses, 1):
@@ -289,3 +288,28 @@ def test_the_same_in_a_chat_with_lastword_edit(copy: Path, run: Run, tmp_path: P
     assert texts(copy) == before
     program.press("/quit\r")
     assert program.finish() == 0
+
+
+async def test_a_line_that_changed_a_little_has_its_words_marked(folder: Path, terminal: Terminal) -> None:
+    """Two long lines that differ in one word look the same; the word is underlined, also behind tabs and marks."""
+    (folder / "pay.py").write_text("\tpay(ann, \u200b5)\nstay\n")
+    asking = Desk(terminal, folder).ask("replace_text", path="pay.py", old="5", new="500")
+    await terminal.until_menu()
+    shown = terminal.lines[terminal.lines.index("│ What would change:") + 3 :]
+    assert shown[:3] == [
+        "│   1   -⇥   pay(ann, ‹U+200B›5)",
+        "│     1 +⇥   pay(ann, ‹U+200B›500)",
+        "│   2 2  stay",
+    ]
+    marked = re.findall(r"\x1b\[1;4;3[12]m([^\x1b]*)", terminal.raw.decode())
+    assert marked == ["5", "500"]
+    terminal.press("d")
+    assert (await asking).kind == "denied"
+
+
+def test_the_marks_of_words_stand_where_the_words_are_shown() -> None:
+    """Tabs and marks are longer on the screen than in the file; a mark beside the word would mislead."""
+    for before in ("", "\t", "\t\t x ", "\u200b", "\u202e\t"):
+        change = Preview("x", base_digest=None, base=f"{before}pay 5 now\n", proposed=f"{before}pay 500 now\n")
+        rows = [row for row in face.diff_rows([change])[0] if row.changed]
+        assert [row.text[start:end] for row in rows for start, end in row.changed] == ["5", "500"]

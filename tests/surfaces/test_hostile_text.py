@@ -86,8 +86,7 @@ async def test_a_million_characters_fold_and_say_so(terminal: Terminal) -> None:
     asking = puppet.ask(text="z" * 1_000_000)
     await terminal.until("[v] show all")
     assert len(terminal.lines) < 45
-    assert "… 999,400 more characters: v shows them" in terminal.text  # the message
-    assert "… 999,402 more characters: v shows them" in terminal.text  # the argument, with its quotation marks
+    assert terminal.text.count("… 999,400 more characters: v shows them") == 2  # the message, and the argument
     assert "(999880 more characters)" in terminal.text  # the title
     await deny(terminal, asking)
 

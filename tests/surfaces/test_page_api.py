@@ -3,23 +3,25 @@
 import asyncio
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lastword import Session
+from lastword.call.desk import wait_for_answer
 from lastword.consent.answerer import person
 from lastword.consent.approval import seal
 from lastword.consent.call import Call, LiveCall
 from lastword.journal import Journal
-from lastword.session import wait_for_answer
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
 from lastword.web.events import Feed
 from lastword.web.gate import HEADERS
 from requirements import requirement
 from surfaces.windows import WELCOME, Browserless, House, tools_of_every_kind
+from surfaces.windows import told as fields_told
 
 
 @pytest.fixture
@@ -40,8 +42,12 @@ def card_in(window):
 
 
 def answer(window, item, action="allow", **more):
-    body = {"call_id": item["id"], "digest": item["card"]["digest"], "action": action} | more
-    return window.post("/page/answer", body)
+    """What a window sends that does everything right; `more` is what this one does otherwise."""
+    card = item["card"]
+    body = {"call_id": item["id"], "digest": card["digest"], "action": action}
+    if action == "allow":
+        body |= {"word": card["word"], "opened": card["must_open"]}
+    return window.post("/page/answer", body | more)
 
 
 @requirement("API-52")
@@ -56,7 +62,9 @@ def test_without_the_cookie_nothing_can_be_read(house, path):
 
 
 @requirement("API-52")
-@pytest.mark.parametrize("path", ["answer", "say", "stop", "cancel", "resolve", "undo", "preset", "key", "lock"])
+@pytest.mark.parametrize(
+    "path", ["answer", "say", "stop", "stop_everything", "cancel", "resolve", "undo", "preset", "model", "key", "lock"]
+)
 def test_nothing_can_be_changed_without_the_token(house, window, path):
     """The cookie alone is what a forged form would carry."""
     call = house.call("publish", version="1", index="test")
@@ -88,8 +96,12 @@ def test_a_key_opens_the_page_once(house):
     status, _, body = Browserless(house.address).raw("GET", key.removeprefix(house.address))
     assert status == 403
     assert b"used before" in body
-    assert Browserless(house.address).raw("GET", "/enter")[0] == 403
-    assert Browserless(house.address).raw("GET", "/enter?key=")[0] == 403
+    # One that never was a key was not used before, and whoever has it is told so.
+    for path in ("/enter", "/enter?key=", "/enter?key=nonsense"):
+        status, _, body = Browserless(house.address).raw("GET", path)
+        assert status == 403
+        assert b"This key opens nothing" in body
+        assert b"used before" not in body
 
 
 @requirement("API-52")
@@ -99,6 +111,23 @@ def test_the_cookie_cannot_be_read_by_scripts_nor_sent_by_other_sites(house):
     parts = {part.strip() for part in headers["set-cookie"].split(";")[1:]}
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= parts
     assert not any(part.startswith("Domain") for part in parts)
+
+
+@requirement("API-52")
+@pytest.mark.parametrize(
+    ("host", "is_secure"),
+    [("desk.example", True), ("desk.example:8443", True), ("localhost", False), ("127.0.0.1:8811", False)],
+)
+def test_a_cookie_that_came_through_a_proxy_goes_by_tls_alone(tmp_path, host, is_secure):
+    """Found by trying it: through nginx the cookie came without Secure, and a plain link would have sent it bare."""
+    house = House(tmp_path, hosts=("desk.example",)).open()
+    try:
+        path = house.key().removeprefix(house.address)
+        status, headers, _ = Browserless(house.address).raw("GET", path, headers={"Host": host})
+        assert status == 303
+        assert ("Secure" in headers["set-cookie"].split("; ")) is is_secure
+    finally:
+        house.close()
 
 
 @requirement("API-52")
@@ -225,6 +254,100 @@ def test_closing_the_page_closes_it_for_every_window(house, window):
     assert Browserless(house.address).enter(house.key()).get("/page/state")[0] == 200
 
 
+def test_closing_the_page_ends_the_streams_that_are_open(house, window):
+    """A cookie that counts no more must not go on hearing what is said, nor see the cards that come."""
+    other = Browserless(house.address).enter(house.key())
+    with window.events() as mine, other.events() as theirs:
+        assert (mine()[1], theirs()[1]) == ("state", "state")
+        assert window.post("/page/lock")[0] == 200
+        late = Browserless(house.address).enter(house.key())
+        with late.events() as following:
+            assert following()[1] == "state"
+            call = house.call("publish", version="told to nobody else", index="x")
+            item = next_item(following)
+            assert "told to nobody else" in json.dumps(item)
+        for stream in (mine, theirs):
+            assert "told to nobody else" not in json.dumps(rest_of(stream))
+    assert answer(late, item, "deny")[0] == 200
+    assert call.result(10).kind == "denied"
+
+
+def rest_of(following):
+    """Every event that still comes, until the stream is over."""
+    told = []
+    with suppress(EOFError):
+        while True:
+            told.append(following())
+    return told
+
+
+def next_item(following):
+    """The next item of a stream, whatever else comes before it."""
+    while True:
+        _, kind, data = following()
+        if kind == "item":
+            return data
+
+
+@requirement("TOOL-55")
+@pytest.mark.parametrize(
+    ("given", "code", "param"),
+    [
+        ({"word": None}, "not_confirmed", "word"),
+        ({"word": ""}, "not_confirmed", "word"),
+        ({"word": "yes"}, "not_confirmed", "word"),
+        ({"word": "allowallow"}, "not_confirmed", "word"),
+        ({"opened": []}, "not_opened", "opened"),
+        ({"opened": ["argument version", "message"]}, "not_opened", "opened"),
+    ],
+)
+def test_an_irreversible_call_is_not_allowed_without_the_second_act(house, window, given, code, param):
+    """Our page would not send it, so it is not our page, or it is broken."""
+    call = house.call("publish", version="1.4.0", index="x" * 60_000)
+    house.waiting()
+    item = card_in(window)
+    assert item["card"]["must_open"] == ["argument index"]
+    status, body = answer(window, item, **given)
+    assert (status, body["error"]["code"], body["error"]["param"]) == (400, code, param)
+    assert not call.done()
+    assert house.effects == []
+    assert answer(window, item)[0] == 200
+    assert call.result(10).success
+
+
+@requirement("TOOL-6", "TOOL-55")
+def test_a_call_that_does_not_say_whether_it_can_be_undone_takes_the_second_act_too(house, window):
+    """Unsaid counts as irreversible: otherwise an author who forgets a word makes a payment one press."""
+    call = house.call("post_letter", to="x" * 60_000)
+    house.waiting()
+    item = card_in(window)
+    assert (item["card"]["effect"], item["card"]["word"], item["card"]["must_open"]) == (None, "allow", ["argument to"])
+    for given, code in (({"word": None}, "not_confirmed"), ({"opened": []}, "not_opened")):
+        status, body = answer(window, item, **given)
+        assert (status, body["error"]["code"]) == (400, code)
+        assert body["error"]["message"].startswith("its tool does not say whether this can be undone")
+    assert house.effects == []
+    assert answer(window, item)[0] == 200
+    assert call.result(10).success
+
+
+@requirement("TOOL-55")
+def test_an_answer_before_anybody_can_have_read_the_question_is_refused(house, window, monkeypatch):
+    """No window sends one, and no person could. A denial harms nobody and counts at once."""
+    monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 3600)
+    for action in ("deny", "allow"):
+        call = house.call("add_up", numbers=[1], factor=1, rounded=True)
+        house.waiting()
+        status, body = answer(window, card_in(window))
+        assert (status, body["error"]["code"]) == (409, "too_soon")
+        assert not call.done()
+        if action == "allow":
+            monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 0)
+        assert answer(window, card_in(window), action)[0] == 200
+        assert call.result(10).success == (action == "allow")
+    assert len(house.effects) == 1
+
+
 @requirement("API-54", "TOOL-44")
 def test_a_secret_never_reaches_the_page(house, window):
     """Not in the card, the state, the events, the timeline nor the export; the tool still gets it."""
@@ -238,13 +361,35 @@ def test_a_secret_never_reaches_the_page(house, window):
         item = card_in(window)
         assert answer(window, item)[0] == 200
         assert call.result(10).success
-        while told[-1][2].get("status") != "ended":
+        while fields_told(told[-1][2]).get("status") != "ended":
             told.append(following())
     seen = json.dumps([told, window.get("/page/state"), window.get("/page/timeline")], ensure_ascii=False)
     seen += window.raw("GET", "/page/export", headers={"Cookie": window.cookie})[2].decode()
     assert "hunter22" not in seen
     assert "••••••" in seen
     assert house.effects == [("sign_in", "ada", "hunter22")]
+
+
+def test_a_card_that_was_closed_is_called_closed(house, window):
+    """Whoever closes it has not said no, and a row that says so would put words into their mouth."""
+    call = house.call("add_up", numbers=[1], factor=1, rounded=True)
+    house.waiting()
+    assert answer(window, card_in(window), "close")[0] == 200
+    assert call.result(10).kind == "denied"
+    [item] = window.get("/page/state")[1]["items"]
+    assert (item["reply"]["how"], item["end"]["words"]) == ("closed", "closed")
+
+
+def test_a_change_that_is_too_large_to_edit_is_folded_and_not_cut(house, window):
+    """Every row comes along; which are seen at first is said."""
+    call = house.call("write_file", path="large.txt", text="a line of it, one of very many\n" * 18_000)
+    house.waiting()
+    item = card_in(window)
+    [preview] = item["card"]["previews"]
+    assert len(preview["lines"]) >= 18_000
+    assert 0 < preview["fold"] < 100
+    assert answer(window, item, "deny")[0] == 200
+    assert call.result(10).kind == "denied"
 
 
 @requirement("TOOL-47")
@@ -356,7 +501,7 @@ def test_stopping_a_call_keeps_its_partial_result(house, window):
     """Cancelled is not failed: the model gets what there was."""
     call = house.call("count", to=10_000)
     with window.events() as following:
-        while not any(i.get("reports") for i in [following()[2]]):
+        while not fields_told(following()[2]).get("reported_so_far"):
             pass
         running = next(i for i in window.get("/page/state")[1]["items"] if i["kind"] == "call")
         assert running["status"] == "running"
@@ -392,8 +537,8 @@ def test_a_window_of_another_run_gets_the_whole_state(window, last_seen):
 
 
 async def test_a_window_that_fell_behind_gets_the_state_instead_of_a_gap():
-    """Only so many events are kept. What is missing is never passed over in silence."""
-    feed = Feed(max_kept=3)
+    """Only so many bytes of events are kept. What is missing is never passed over in silence."""
+    feed = Feed(max_kept_bytes=3 * 220)
     following = feed.follow(None, lambda: {"n": "whole"})
     assert (await anext(following)).startswith(b"retry")
     first = await anext(following)
@@ -426,19 +571,23 @@ def test_a_question_of_another_program_is_shown_and_answered_here(house, window)
     other = Session(tools_of_every_kind(effects), approver=wait_for_answer, journal=house.session.journal)
     call = asyncio.run_coroutine_threadsafe(other.call("publish", {"version": "2", "index": "test"}), house.loop)
     with window.events() as following:
-        while not any(i.get("session") == other.id for i in _items(following())):
+        while not (found := _entries(following())):
             pass
-    item = card_in(window)
+    assert found[0]["session"] == other.id
+    seen = f"call_id={found[0]['id']}&digest={found[0]['digest']}"
+    item = window.get(f"/page/card?{seen}")[1]
     assert item["session"] == other.id
     assert answer(window, item)[0] == 200
     assert call.result(10).success
     assert effects == [("publish", "2", "test")]
-    assert not [i for i in window.get("/page/state")[1]["items"] if i.get("session")]
+    state = window.get("/page/state")[1]
+    assert state["inbox"] == []
+    assert not [i for i in state["items"] if i.get("session")]
 
 
-def _items(event):
+def _entries(event):
     _, kind, data = event
-    return data["items"] if kind == "state" else [data] if kind == "item" else []
+    return data["inbox"] if kind == "state" else data["put"] if kind == "inbox" else []
 
 
 def test_the_preset_is_changed_in_plain_sight(house, window):
@@ -532,6 +681,21 @@ def test_a_call_in_doubt_is_decided_on_the_page(doubtful, tmp_path, decision, ki
         house.close()
 
 
+def test_everything_is_stopped_from_the_page(house, window):
+    """One act denies what waits, whoever asked for it, and says so. A press that comes later allows nothing."""
+    call = house.call("publish", version="1", index="test")
+    house.waiting()
+    item = card_in(window)
+    status, done = window.post("/page/stop_everything", {})
+    assert status == 200
+    assert done["message"].startswith("Everything is stopped.")
+    assert "publish" in done["message"]
+    assert call.result(timeout=20).kind == "denied"
+    body = {"call_id": item["id"], "digest": item["card"]["digest"], "action": "allow"}
+    assert window.post("/page/answer", body)[0] == 409
+    assert house.effects == []
+
+
 def test_the_assistant_is_stopped_and_spoken_to_from_the_page(house, window):
     """A turn at a time; nothing that is said is lost without a word."""
     assert window.post("/page/say", {"text": "  "})[0] == 400
@@ -546,6 +710,27 @@ def test_the_assistant_is_stopped_and_spoken_to_from_the_page(house, window):
             state = following()[2]
     assert house.effects == []
     assert [c["end"]["kind"] for c in window.get("/page/state")[1]["items"] if c["kind"] == "call"] == ["cancelled"]
+
+
+@requirement("API-64")
+def test_what_was_used_for_an_answer_stands_under_it_after_a_restart(tmp_path):
+    """A model that said "done" and did nothing must not become believable by closing the page."""
+    store = MemoryStore()
+    seen = []
+    for words in (["hello", "/count to=1"], []):
+        house = House(tmp_path, store, id="kept").open()
+        try:
+            window = Browserless(house.address).enter(house.key())
+            for text in words:
+                assert window.post("/page/say", {"text": text})[0] == 200
+                with window.events() as following:
+                    while following()[2].get("busy") is not False:
+                        pass
+            items = window.get("/page/state")[1]["items"]
+            seen.append([item["used"] for item in items if item["kind"] == "message" and item["by"] == "assistant"])
+        finally:
+            house.close()
+    assert seen[0] == seen[1] == ["No tool was used for this answer", "Used: count"]
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])

@@ -101,3 +101,20 @@ PARTS = st.sampled_from(["gzip", "br", "*", ";q=", ";", "q", "=", ",", " ", "1",
 def test_whatever_a_browser_says_that_it_takes_is_no_trouble(said):
     """The header is theirs to write."""
     assert set(preferred(said)) <= {"br", "gzip"}
+
+
+def test_the_first_load_is_small_and_what_reading_needs_comes_later(window):
+    """A person who opens the page to answer one card waits for the page, and not for Markdown, colours or an editor."""
+    index = (files("lastword.web") / "static" / "index.html").read_text()
+    first = set(re.findall(r"/assets/([\w.-]+)", index))
+    # Whatever the script itself imports before it runs counts as well; what it imports later is called, with a bracket.
+    for name in [name for name in first if name.endswith(".js")]:
+        first |= set(re.findall(r'(?:from|import)"\./([\w.-]+\.js)"', (ASSETS / name).read_text()))
+    size = sum(
+        len(window.raw("GET", f"/assets/{name}", headers={"Cookie": window.cookie, "Accept-Encoding": "gzip"})[2])
+        for name in first
+    )
+    assert size + len(gzip.compress(index.encode())) <= 60_000, size
+    later = [name for name in NAMES if name not in first]
+    for part in ("markdown", "highlight", "editor"):
+        assert any(name.startswith(part) for name in later), part

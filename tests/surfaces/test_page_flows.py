@@ -1,5 +1,6 @@
 """The page in Debian's Chromium, as people use it: first visit, several windows, denying, editing, stopping."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,11 +34,12 @@ def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
         page = windows(up.key)
         expect(page).to_have_title("(1) lastword")
         card = page.locator(ARMED)
-        expect(card.get_by_role("heading")).to_have_text("Write Note")
+        expect(card.get_by_role("heading", level=2)).to_have_text("Write Note")
+        expect(card.get_by_role("heading", level=3)).to_have_text("What would change")
         expect(card).to_contain_text("Can be undone")
         expect(card).to_contain_text("note.md")
         expect(card).to_contain_text("Somebody read this before it was written.")
-        expect(card).to_contain_text("your preset does not auto-approve, and this tool must not be auto-approved")
+        expect(card).not_to_contain_text("auto-approve")  # both keys are missing: there is nothing to explain
         card.get_by_role("button", name="Write note").click()
         expect(page.locator(".call.good")).to_contain_text("allowed by you")
         expect(page.locator(".call.good")).to_contain_text("Wrote a line to note.md.")
@@ -45,6 +47,21 @@ def test_from_the_first_visit_to_the_first_approval(tmp_path, windows):
         expect(page.locator(".message.assistant").last).to_contain_text("2 of 3")
     finally:
         assert up.stop() == 0
+
+
+def test_values_are_shown_as_people_read_them_and_exactly_on_request(house, windows):
+    """Quotes and escapes are for programs. A text that could be taken for something else keeps its quotes."""
+    page = windows(house.key())
+    call = house.call("publish", version="12", index='say "hi"\nand go')
+    card = page.locator(ARMED)
+    version, index = (card.get_by_role("row", name=name) for name in ("version", "index"))
+    expect(version.locator("td")).to_have_text('"12"')
+    expect(index.locator(".read")).to_have_text('say "hi"\nand go')
+    index.get_by_role("button", name="index exactly, as JSON").click()
+    expect(index.locator("td")).to_contain_text(r'"say \"hi\"\n')
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
 
 
 def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(house, windows):
@@ -57,6 +74,8 @@ def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(ho
     for page in (second, phone):
         expect(page.locator(ARMED)).to_contain_text("Cannot be undone")
         expect(page).to_have_title("(1) lastword")
+    phone.locator(ARMED).locator(".word").tap()
+    phone.keyboard.type("Allow ")  # as the keyboard of a phone writes it
     phone.locator(ARMED).get_by_role("button", name="Allow").tap()
     for page in (first, second, phone):
         expect(page.locator(".card")).to_have_count(0)
@@ -99,6 +118,7 @@ def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
     expect(card.get_by_role("button", name="Add note")).to_be_visible()
     card.get_by_label("copies").fill("many")
     page.wait_for_selector(ARMED)
+    card.locator(".word").press_sequentially("allow")
     card.get_by_role("button", name="Allow (edited)").click()
     expect(card.get_by_role("alert")).to_contain_text("copies must be a number")
     assert not call.done()
@@ -109,6 +129,34 @@ def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
     card.get_by_role("button", name="Allow (edited)").click()
     assert call.result(10).success
     assert house.effects == [("post_letter", {"to": "Ann", "copies": 3, "urgent": True})]
+
+
+@requirement("TOOL-6", "TOOL-55")
+def test_what_does_not_say_whether_it_can_be_undone_takes_two_acts(house, windows):
+    """What nobody said counts as irreversible: neither the button nor its key is enough, and the card says why."""
+    page = windows(house.key())
+    call = house.call("post_letter", to="Ann")
+    card = page.locator(ARMED)
+    expect(card).to_contain_text("Whether it can be undone is not known")
+    expect(card.locator(".second")).to_contain_text(
+        "Its tool does not say whether it can be undone. To allow it, type allow"
+    )
+    expect(card.locator(".primary kbd")).to_have_count(0)
+    card.get_by_role("button", name="Allow").click(force=True)
+    expect(card.locator(".word")).to_be_focused()
+    card.focus()
+    page.wait_for_selector(ARMED)
+    page.keyboard.press("Control+Enter")
+    card.locator(".word").press_sequentially("allo")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Allow").click(force=True)
+    assert house.effects == []
+    assert not call.done()
+    card.locator(".word").press_sequentially("w")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Allow").click()
+    assert call.result(10).success
+    assert house.effects == [("post_letter", {"to": "Ann"})]
 
 
 @requirement("TOOL-47")
@@ -165,6 +213,54 @@ def test_the_diff_is_shown_inline_or_side_by_side(house, windows):
     expect(card.get_by_label("Change of hello.py")).to_contain_text("Welcome")
     card.get_by_role("button", name="Inline").click()
     expect(card.get_by_label("Text of hello.py as it is now")).to_have_count(0)
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+
+
+@requirement("EDIT-5")
+def test_lines_that_changed_a_little_stand_in_pairs_with_their_numbers_and_words(house, windows, tmp_path):
+    """Two thousand lines with a comment added are read pair by pair, and what is new in each can be seen."""
+    (tmp_path / "many.py").write_text("".join(f"value_{number} = {number}\n" for number in range(1, 2001)))
+    page = windows(house.key())
+    text = "".join(f"value_{number} = {number}  # counted\n" for number in range(1, 2001))
+    call = house.call("write_file", path="many.py", text=text)
+    card = page.locator(ARMED)
+    rows = card.get_by_label("Change of many.py").locator("tr")
+    expect(rows).to_have_count(400)
+    for place, (kind, numbers) in enumerate([("removed", "1"), ("added", "1"), ("removed", "2"), ("added", "2")]):
+        expect(rows.nth(place)).to_have_class(kind)
+        expect(rows.nth(place).locator(".number").nth(int(kind == "added"))).to_have_text(numbers)
+    expect(rows.nth(0).locator(".new")).to_have_count(0)
+    assert "".join(rows.nth(1).locator(".new").all_text_contents()) == "  # counted"
+    card.get_by_role("button", name="… 3,600 more lines: show all").click()
+    expect(rows).to_have_count(4_000)
+    expect(rows.last.locator(".number").nth(1)).to_have_text("2000")
+    page.wait_for_selector(ARMED)
+    card.get_by_role("button", name="Deny", exact=True).click()
+    assert call.result(10).kind == "denied"
+
+
+def test_what_stays_is_folded_and_a_line_without_end_too(house, windows, tmp_path):
+    """Forty lines that nobody changes, and a megabyte on one line, would hide what is asked."""
+    long = "x" * 9_000
+    lines = [f"line {number}" for number in range(1, 41)]
+    (tmp_path / "mixed.txt").write_text("\n".join([*lines, long, "end"]))
+    lines[19] = "line <b>20</b>\u202e"
+    page = windows(house.key())
+    call = house.call("write_file", path="mixed.txt", text="\n".join([*lines, f"{long}y", "end"]))
+    card = page.locator(ARMED)
+    change = card.get_by_label("Change of mixed.txt")
+    expect(change).to_contain_text("line <b>20</b>‹U+202E›")
+    assert change.locator("b").count() == 0
+    expect(change).to_contain_text("8,800 characters before this not shown")
+    expect(change).to_contain_text("no line ending at the end of the file")
+    assert len(change.text_content() or "") < 2_500
+    expect(change).not_to_contain_text("line 10")
+    change.get_by_role("button", name="16 unchanged lines").click()
+    row = change.locator("tr", has_text="line 10")
+    expect(row.locator(".number")).to_have_text(["10", "10"])
+    expect(row).to_have_class("same")
     page.wait_for_selector(ARMED)
     card.get_by_role("button", name="Deny", exact=True).click()
     assert call.result(10).kind == "denied"
@@ -240,11 +336,12 @@ def test_a_card_that_has_just_appeared_cannot_be_answered_yet(house, windows):
     page.evaluate(
         """new MutationObserver((_, watcher) => {
             const button = document.querySelector(".card .primary");
-            if (button) { watcher.disconnect(); button.click(); window.pressed = true; }
+            if (button) { watcher.disconnect(); button.click(); document.body.dataset.pressed = "yes"; }
         }).observe(document.body, {childList: true, subtree: true})"""
     )
     call = house.call("publish", version="1", index="x")
-    page.wait_for_function("window.pressed")
+    # Not wait_for_function: unless the first look succeeds, it looks again with eval, which the page's policy refuses.
+    expect(page.locator("body")).to_have_attribute("data-pressed", "yes")
     page.locator(".card .primary").click(force=True)
     expect(page.locator(ARMED)).to_have_count(1)
     assert not call.done()
@@ -311,9 +408,9 @@ def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house
     assert call.result(10).success
 
 
-@requirement("TOOL-44")
-def test_what_cannot_be_undone_has_no_shortcut(house, windows):
-    """It says so, and takes a deliberate press of its button."""
+@requirement("TOOL-44", "TOOL-55")
+def test_what_cannot_be_undone_takes_a_word_and_a_press(house, windows):
+    """It says so and has no shortcut. One press is not enough, nor two of them, nor a word that was pasted."""
     page = windows(house.key())
     call = house.call("publish", version="1", index="x")
     card = page.locator(ARMED)
@@ -322,9 +419,46 @@ def test_what_cannot_be_undone_has_no_shortcut(house, windows):
     card.focus()
     page.keyboard.press("Control+Enter")
     expect(card).to_be_focused()
+    card.locator(".primary").dblclick(force=True)
+    expect(card.locator(".word")).to_be_focused()
+    card.locator(".word").evaluate(
+        """field => field.dispatchEvent(new ClipboardEvent("paste", {bubbles: true, cancelable: true}))
+            && (field.value = "pasted")"""
+    )
+    expect(card.locator(".word")).to_have_value("")
+    page.keyboard.type("alow")
+    page.keyboard.press("Enter")
+    card.locator(".primary").click(force=True)
     assert not call.done()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("allow")
+    page.keyboard.press("Enter")
+    assert not call.done(), "the word alone is not enough either"
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
+    assert call.result(10).success
+
+
+@requirement("TOOL-55")
+def test_what_is_folded_must_be_opened_before_what_cannot_be_undone_is_allowed(house, windows):
+    """59,422 characters that nobody has seen. Where it can be undone, they may stay folded."""
+    page = windows(house.key())
+    call = house.call("publish", version="1", index="x" * 60_000)
+    card = page.locator(ARMED)
+    expect(card.locator(".word")).to_have_count(0)
+    card.locator(".primary").click(force=True)
+    expect(card.locator(".second")).to_contain_text("a part of it is folded")
+    assert not call.done()
+    card.get_by_role("button", name="open it").click()
+    expect(page.locator(".card .fold")).to_have_text("Show less")
+    page.wait_for_selector(ARMED)
+    card.locator(".word").press_sequentially("allow")
+    card.get_by_role("button", name="Show less").click()  # what was open once has been seen
+    page.wait_for_selector(ARMED)
+    card.locator(".primary").click()
+    assert call.result(10).success
+    call = house.call("add_up", numbers=[1] * 1000, factor=1, rounded=True)
+    card.locator(".primary").click()
     assert call.result(10).success
 
 
@@ -352,7 +486,7 @@ def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, windows):
     expect(card).to_contain_text("‹U+202E›")
     expect(card).to_contain_text("‹U+200B›")
     expect(card).to_contain_text("‹U+0430›")
-    shown = card.evaluate("card => card.textContent + card.querySelector('.diff').shadowRoot.textContent")
+    shown = card.evaluate("card => card.textContent")
     assert not {"\u202e", "\u200b"} & set(shown)
     assert card.locator("img").count() == 0
     card.get_by_role("button", name="Edit the text").click()
@@ -445,6 +579,7 @@ def test_the_timeline_shows_a_bar_for_each_call_and_filters_them(house, windows)
     """Waiting and running are told apart; words and kinds filter; a call opens to its steps."""
     page = windows(house.key())
     call = house.call("publish", version="1.4.0", index="x")
+    page.locator(ARMED).locator(".word").press_sequentially("allow")
     page.locator(ARMED).get_by_role("button", name="Allow").click()
     call.result(10)
     house.call("count", to=2).result(10)
@@ -478,3 +613,21 @@ def test_with_reduced_motion_nothing_moves(house, windows):
     assert moving == 0
     house.session.cancel(house.waiting()[0].call_id)
     call.result(10)
+
+
+@requirement("NUWA-80")
+def test_after_three_denials_in_a_row_a_button_denies_the_rest_of_the_script(house, windows):
+    """Nobody presses the same button two hundred times. Until then it is not there."""
+    page = windows(house.key())
+    text = 'FOR n IN RANGE(200) DO LET r = TRY CALL publish { version: STRING(n), index: "x" } END STOP "told"'
+    run = asyncio.run_coroutine_threadsafe(house.session.run_script(text), house.loop)
+    rest = page.get_by_role("button", name="Deny the rest of the script")
+    for number in range(3):
+        card = page.locator(ARMED)
+        expect(card).to_contain_text(f'"{number}"')
+        expect(rest).to_have_count(0)
+        card.get_by_role("button", name="Deny", exact=True).click()
+    expect(page.locator(ARMED)).to_contain_text("You denied the last 3 calls of this script.")
+    rest.click()
+    assert run.result(30).output == ["told"]
+    assert house.effects == []

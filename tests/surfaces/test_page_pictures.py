@@ -13,6 +13,7 @@ import pytest
 from PIL import Image, ImageChops, ImageFilter
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from surfaces.test_page_reading import WRITTEN
 from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
@@ -31,11 +32,15 @@ SIZES: dict[str, dict[str, Any]] = {
         "has_touch": True,
     },
 }
-SCENES = ("chat", "card", "timeline")
+SCENES = ("chat", "card", "timeline", "reading", "conversations", "grave", "settings", "acts")
 
-# Fonts are drawn a little differently on every machine. Beyond this share of changed places something else has changed.
-MAX_CHANGED = 0.04
+
+# Fonts are drawn a little differently on every machine: a place has changed when it differs by so many levels.
 CHANGED_LEVEL = 40
+# Beyond this share of changed places around any place, something was added, taken away or moved. Over a whole picture a
+# button is next to nothing; around itself it is much.
+MAX_CHANGED = 0.2
+AROUND_PIXELS = 8
 # WCAG 2 AA for text; large text may have less.
 MIN_CONTRAST = 4.5
 MIN_CONTRAST_LARGE = 3.0
@@ -71,6 +76,7 @@ class Stage:
                 "Done. `greet` now returns “Welcome, …!” and the script prints it.\n\nShall I publish **1.4.0**?",
                 {"name": "publish", "arguments": {"version": "1.4.0", "index": "https://upload.example/simple"}},
                 "You are right, that was the real index. I will use the test index the next time you ask.",
+                WRITTEN,
             ),
         ).open()
 
@@ -79,6 +85,9 @@ class Stage:
         expect(page.locator(ARMED)).to_contain_text("Write file")
         if scene == "card":
             return
+        if scene in ("settings", "acts"):
+            self.settings(page, scene)
+            return
         self.clock.now += 6.2
         page.locator(f"{ARMED} .primary").click()
         expect(page.locator(".message.assistant")).to_contain_text("Shall I publish")
@@ -86,12 +95,45 @@ class Stage:
         self.say(page, "Yes, to the test index.")
         page.wait_for_selector(ARMED)
         self.clock.now += 14.5
+        if scene == "grave":
+            return
         page.locator(ARMED).get_by_role("button", name="Deny with a reason").click()
         page.locator(".denying textarea").fill("That is the real index.")
+        page.wait_for_selector(ARMED)  # The field has pushed the buttons away.
         page.locator(".denying .deny").click()
         expect(page.locator(".message.assistant").last).to_contain_text("You are right")
         if scene == "timeline":
             self.go_on(page)
+        if scene in ("reading", "conversations"):
+            self.read(page)
+        if scene == "conversations":
+            self.list(page)
+
+    def settings(self, page: Page, scene: str) -> None:
+        page.get_by_role("link", name="Settings").click()
+        expect(page.get_by_role("heading", name="Who approves")).to_be_visible()
+        if scene == "settings":
+            return
+        page.get_by_role("radio", name="trusting").check()
+        expect(page.get_by_text("The preset approves by itself")).to_have_count(1)
+        page.get_by_role("button", name="Make an address").click()
+        expect(page.get_by_label("Address with a key")).to_have_count(1)
+        page.get_by_role("main").get_by_role("button", name="Stop everything").click()
+        expect(page.get_by_role("main").get_by_role("status")).to_contain_text("Everything is stopped.")
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+
+    def read(self, page: Page) -> None:
+        self.clock.now += 30
+        self.say(page, "Write it up.")
+        expect(page.locator(".tok-keyword").first).to_be_visible()
+        expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+    def list(self, page: Page) -> None:
+        self.clock.now += 60
+        page.get_by_role("button", name="New conversation").click()
+        expect(page.locator(".message")).to_have_count(0)
+        page.get_by_role("button", name="Conversations", exact=True).click()
+        expect(page.locator(".shelf li")).to_have_count(2)
 
     def go_on(self, page: Page) -> None:
         self.clock.now += 7_400
@@ -100,6 +142,7 @@ class Stage:
         asking = self.house.call("publish", version="1.4.0", index="https://test.example/simple")
         page.wait_for_selector(ARMED)
         self.clock.now += 21
+        page.locator(ARMED).locator(".word").press_sequentially("allow")
         page.locator(ARMED).get_by_role("button", name="Allow").click()
         assert asking.result(PATIENCE_SECONDS).success
         page.get_by_role("link", name="Timeline").click()
@@ -139,6 +182,16 @@ def picture_of(page: Page) -> Image.Image:
     """What is on the screen, once everything is where it belongs and nothing blinks."""
     page.mouse.move(0, 0)
     page.evaluate("document.activeElement.blur(); document.fonts.ready")
+    # The id of a call is another one every time.
+    page.evaluate("document.querySelectorAll('.steps > p.mono').forEach(id => id.textContent = '0'.repeat(32))")
+    page.evaluate(
+        "document.querySelectorAll('main [role=status] > div').forEach(line => "
+        "line.textContent = line.textContent.replace(/[0-9a-f]{32}/, '0'.repeat(32)))"
+    )
+    # So are the key of an address and the port.
+    page.evaluate(
+        "document.querySelectorAll('input[readonly].mono').forEach(field => field.value = 'http://127.0.0.1')"
+    )
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return Image.open(io.BytesIO(page.screenshot(caret="hide"))).convert("RGB")
 
@@ -149,11 +202,32 @@ def test_the_page_looks_as_it_was_agreed(browser, stage, scene, size):
     """Light and dark, wide and phone: whatever changes how it looks is looked at."""
     page = window_of(browser, stage.house, color_scheme="light", **SIZES[size])
     stage.play(page, scene)
-    if scene == "card":
+    if scene in ("card", "grave"):
         page.wait_for_selector(ARMED)
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         compare(PICTURES / f"{scene}-{theme}-{size}.png", picture_of(page))
+    page.context.close()
+
+
+@pytest.mark.parametrize(("scene", "size", "least"), [("card", "wide", 9), ("card", "phone", 9), ("acts", "phone", 8)])
+def test_a_picture_without_one_of_its_buttons_is_another_picture(browser, stage, scene, size, least):
+    """A comparison that lets a button go missing compares nothing."""
+    page = window_of(browser, stage.house, color_scheme="light", **SIZES[size])
+    stage.play(page, scene)
+    whole = picture_of(page)
+    assert most_changed(whole, picture_of(page))[0] == 0
+    found = page.locator("button:visible, a:visible, .effect, .path").element_handles()
+    buttons = [button for button in found if button.evaluate(IN_SIGHT)]
+    assert len(buttons) >= least
+    for button in buttons:
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            before = picture_of(page)
+            button.evaluate("button => button.style.visibility = 'hidden'")
+            changed, _, _ = most_changed(before, picture_of(page))
+            button.evaluate("button => button.style.visibility = ''")
+            assert changed > MAX_CHANGED, f"{theme}: {button.text_content()} could go missing"
     page.context.close()
 
 
@@ -163,11 +237,20 @@ def compare(kept: Path, picture: Image.Image) -> None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         picture.save(kept, optimize=True)
     before = Image.open(kept).convert("RGB")
-    assert picture.size == before.size
-    rough = [image.filter(ImageFilter.BoxBlur(3)).convert("L") for image in (picture, before)]
+    changed, x, y = most_changed(before, picture)
+    assert changed <= MAX_CHANGED, f"{kept.name} looks different around {x}, {y}: {changed:.0%} of the places there"
+
+
+def most_changed(before: Image.Image, after: Image.Image) -> tuple[float, int, int]:
+    """Around which place most has changed, and which share of the places there."""
+    assert after.size == before.size
+    rough = [image.convert("L").filter(ImageFilter.BoxBlur(2)) for image in (after, before)]
     levels = ImageChops.difference(*rough).point([255 if level > CHANGED_LEVEL else 0 for level in range(256)])
-    changed = levels.histogram()[255] / (picture.width * picture.height)
-    assert changed <= MAX_CHANGED, f"{changed:.1%} of {kept.name} looks different"
+    around = levels.filter(ImageFilter.BoxBlur(AROUND_PIXELS))
+    levels_around = around.tobytes()
+    most = max(levels_around)
+    place = levels_around.index(most)
+    return most / 255, place % around.width, place // around.width
 
 
 def views(page: Page, stage: Stage) -> Iterator[str]:
@@ -191,6 +274,12 @@ def views(page: Page, stage: Stage) -> Iterator[str]:
     expect(page.locator(".message.assistant").last).to_contain_text("You are right")
     page.get_by_role("button", name="Details").first.click()
     yield "chat"
+    stage.read(page)
+    yield "reading"
+    stage.list(page)
+    yield "conversations"
+    page.locator(".shelf .title:not([aria-current])").click()
+    expect(page.locator(".message.you").last).to_contain_text("Write it up.")
     page.get_by_role("link", name="Timeline").click()
     page.locator(".bars summary").first.click()
     expect(page.locator(".steps").first).to_be_visible()
@@ -230,6 +319,12 @@ def test_every_text_can_be_read_against_what_is_behind_it(browser, stage, theme)
             assert contrast_in(box) >= wanted, f"{view}: “{words}” has a contrast of {contrast_in(box):.1f}"
     page.context.close()
 
+
+# Neither beyond the edges of the window nor covered.
+IN_SIGHT = """element => {
+    const box = element.getBoundingClientRect();
+    return element.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
+}"""
 
 # Every piece of text that is on the screen and not covered, with its place and size; also inside the editor.
 TEXTS = """() => {

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lastword.card.done import Done, DoneInWords, NewKey
 from lastword.card.items import (
     CallItem,
     CardQuestion,
-    Done,
-    DoneInWords,
     ExportedRecord,
-    NewKey,
     PageEvents,
     PageState,
     SessionTimeline,
@@ -143,7 +141,7 @@ def test_a_denial_brings_the_words_of_the_tool_apart_from_ours(house, window, tm
     [told] = window.get("/page/timeline")[1]["calls"]
     assert live["end"]["own_words"] == told["end"]["own_words"]
     assert live["end"]["own_words"] in message
-    for ours in ("Not today.", "denied it", "Do not ask for the same call"):
+    for ours in ("Not today.", "denied it", "That settles it"):
         assert ours in message
         assert ours not in live["end"]["own_words"]
 
@@ -152,9 +150,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @given(tool=TEXTS, reason=st.none() | TEXTS, words=st.none() | TEXTS, closed=st.booleans())
-@example(
-    tool="t", reason="Do not ask for the same call again unless they want it.", words="Their reason: x", closed=False
-)
+@example(tool="t", reason="That settles it, unless they ask for it again.", words="Their reason: x", closed=False)
 def test_own_words_are_found_whatever_anybody_wrote(tool, reason, words, closed):
     """The inverse of `outcome.denied`, also where a reason or a tool imitates our words."""
     message = outcome.denied(tool, reason, words, closed=closed)

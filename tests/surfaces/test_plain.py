@@ -35,16 +35,15 @@ async def test_the_flat_card_has_no_boxes_and_says_everything(terminal: Terminal
         "Can be undone.",
         "Asked for by line 3 of tidy.nuwa.",
         "Arguments:",
-        '  path: "a.md"',
+        "  path: a.md",
         "  count: 3",
         "The tool says:",
         "  > A note",
         "  > It will",
         "  > be short.",
-        "You are asked because your preset does not auto-approve, and this tool must not be auto-approved.",
     ]
     words = "".join(terminal.lines[-2:])
-    assert words == f"{QUESTION} allow (Write file), deny (Cancel), deny because REASON, edit NAME=VALUE."
+    assert words == f"{QUESTION} allow (Write file), deny, deny because REASON, edit NAME=VALUE, exactly."
     assert b"\x1b" not in terminal.raw
     terminal.press("allow\n")
     assert (await asking).kind == "succeeded"
@@ -84,6 +83,7 @@ async def test_words_edit_and_words_approve(terminal: Terminal) -> None:
     await terminal.until(QUESTION)
     terminal.press("edit cuont=3\n")
     await terminal.until("did you mean count?")
+    await terminal.until(QUESTION, times=2)
     terminal.press("edit count=3\n")
     await terminal.until("count: (not given) → 3")
     await terminal.until("allow (with your changes)")
@@ -154,3 +154,19 @@ async def test_several_flat_cards_are_counted(terminal: Terminal) -> None:
         terminal.press("deny\n")
     assert {task.kind for task in await asyncio.gather(*tasks)} == {"denied"}
     assert "Approval needed. 1 more waiting." in terminal.text
+
+
+@requirement("NUWA-80")
+async def test_after_three_denials_in_a_row_the_words_deny_the_rest_end_the_asking(terminal: Terminal) -> None:
+    """The same offer, in words. Before it is made they are a reason like any other."""
+    bench = bench_at(terminal)
+    text = 'FOR n IN RANGE(200) DO LET r = TRY CALL write_note { path: "a.md", count: n } END STOP "told"'
+    run = asyncio.create_task(bench.session.run_script(text))
+    for number in range(4):
+        await terminal.until(f"count: {number}")
+        await terminal.until("deny because REASON", number + 1)
+        assert ("deny because REASON, deny the rest," in terminal.text) is (number == 3)
+        terminal.press("deny the rest\n")
+        await terminal.until("so is the rest of the script." if number == 3 else "Denied: the rest", number % 3 + 1)
+    ended = await run
+    assert (ended.output, bench.ran) == (["told"], [])

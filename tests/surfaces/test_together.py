@@ -58,6 +58,30 @@ def say(page: Page, text: str) -> None:
 
 
 @with_browser
+@requirement("API-64")
+def test_an_answer_says_in_the_terminal_and_on_the_page_what_was_used_for_it(run: Run, windows: Any):
+    """A model says "the light is on" as easily as it switches one on. Only we know which of the two it was."""
+    with ScriptedModel(["The kitchen light is now on.", ASK, "Ann has it."]) as model:
+        program = up(run, model)
+        program.until(READY)
+        page = windows(key_of(program))
+        program.press("Light on!\r")
+        program.until("(No tool was used for this answer.)")
+        expect(page.locator(".message.assistant").last).to_contain_text("The kitchen light is now on.")
+        expect(page.locator(".message.assistant .used")).to_contain_text(["No tool was used for this answer"])
+        program.until(READY, times=2)
+        program.press("Send Ann 5.\r")
+        program.until(MENU)
+        program.press("a")
+        program.until("(Used: send.)")
+        used = ["No tool was used for this answer", "Used: send"]
+        expect(page.locator(".message.assistant .used")).to_contain_text(used)
+        program.until(READY, times=3)
+        program.press("\x04")
+        assert program.finish() == 0
+
+
+@with_browser
 def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Run, windows: Any, tmp_path: Path):
     """Asked for in the terminal, seen on the page, allowed in the terminal; the page says who it was."""
     with ScriptedModel([ASK, "Ann has it."]) as model:
@@ -204,7 +228,7 @@ def test_a_preset_that_one_window_chooses_is_said_in_the_others(run: Run, tmp_pa
     """Auto-approval is never silent, wherever it was switched on."""
     (tmp_path / "lastword.toml").write_text("[preset.bold]\nauto_approve = true\n")
     with ScriptedModel([]) as model:
-        first = up(run, model)
+        first = up(run, model, 0, "--config", "lastword.toml")
         first.until(READY)
         second = attach(run)
         second.until(READY)

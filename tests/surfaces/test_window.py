@@ -417,6 +417,7 @@ def waiting(id: str, digest: str) -> dict[str, Any]:
     texts = [field.name for field in msgspec.structs.fields(CardView) if field.type is str]
     card: dict[str, Any] = dict.fromkeys(texts, "") | {"digest": digest, "effect": None}
     card |= {"edited": False, "editable": False, "arguments": [], "left_out": [], "previews": []}
+    card |= {"message_fold": None, "word": None, "folded": [], "must_open": [], "offers_rest": False, "second": None}
     return {"kind": "call", "id": id, "status": "waiting", "card": card}
 
 

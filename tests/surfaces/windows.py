@@ -21,30 +21,36 @@ from urllib.parse import urlsplit
 from starlette.routing import Route
 
 from lastword import Session, ToolRegistry
+from lastword.call.desk import wait_for_answer
+from lastword.call.setting import Limits
 from lastword.commands.chat import Beside
 from lastword.consent.approval import Preset
 from lastword.consent.outcome import Outcome
+from lastword.consent.people import People
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.journal import Journal
+from lastword.mcp.offered import McpServers
 from lastword.server.app import build_app
+from lastword.server.changing import ChangingUpstream
 from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.server.reply_shape import Completion, check_completion
 from lastword.server.serving import bind
-from lastword.server.upstream import Upstream
-from lastword.session import wait_for_answer
+from lastword.server.upstream import HttpUpstream, Upstream
 from lastword.store import Store
 from lastword.store.memory import MemoryStore
 from lastword.talk.apiclient import Api, Wire
 from lastword.talk.bounds import Bounds
 from lastword.talk.inprocess import InProcessWire
+from lastword.talk.kept_model import KeptModel
 from lastword.talk.presets import ResolvedPreset
 from lastword.talk.rehearsal import Rehearsal
 from lastword.tools.context import ToolContext
+from lastword.web.front import Front
 from lastword.web.gate import PageGate
+from lastword.web.model_form import ModelForm
 from lastword.web.opening import open_page
-from lastword.web.routes import Front
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
@@ -56,7 +62,7 @@ FLAGS = (
 )
 
 # What a person waits for at most before they would call it broken.
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 60.0
 
 HELLO = '''def greet(name):
     """Say hello."""
@@ -132,7 +138,7 @@ class Scripted(Rehearsal):
     """A model that says what it was told to, one reply after the other."""
 
     def __init__(self, *replies: str | dict[str, Any]) -> None:
-        self._replies = list(replies)
+        self._replies: list[str | dict[str, Any] | None] = list(replies)
 
     async def complete(self, body: dict[str, Any]) -> Completion:
         reply = self._replies.pop(0)
@@ -155,7 +161,17 @@ class House:
         model: Upstream | None = None,
         clock: Callable[[], float] = time.time,
         api: Callable[[Wire], Api] = Api,
+        model_file: Path | None = None,
+        hosts: tuple[str, ...] = (),
+        limits: Limits | None = None,
+        servers: McpServers | None = None,
+        people: People | None = None,
     ) -> None:
+        self.limits = limits
+        self.servers = servers
+        self.people = people
+        self.hosts = hosts
+        self.model_file = model_file
         self.folder = folder
         self._api = api
         self.model = model or Rehearsal()
@@ -237,21 +253,30 @@ class House:
     async def _live(self) -> None:
         self._over = asyncio.Event()
         stopping, limits = Stopping(), ServerLimits(stop_seconds=0.1)
-        app = build_app(self.store, self.model, limits=limits, log=lambda line: None, stopping=stopping)
+        models = ChangingUpstream(self.model)
+        app = build_app(self.store, models, limits=limits, log=lambda line: None, stopping=stopping)
         presets = {
             preset.name: ResolvedPreset(
                 preset=preset, protocol="script", model="lastword", persona=None, bounds=Bounds()
             )
             for preset in self.presets
         }
+
+        def use(kept: KeptModel) -> None:
+            models.change(HttpUpstream(kept.upstream, key=kept.key, limits=limits), kept.model)
+
         self.session = Session(
             tools_of_every_kind(self.effects),
             id=self.id,
             approver=wait_for_answer,
-            journal=Journal(self.store, self.clock),
+            journal=Journal(self.store, self.clock, self.people),
             editor=ProjectEditor(self.folder, "project"),
+            limits=self.limits,
         )
         async with AsyncExitStack() as after:
+            if self.servers is not None:
+                await after.enter_async_context(self.servers)
+                self.servers.offer(self.session.registry)
             await after.enter_async_context(self.session)
             wire = self._api(InProcessWire(app))
             self.front, self.gate = await after.enter_async_context(
@@ -263,6 +288,10 @@ class House:
                     "default",
                     model="Model: the one that these tests bring.",
                     is_rehearsal=type(self.model) is Rehearsal,
+                    hosts=self.hosts,
+                    folder=str(self.folder),
+                    model_form=None if self.model_file is None else ModelForm(self.model_file, use, presets, limits),
+                    servers=self.servers,
                 )
             )
             sock = bind("127.0.0.1", 0)
@@ -334,7 +363,10 @@ class Browserless:
             while True:
                 # Heartbeats come for ever.
                 assert time.monotonic() < deadline, "no event came"
-                line = answer.readline().decode().rstrip("\n")
+                line = answer.readline().decode()
+                if not line:
+                    raise EOFError("the stream is over")
+                line = line.rstrip("\n")
                 if not line and "data" in fields:
                     return fields["id"], fields["event"], json.loads(fields["data"])
                 name, _, value = line.partition(": ")
@@ -345,6 +377,11 @@ class Browserless:
         finally:
             answer.close()
             connection.close()
+
+
+def told(data: Any) -> Any:
+    """The fields of an item that an event tells: all of a new one, and of a known one those that changed."""
+    return data.get("fields", data)
 
 
 class Up:

@@ -20,6 +20,7 @@ from lastword.server.upstream import HttpUpstream
 from lastword.store.memory import MemoryStore
 from lastword.talk.apiclient import Api
 from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.kept_model import KeptModel
 from lastword.talk.model_choice import choose_model
 from lastword.talk.rehearsal import NOTE, POSTCARD, Rehearsal, rehearse
 from lastword.talk.satellite import Satellite
@@ -216,3 +217,24 @@ async def test_a_key_is_not_sent_to_a_model_that_was_merely_found(tmp_path: Path
         with pytest.raises(Refusal, match="refused our key"):
             await choice.upstream.complete({"messages": [{"role": "user", "content": "Hi."}]})
         await choice.upstream.close()
+
+
+@requirement("API-31")
+async def test_without_any_model_the_person_is_told_how_to_choose_one():
+    """Who sees the rehearsal model first does not know that there is another, or where it is named."""
+    choice = await choose_model(configured(), {"Nobody": "http://127.0.0.1:9/v1"})
+    assert "To choose another: --upstream URL" in choice.words
+    assert "Settings on the page of `lastword up`" in choice.words
+
+
+async def test_a_model_that_was_chosen_is_asked_before_one_that_is_found_and_after_one_that_is_configured():
+    """The nearer word counts: what was typed or written for this start, then what was chosen once, then a guess."""
+    with ScriptedModel(lambda body: "Hello.", key="sk-mine") as model:
+        kept = KeptModel(upstream=model.url, model="large", key="sk-mine")
+        choice = await choose_model(configured(), {"Ollama": "http://127.0.0.1:9/v1"}, kept=kept)
+        assert (choice.words, choice.model) == (f"Model: large at {model.url} (chosen on the page).", "large")
+        await choice.upstream.complete({"messages": [{"role": "user", "content": "Hi."}]})  # Its key opens.
+        await choice.upstream.close()
+        choice = await choose_model(configured(upstream="http://127.0.0.1:9/v1"), {}, kept=kept)
+        assert choice.words == "Model: http://127.0.0.1:9/v1 (lastword.toml)."
+        assert choice.model is None

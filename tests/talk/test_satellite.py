@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
+import re
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +14,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flow.conftest import served
-from lastword import Session, ToolRegistry
+from lastword import Preset, Session, ToolRegistry, check
 from lastword.config import PresetConfig, PresetLimits
 from lastword.consent.outcome import Outcome
 from lastword.editor.project import ProjectEditor
 from lastword.errors import ConfigError
+from lastword.runs import signatures
+from lastword.script.builtins import BUILTINS
 from lastword.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET
+from lastword.script.samples import example_calls
 from lastword.server.app import build_app
 from lastword.server.auth import Tokens
 from lastword.store.memory import MemoryStore
 from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost, HttpWire
-from lastword.talk.bounds import Bounds
+from lastword.talk.bounds import Bounds, Spent
 from lastword.talk.feedback import script_result
 from lastword.talk.inprocess import InProcessWire
 from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import Rehearsal
-from lastword.talk.replies import Pieces, near_script, was_said
-from lastword.talk.toolprompt import native_tools, tool_prompt
+from lastword.talk.replies import Pieces, Reply, near_script, was_said
+from lastword.talk.toolprompt import example_request, native_tools, tool_prompt
 from lastword.talk.tour import add_tour
+from lastword.wire.protocol import ToolRequest, parse_tool_request
 from requirements import requirement
 
+NOW = datetime(2026, 11, 17, 9, 0, tzinfo=UTC)
 GOLDEN = Path(__file__).parent.parent / "golden"
 
 
@@ -70,7 +78,119 @@ def session() -> Session:
 def test_the_prompt_is_what_it_was(session: Session, protocol: Any):
     """A changed word changes how models behave: whoever changes one should see all of it."""
     expected = (GOLDEN / f"prompt_{protocol}.txt").read_text(encoding="utf-8")
-    assert tool_prompt(session, protocol, "You are the voice of a small house.") == expected
+    prompt = tool_prompt(session, protocol, "You are the voice of a small house.", NOW)
+    if os.environ.get("LASTWORD_WRITE_GOLDEN"):
+        (GOLDEN / f"prompt_{protocol}.txt").write_text(prompt, encoding="utf-8")
+        expected = prompt
+    assert prompt == expected
+
+
+@requirement("API-60")
+def test_the_instructions_show_a_request_that_the_tools_at_hand_would_take(session: Session):
+    """An example with placeholders teaches a small model to send placeholders."""
+    prompt = tool_prompt(session, "json", now=NOW)
+    shown = [line for line in prompt.splitlines() if line.startswith("{")]
+    assert len(shown) == 1
+    request = parse_tool_request(shown[0])
+    assert isinstance(request, ToolRequest)
+    assert request.arguments
+    session.registry.lookup(request.name).validate(request.arguments)
+
+
+@requirement("API-60", "NUWA-86")
+def test_the_instructions_for_scripts_begin_and_end_with_a_call_that_the_tools_at_hand_would_take(session: Session):
+    """A small model does what it was shown last. Shown how a result is looked at, it made up results to look at."""
+    prompt = tool_prompt(session, "script", now=NOW)
+    shown = [line for line in prompt.splitlines() if re.match(r"CALL \w+ \{[^}]*\}$", line)]
+    assert shown[0] == shown[1]
+    assert len(shown) == 3, "and one of a tool that asks nobody beside one that does"
+    offered = signatures(session.registry, Preset(), with_editor=False)
+    assert check("\n".join(shown), session.registry) == []
+    assert len({offered[line.split()[1]].needs_person for line in shown}) == 2
+    assert prompt.index(shown[0]) < prompt.index("Tools:") < prompt.rindex(shown[0])
+    assert all(name in prompt for name in (*BUILTINS, *offered))
+    assert "they may deny, and that does not stop the script" in prompt
+    assert "What no tool is for gets a reply in plain words." in prompt
+
+
+@requirement("API-60")
+def test_the_example_of_a_script_is_the_tool_of_which_least_is_invented():
+    """As for requests: what an author named is better than what we make up, and no arguments show no form."""
+    registry = ToolRegistry()
+
+    def shown(name: str, *parameters: dict[str, Any]) -> str:
+        registry.register(name, {"description": "d", "parameters": list(parameters)}, lambda args, context: None)
+        return example_calls(signatures(registry, Preset()))[0][1]
+
+    many = [{"name": f"p{number}", "type": "string"} for number in range(6)]
+    assert shown("many", *many).startswith("CALL many")
+    assert shown("free") == "CALL free {}"
+    assert shown("named", {"name": "who", "type": "string"}) == 'CALL named { who: "who" }'
+    told = {"name": "size", "type": "string", "schema": {"enum": ["small"]}}
+    assert shown("told", told) == 'CALL told { size: "small" }'
+
+
+@requirement("API-60")
+def test_the_instructions_for_scripts_keep_to_their_budget():
+    """Two hundred tools must leave room for a conversation, here as elsewhere."""
+    registry = ToolRegistry()
+    parameters = [{"name": f"argument_{n}", "type": "string", "description": "What it is for."} for n in range(4)]
+    for number in range(200):
+        described = {"description": "Does one of many things.", "parameters": parameters}
+        registry.register(f"tool_{number}", described, lambda args, context: None)
+    prompt = tool_prompt(Session(registry), "script", now=NOW)
+    assert len(prompt) <= TOKEN_BUDGET * CHARACTERS_PER_TOKEN
+    assert "more that this text has no room for" in prompt
+
+
+@requirement("API-60")
+def test_the_instructions_prefer_an_example_of_which_nothing_is_invented():
+    """What an author named is better than what we make up; a tool that cannot be guessed is no example."""
+    registry = ToolRegistry()
+    hard = [{"name": "code", "type": "string", "schema": {"pattern": "^[A-F]{9}!$"}}]
+    registry.register("hard", {"description": "d", "parameters": hard}, lambda args, context: None)
+    assert example_request(registry.all(), NOW) == '{"tool_request": {"name": "hard", "arguments": {}}}'
+    registry.register("free", {"description": "d", "parameters": []}, lambda args, context: None)
+    assert '"free"' in example_request(registry.all(), NOW)
+    named = [{"name": "who", "type": "string"}]
+    registry.register("named", {"description": "d", "parameters": named}, lambda args, context: None)
+    assert '"named"' in example_request(registry.all(), NOW)
+    told = [{"name": "size", "type": "string", "schema": {"enum": ["small"]}}]
+    registry.register("told", {"description": "d", "parameters": told}, lambda args, context: None)
+    assert example_request(registry.all(), NOW) == (
+        '{"tool_request": {"name": "told", "arguments": {"size": "small"}}}'
+    )
+
+
+@requirement("API-60")
+def test_the_instructions_hold_nothing_that_small_models_repeat(session: Session):
+    """Each of these was seen to come back as a reply: what a reply is not, and what a result looks like."""
+    form = tool_prompt(session, "json", now=NOW).partition("Tools:")[0].lower()
+    for parroted in ("no words", "markdown", "fence", "alone", "at a time", '"success"', '"message"', "value", "…"):
+        assert parroted not in form, parroted
+
+
+@requirement("API-60")
+@pytest.mark.parametrize("protocol", ["json", "script", "native"])
+def test_every_prompt_says_the_day_and_the_time_zone(session: Session, protocol: Any):
+    """A model that does not know today makes up what tomorrow is, and a small one cannot count to Friday."""
+    prompt = tool_prompt(session, protocol, now=NOW)
+    assert "Today is Tuesday 2026-11-17 (UTC). Tomorrow is Wednesday 2026-11-18." in prompt
+    assert "Friday 2026-11-20" in prompt
+
+
+@requirement("API-60")
+def test_enums_ranges_defaults_and_what_is_required_are_told_in_every_protocol():
+    """What the tool would refuse, the model can know beforehand."""
+    registry = ToolRegistry()
+    registry.load("examples/home/tools/set_light")
+    house = Session(registry)
+    prompt = tool_prompt(house, "json", now=NOW)
+    assert 'room (string, required): Which room. One of "hall", "kitchen", "living room", "bedroom".' in prompt
+    assert "brightness (number, optional): In percent. 1 to 100. Without it: 100." in prompt
+    properties = native_tools(house)[0]["function"]["parameters"]["properties"]
+    assert properties["room"]["enum"] == ["hall", "kitchen", "living room", "bedroom"]
+    assert (properties["brightness"]["minimum"], properties["brightness"]["default"]) == (1, 100)
 
 
 @requirement("API-43")
@@ -337,3 +457,12 @@ def test_a_wrong_preset_is_named_with_the_nearest():
     assert refused.value.hint == "did you mean careful?"
     with pytest.raises(ConfigError, match="steps has to be more than zero"):
         resolve_presets({"none": PresetConfig(limits=PresetLimits(steps=0))}, "json")
+
+
+@pytest.mark.parametrize(("counts", "whole"), [((10, 5), 15), ((10, None), None), ((None, 5), None), ((None,), None)])
+def test_a_sum_of_tokens_is_told_only_when_every_part_was_counted(counts, whole):
+    """A number of which a part is our guess would look like the bill."""
+    spent = Spent(Bounds())
+    for turn, count in enumerate(counts):
+        spent.take(Reply(turn=turn, tokens=count or 3, counted=count))
+    assert spent.ended("", None).counted == whole

@@ -19,7 +19,7 @@ def pay(to: str, api_key: str = "") -> str:
 
 WRONG: list[tuple[dict[str, Any], str, str | None]] = [
     ({"requires_approval": True}, "unknown fact requires_approval", "did you mean require_approval?"),
-    ({"zzz": 1}, "unknown fact zzz", "what can be said is id, display_name, description, icon, color"),
+    ({"zzz": 1}, "unknown fact zzz", "what can be said is display_name, icon, color, require_approval"),
     ({"effect": "irreversibel"}, "effect is 'irreversibel', expected one of", "did you mean irreversible?"),
     ({"effect": True}, "effect is True, expected one of", None),
     ({"secret": ("apikey",)}, "secret names apikey, which is not a parameter", "did you mean api_key?"),

@@ -293,3 +293,15 @@ def test_a_manifest_refers_to_nothing_outside_of_itself():
         schema = {"$ref": address}
         with pytest.raises(ManifestError, match="lies outside of the manifest"):
             parse_manifest(canonical(MANIFEST | {"parameters": [{"name": "a", "type": "any", "schema": schema}]}))
+
+
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [("secret", '"secret": true}'), ("request", "register_approval_request"), ("required", '"required": false}')],
+)
+def test_what_is_said_elsewhere_is_told_where(field, hint):
+    """In Python these are facts of the tool, and whoever writes a manifest looks for them there first."""
+    with pytest.raises(ManifestError) as refusal:
+        parse_manifest(json.dumps(json.loads(SEED) | {field: ["token"]}))
+    assert f"unknown field {field}" in str(refusal.value)
+    assert hint in str(refusal.value)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lastword.editor.tools import EDITOR_TOOLS
-from lastword.errors import ArgumentsError
+from lastword.errors import ArgumentsError, ManifestError
 from lastword.tools.misfit import MAX_NAMED, misfits
 from lastword.tools.registry import tool_from
 from requirements import requirement
@@ -123,3 +123,59 @@ def test_a_flood_of_unknown_fields_is_not_guessed_at_one_by_one():
     ((path, words),) = misfits(problem, schema)
     assert path == []
     assert words.count("did you mean radius?") == MAX_NAMED
+
+
+EXPRESSION = {
+    "type": "object",
+    "properties": {"where": {"$ref": "#/$defs/term"}},
+    "required": ["where"],
+    "$defs": {
+        "term": {
+            "anyOf": [
+                *(
+                    {"type": "object", "properties": {"arg": {"$ref": "#/$defs/term"}, "op": {"const": op}}}
+                    for op in ("and", "or", "not")
+                ),
+                {"type": "string"},
+            ]
+        }
+    },
+}
+UNFOLDING = {
+    "type": "object",
+    "properties": {"where": {"$ref": "#/$defs/d0"}},
+    "$defs": {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {"type": "string"}},
+}
+
+
+def _term(levels: int, leaf: Any) -> Any:
+    for _ in range(levels):
+        leaf = {"op": "not", "arg": leaf}
+    return leaf
+
+
+@requirement("TOOL-61")
+def test_no_arguments_hold_everybody_up_while_it_is_found_out_what_is_wrong(registry):
+    """A model decides how deep its arguments are. Each level multiplied the work, and the whole program stood still."""
+    tool = registry.register("find", EXPRESSION, lambda params, context: "found")
+    with pytest.raises(ArgumentsError) as caught:
+        tool.validate({"where": _term(60, 1)})
+    assert "nested too deeply to say where" in str(caught.value)
+
+
+@requirement("TOOL-61")
+def test_a_schema_that_unfolds_without_end_is_refused_when_it_is_given(registry):
+    """A few lines from a foreign server, and the first call would stand still for years."""
+    with pytest.raises(ManifestError, match="unfold to more shapes than can be tried"):
+        registry.register("find", UNFOLDING, lambda params, context: "found")
+
+
+@requirement("TOOL-61")
+def test_what_is_nested_a_little_is_still_told_in_detail(registry):
+    """The bound is for what nobody would wait for."""
+    tool = registry.register("find", EXPRESSION, lambda params, context: "found")
+    assert tool.validate({"where": _term(60, "a leaf")})
+    with pytest.raises(ArgumentsError) as caught:
+        tool.validate({"where": _term(2, 1)})
+    assert "where" in str(caught.value)
+    assert "too deeply" not in str(caught.value)

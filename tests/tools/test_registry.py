@@ -99,8 +99,8 @@ async def test_a_registry_style_tool_is_called_with_arguments_and_context(regist
 async def test_a_registry_style_tool_is_asked_about_when_it_says_so(registry: ToolRegistry, effects, by):
     """By the argument of register, or by the schema's own word, which must not be lost."""
     schema = SCHEMA | ({"requireApproval": True} if by == "schema" else {})
-    facts = {"require_approval": True} if by == "argument" else {}
-    registry.register("get_price", schema, lambda args, context: effects.append(1), **facts)
+    asks = by == "argument"
+    registry.register("get_price", schema, lambda args, context: effects.append(1), require_approval=asks)
     approver = FixedApprover(DENIED)
     assert (await Session(registry, approver=approver).call("get_price", {"token": "x"})).kind == "denied"
     assert len(approver.requests) == 1

@@ -32,6 +32,24 @@ def test_three_commands_from_nothing_to_a_running_tool(tmp_path: Path) -> None:
     tested = piped("test", cwd=tmp_path)
     assert (tested.returncode, tested.stderr) == (0, "")
     called = piped("call", "hello", cwd=tmp_path)
+    assert (called.returncode, called.stdout) == (3, "")
+    assert "it needs a person's approval, and there is nobody to ask" in called.stderr
+
+
+@requirement("TOOL-10")
+@pytest.mark.parametrize("flags", [[], ["--yes"], ["--effect", "irreversible"], ["--description", "Reads."]])
+def test_a_new_tool_asks_unless_its_author_says_otherwise(flags: list[str], tmp_path: Path) -> None:
+    """Also where no terminal is there to answer the question: what somebody makes of it later may do anything."""
+    assert piped("new", "tool", "hello", *flags, cwd=tmp_path).returncode == 0
+    assert read_manifest(tmp_path / "tools" / "hello").require_approval
+
+
+@requirement("TOOL-10")
+def test_a_tool_that_asks_nobody_is_made_by_saying_so(tmp_path: Path) -> None:
+    """And runs in a pipe."""
+    made = piped("new", "tool", "hello", "--no-approval", cwd=tmp_path)
+    assert "It runs without asking anybody." in made.stdout
+    called = piped("call", "hello", cwd=tmp_path)
     assert (called.returncode, called.stdout, called.stderr) == (0, "Hello, world!\n", "")
 
 
@@ -78,7 +96,7 @@ def test_the_code_explains_when_approval_is_required(variant: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("flags", "approval", "effect"),
     [
-        ([], False, "none"),
+        ([], True, None),
         (["--approval"], True, None),
         (["--approval", "--effect", "irreversible"], True, "irreversible"),
         (["--no-approval"], False, "none"),

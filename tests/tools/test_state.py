@@ -160,11 +160,14 @@ def test_no_key_value_or_description_can_pass_for_another_line(registry: ToolReg
 
 
 @requirement("TOOL-23")
-def test_a_formatter_that_raises_falls_back_and_says_so(registry: ToolRegistry):
-    """The prompt is still written."""
+def test_a_formatter_that_raises_falls_back_and_says_so(registry: ToolRegistry, caplog):
+    """The prompt is still written, and its author finds in the log where it broke."""
     session = Session(registry)
     session.set_state("a", 5, StateMetadata("five", lambda value: 1 / 0))  # type: ignore[arg-type, return-value]
     assert session.format_state_for_prompt() == "a: 5 (five) [its formatter failed: ZeroDivisionError]"
+    (line,) = caplog.records
+    assert line.getMessage() == "the formatter of the state's a failed"
+    assert line.exc_info[0] is ZeroDivisionError
 
 
 @requirement("TOOL-23")

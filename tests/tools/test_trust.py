@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from lastword import ToolRegistry
 from lastword.errors import ConfigError, ToolLoadError
 from lastword.tools.code import MAX_FILES, digest_of_folder
 from lastword.tools.scaffold import Plan, write_tool
-from lastword.tools.toolbox import Answer, FoundCode, find_tools
+from lastword.tools.toolbox import Answer, Unagreed, find_tools
 from lastword.tools.trust import Trust
 from requirements import requirement
 
@@ -35,10 +36,12 @@ class Asked:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.questions: list[bool] = []
+        self.times = 0
 
-    def __call__(self, found: FoundCode, changed: bool) -> Answer:
-        self.questions.append(changed)
-        return self.answer
+    def __call__(self, questions: Sequence[Unagreed]) -> list[Answer]:
+        self.times += 1
+        self.questions += [question.is_changed for question in questions]
+        return [self.answer for _ in questions]
 
 
 def load(asked: Asked | None) -> list[str]:
@@ -171,3 +174,46 @@ def test_a_list_that_others_may_write_is_not_believed(tool: Path) -> None:
     file.chmod(0o666)
     with pytest.raises(ConfigError, match="not believed"):
         load(None)
+
+
+@requirement("TOOL-16")
+def test_a_folder_of_tools_is_one_question(tool: Path, here: Path) -> None:
+    """Six questions in a row are read by nobody; one list is."""
+    for n in range(5):
+        write_tool(Plan(f"more_{n}", "Greets.", False, "none"), here / "tools")
+    asked = Asked("yes")
+    assert len(load(asked)) == 6
+    assert (asked.times, len(asked.questions)) == (1, 6)
+    assert len(load(None)) == 6
+
+
+@requirement("TOOL-16")
+@pytest.mark.parametrize("answer", ["yes", "always"])
+@pytest.mark.parametrize("changed", ["assistant_tool.py", "assistant_tool.json", "helper.py"])
+def test_code_that_changes_between_the_list_and_the_answer_is_neither_run_nor_trusted(
+    tool: Path, here: Path, answer: Answer, changed: str
+) -> None:
+    """Whoever can write the folder waits for the question. The yes was for what was listed."""
+    write_tool(Plan("other", "Greets.", False, "none"), here / "tools")
+
+    def swap(questions: Sequence[Unagreed]) -> list[Answer]:
+        file = tool / changed
+        before = file.read_text() if file.exists() else ""
+        file.write_text("open('ran', 'w')" if file.name == "assistant_tool.py" else before + "\n")
+        return [answer for _ in questions]
+
+    with pytest.raises(ToolLoadError, match="changed while you were asked"):
+        find_tools().load(ToolRegistry(), ask=swap)
+    assert not Path("ran").exists()
+    assert not Trust().covers(tool)
+    assert Trust().covers(Path("tools/other"))
+
+
+@requirement("TOOL-16")
+def test_one_no_among_several_keeps_the_others_and_loads_nothing(tool: Path, here: Path) -> None:
+    """What was agreed to is not asked again; without all of its tools nothing starts."""
+    write_tool(Plan("other", "Greets.", False, "none"), here / "tools")
+    with pytest.raises(ToolLoadError, match="did not agree"):
+        find_tools().load(ToolRegistry(), ask=lambda questions: ["yes", "no"])
+    assert Trust().covers(tool)
+    assert not Trust().covers(Path("tools/other"))

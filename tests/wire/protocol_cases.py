@@ -82,6 +82,17 @@ REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
 
 # Text with this reason beside it: nearly a request, and never guessed into one.
 NEAR: list[tuple[str, str]] = [
+    # Habits of writing.
+    ("{tool_request: {name: t}}", "quotes"),
+    ("{'tool_request': {'name': 't'}}", "quotes"),
+    ("{`tool_request`: {`name`: `t`}}", "quotes"),
+    ("{\u201ctool_request\u201d: {\u201cname\u201d: \u201ct\u201d}}", "quotes"),
+    ("{\u2018tool_request\u2019: {\u2018name\u2019: \u2018t\u2019}}", "quotes"),
+    ('{\u00a0"tool_request": {"name": "t"}}', "quotes"),
+    ('{"tool_request"\u00a0: {"name": "t"}}', "quotes"),
+    ("Sure: {'tool_request': {'name': 't'}}", "text_before"),
+    ("```\n{'tool_request': {'name': 't'}}\n```", "fence"),
+    ("{\"tool_request\": {'name': 't'}}", "not_json"),
     # Something around it.
     ("```json\n" + ASK + "\n```", "fence"),
     ("```\n" + ASK + "\n```", "fence"),
@@ -248,8 +259,6 @@ TEXT: list[str] = [
     "tool_request",
     '"tool_request"',
     '"tool_request": {"name": "t"}',
-    "{tool_request: {name: t}}",
-    "{'tool_request': {'name': 't'}}",
     "To ask, send a tool_request with a name and arguments.",
     'The key "tool_request" is followed by an object.',
     'Hello, "tool_request": that is the key.',

@@ -99,6 +99,14 @@ def test_an_event_that_never_ends_is_refused(piece):
         read(*[piece] * 1000, max_event_bytes=1000)
 
 
+def test_a_long_line_may_come_byte_by_byte():
+    """Put together anew with every byte, two megabytes are copied for a quarter of an hour, and nobody is served."""
+    line = b"data: " + b"x" * 2_000_000 + b"\n\n"
+    reader = EventReader(3_000_000)
+    found = [event for byte in line for event in reader.feed(bytes([byte]))]
+    assert [len(event.data) for event in found] == [2_000_000]
+
+
 def test_the_limit_is_on_one_event_and_not_on_the_stream():
     """A page that is open for a week reads more than any event may hold."""
     assert len(read(*[b"data: " + b"x" * 90 + b"\n\n"] * 1000, max_event_bytes=100)) == 1000

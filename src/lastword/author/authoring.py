@@ -7,18 +7,20 @@ without a model, a person or a lasting journal. While a tool runs it reports pro
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lastword.consent.approval import ALLOWED, CLOSED, ApprovalRequest, UserAction
 from lastword.editor import ScriptEditorProvider
-from lastword.errors import ToolError, ToolLoadError
+from lastword.errors import ToolError, ToolLoadError, did_you_mean
 from lastword.journal import Journal
 from lastword.session import Session
 from lastword.tools.code import MANIFEST_FILE, code_of, digest_of_folder
 from lastword.tools.context import OnCancel, ToolContext, current
 from lastword.tools.loader import Loading, loading, read_manifest
+from lastword.tools.questions import QuestionAnswer
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Function, Tool
 
@@ -66,28 +68,61 @@ class TestExecute(TestFunction):
         *,
         editor: ScriptEditorProvider | None = None,
     ) -> dict[str, Any]:
-        action = ALLOWED if user_action is None else user_action
-        if isinstance(action, dict):
-            action = UserAction(**action)
-        session, _ = self._session(action, editor)
+        session, _ = self._session(action_from(user_action), editor)
         try:
-            return session.call_sync(self._here.manifest.id, params or {}).result()
+            outcome = session.call_sync(self._here.manifest.id, params or {})
         finally:
             session.close_sync()
+        return outcome.after_no or outcome.result()
+
+
+_ACTION = {
+    "primary_confirmed": "primary_confirmed",
+    "primaryConfirmed": "primary_confirmed",
+    "secondary_confirmed": "secondary_confirmed",
+    "secondaryConfirmed": "secondary_confirmed",
+    "acts": "acts",
+    "reason": "reason",
+    "arguments": "arguments",
+}
+
+
+def action_from(given: UserAction | dict[str, Any] | None) -> UserAction:
+    """What a test says that the person did: nothing said is Allow, and what a dict leaves out was not pressed."""
+    if given is None:
+        return ALLOWED
+    if isinstance(given, UserAction):
+        return given
+    if not isinstance(given, dict):
+        raise ToolError(
+            f"the action is a {type(given).__name__}, not a dict",
+            hint='{"primaryConfirmed": True} is Allow, {"secondaryConfirmed": True} is Deny, {} is a closed card',
+        )
+    fields: dict[str, Any] = {"primary_confirmed": False, "secondary_confirmed": False}
+    for key, value in given.items():
+        if key not in _ACTION:
+            hint = did_you_mean(str(key), _ACTION) or f"an action has {', '.join(list(_ACTION)[1::2])}"
+            raise ToolError(f"an action has no {key}", hint=hint)
+        fields[_ACTION[key]] = value
+    return UserAction(**fields)
 
 
 def try_out(
     tool: Tool, action: UserAction, editor: ScriptEditorProvider | None = None
 ) -> tuple[Session, list[ApprovalRequest]]:
-    """A session that forgets, with this one tool and an approver that always does the same; and the cards it saw."""
+    """A session that forgets, with this one tool and an approver that always does the same; and the cards it saw.
+
+    Without the tool's own rule for when nobody is asked: whoever gives an answer to a card means that there is one, and
+    a card that is only drawn, or denied, must not run what the rule would let pass.
+    """
     seen: list[ApprovalRequest] = []
 
     async def test_function(request: ApprovalRequest) -> UserAction:
         seen.append(request)
-        return action
+        return action if action.acts is None else request.allow_second()
 
     registry = ToolRegistry()
-    registry.add(tool)
+    registry.add(replace(tool, needs_approval=None))
     return Session(registry, approver=test_function, editor=editor, journal=Journal()), seen
 
 
@@ -102,6 +137,14 @@ class _AssistantTool:
         here.request = function
         return TestApproval(here, function)
 
+    def register_needs_approval(self, function: Function) -> Function:
+        """The tool's own rule: given the arguments, `False` when nobody need be asked. Anything else asks."""
+        here = _here("register_needs_approval")
+        if here.needs_approval is not None:
+            raise ToolLoadError("an approval rule is registered already", place=str(here.folder))
+        here.needs_approval = function
+        return function
+
     def register_execute_tool(self, function: Function) -> TestExecute:
         """The function that does the work, for tools that need no approval."""
         return _register(function, "register_execute_tool", with_approval=False)
@@ -113,6 +156,14 @@ class _AssistantTool:
     def report(self, message: str, id: str | None = None, *, fraction: float | None = None) -> None:
         """Say how it goes. The same id updates the earlier line in place."""
         _running("report").report(message, id, fraction=fraction)
+
+    async def ask(self, message: str, schema: Mapping[str, Any]) -> QuestionAnswer:
+        """Ask the person something while the tool runs: `Given`, `Declined` or `Closed`. It approves nothing."""
+        return await _running("ask").ask(message, schema)
+
+    def ask_sync(self, message: str, schema: Mapping[str, Any]) -> QuestionAnswer:
+        """`ask` for a tool whose function is not async."""
+        return _running("ask_sync").ask_sync(message, schema)
 
     @property
     def is_cancelled(self) -> bool:
@@ -163,7 +214,7 @@ def _here(name: str) -> Loading:
     return _plain[folder]
 
 
-def _running(name: str) -> ToolContext:
+def _running(name: str) -> ToolContext[Any]:
     context = current.get()
     if context is None:
         raise ToolError(f"AssistantTool.{name} was used while no tool runs", hint="use it inside the execute function")

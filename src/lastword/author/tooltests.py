@@ -1,7 +1,7 @@
 """What `lastword test` does with a tool: its manifest, its own tests, and a denial that it must respect.
 
-Tests are functions named `test_*`, sync or async, without arguments, in `assistant_tool.py` and in `test_*.py` beside
-it. They run without pytest, and pytest runs them too.
+Tests are functions named `test_*`, sync or async, without arguments, alone or in a class `Test*`, in
+`assistant_tool.py` and in `test_*.py` beside it. They run without pytest, and pytest runs them too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from lastword.tools.loader import Loading, import_tool, read_manifest, tool_fold
 from lastword.tools.manifest import Manifest, Parameter
 from lastword.tools.tool import Tool
 
+# What pytest and unittest call around the tests of a class.
+_PREPARES = ("setup_method", "setup_class", "teardown_method", "teardown_class", "setUp", "setUpClass")
 MANIFEST, LOADS, RESPECTS_A_DENIAL = "the manifest is in order", "the code loads", "a denial is respected"
+DENIAL_NOT_TRIED = "a denial could not be tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +124,16 @@ def _check_denial(tool: Tool) -> Checked:
             f'hint: give the parameter an example in {MANIFEST_FILE}: "schema": {{"examples": [...]}}',
         )
     with TemporaryDirectory() as project:
-        session, _ = try_out(tool, DENIED, ProjectEditor(project))
+        session, seen = try_out(tool, DENIED, ProjectEditor(project))
         try:
             outcome = session.call_sync(tool.name, arguments)
         finally:
             session.close_sync()
     if outcome.kind == "refused":
         return Checked(tool.name, RESPECTS_A_DENIAL, False, f"{outcome.message}\nThe arguments were {arguments}.")
+    if not seen:
+        # Its request function has its reasons, such as a state that is not there. Nothing was denied.
+        return Checked(tool.name, f"{DENIAL_NOT_TRIED}: {outcome.message.splitlines()[0]}", True)
     if outcome.overstepped is not None:
         problem_words = (
             f"it tried to {outcome.overstepped} although the person had said no\n"
@@ -155,10 +161,24 @@ def _sample(parameter: Parameter) -> Any:
 
 
 def _run_tests(tool: str, module: ModuleType, file: Path) -> Iterator[Checked]:
-    for name, function in list(vars(module).items()):
-        if not name.startswith("test_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
+    for name, found in list(vars(module).items()):
+        if getattr(found, "__module__", None) != module.__name__:
             continue
-        yield _run_test(tool, name, function, file)
+        if name.startswith("test_") and inspect.isfunction(found):
+            yield _run_test(tool, name, found, file)
+        elif inspect.isclass(found) and (name.startswith("Test") or hasattr(found, "setUp")):
+            yield from _run_class(tool, found, file)
+
+
+def _run_class(tool: str, found: type, file: Path) -> Iterator[Checked]:
+    """The tests of a class, each on an instance of its own."""
+    needs = [name for name in _PREPARES if name in dir(found)] or (["arguments"] if "__init__" in vars(found) else [])
+    for name in [name for name in dir(found) if name.startswith("test_") and callable(getattr(found, name))]:
+        if needs:
+            problem = f"its class needs {needs[0]}, which lastword test does not call\nhint: run it with pytest"
+            yield Checked(tool, f"{found.__name__}.{name}", False, problem)
+        else:
+            yield _run_test(tool, f"{found.__name__}.{name}", getattr(found(), name), file)
 
 
 def _run_test(tool: str, name: str, function: Callable[[], Any], file: Path) -> Checked:
@@ -177,7 +197,9 @@ def _run_test(tool: str, name: str, function: Callable[[], Any], file: Path) -> 
 
 def _import(file: Path, tool: str) -> ModuleType:
     module = ModuleType(f"lastword_tests_of_{tool}_{file.stem}")
-    module.__file__ = str(file)
+    module.__file__ = str(
+        file.resolve()
+    )  # As Python does it: a test may change the folder and still find what is beside it.
     sys.modules[module.__name__] = module
     exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
     return module

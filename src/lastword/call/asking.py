@@ -16,29 +16,34 @@ from lastword import values
 from lastword.call.desk import CANCELLED, Desk
 from lastword.call.draw import Undrawable, draw
 from lastword.call.events import Answered
+from lastword.call.giving import Giving
 from lastword.call.setting import Setting
+from lastword.call.standing import MAX_TRIES, StandingYes
 from lastword.call.threads import THREADS
 from lastword.consent import outcome
-from lastword.consent.answerer import Answerer
+from lastword.consent.answerer import Answerer, Standing
 from lastword.consent.approval import (
     ALLOWED,
     ApprovalRequest,
     Author,
-    Auto,
-    Person,
     Seal,
     UserAction,
+    as_counted,
+    is_large,
     keep_secrets,
     seal,
-    who_decides,
     why_void,
 )
 from lastword.consent.call import Call, LiveCall, Phase
+from lastword.consent.decider import Auto, Decider, Forbidden, Granted, Nobody, Person, Ruled, Waived
 from lastword.consent.outcome import Approval, Kind, Outcome
+from lastword.consent.people import sign
+from lastword.display import displayable
 from lastword.editor import ProjectProvider
 from lastword.editor.recording import changed_bytes, still_current
 from lastword.errors import ArgumentsError
-from lastword.journal.records import Life, read_answer
+from lastword.journal.records import ASKED, Life, NotAsked, read_answer
+from lastword.rules.guarded import changes_policy
 from lastword.tools.looks import changed_files, changed_state
 from lastword.tools.tool import Tool
 
@@ -46,6 +51,7 @@ from lastword.tools.tool import Tool
 MAX_NAMED = 5
 
 CHANGED_MEANWHILE = "it was asked before, and what would happen has changed since"
+FORBIDDEN_MEANWHILE = "a rule denies it by now"
 STOPPED_MEANWHILE = "it was asked before, and everything was stopped since"
 
 
@@ -54,13 +60,15 @@ class Question(msgspec.Struct, frozen=True):
 
     tool: Tool
     call: Call
-    decider: Auto | Person
+    decider: Decider
     live: LiveCall
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
     earlier: Life | None = None
     """What the journal knew of the call: it may have been asked, and even answered, before a restart."""
+    denials: int = 0
+    """How many calls of the same script were denied before it."""
 
 
 class Consent(msgspec.Struct, frozen=True):
@@ -73,6 +81,8 @@ class Consent(msgspec.Struct, frozen=True):
     action: UserAction
     sealed: Seal
     approval: Approval
+    decider: Decider
+    """Who was to decide: a person, or what stands for one."""
     is_written: bool = True
     """False for a plain yes that was given here: it goes to the disk in one step with the start of its call."""
 
@@ -93,21 +103,28 @@ class Asking:
         self._setting = setting
         self._journal = setting.journal
         self._desk = desk
+        self._standing = StandingYes(setting)
+        self._giving = Giving(setting)
 
     async def put(self, question: Question) -> Consent | Reask | Outcome:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
+        if isinstance(decider, Person):
+            decider = await self._standing.instead_of(decider, tool, call)
+            question = msgspec.structs.replace(question, decider=decider)
         request = await self._draw(question)
         if isinstance(request, Undrawable):
             kind: Kind = "failed" if request.for_model else "refused"
             words = outcome.cut(request.why) if request.for_model else outcome.refused(tool.name, request.why)
             return Outcome(kind=kind, message=words, call_id=call.id, tool=tool.name)
-        if isinstance(decider, Auto):
-            # Drawing took its time, and the user may have taken their key back meanwhile.
-            decides_now = who_decides(tool.manifest, self._setting.preset)
+        if not isinstance(decider, Person):
+            # Drawing took its time, and whoever stood for the person may have been taken back meanwhile.
+            decides_now = await self._decides_now(tool, call, decider, request)
+            if isinstance(decides_now, Forbidden):
+                return Reask(FORBIDDEN_MEANWHILE, values.decode(call.arguments), question.author)
             if isinstance(decides_now, Person):
-                decider = decides_now
-                request = msgspec.structs.replace(request, missing=decider.missing)
+                request = msgspec.structs.replace(request, missing=decides_now.missing, rule_line=decides_now.line)
+            decider = decides_now
 
         if earlier is not None and earlier.asked is not None:
             found = await self._found_asked(question, request, decider, earlier)
@@ -115,11 +132,31 @@ class Asking:
                 return found
             request = found
         else:
-            await self._journal.asked(request, question.live.stops or 0)
+            await self._write_asked(request, question.live.stops or 0)
         return await self._answered(question, request, decider)
 
+    async def _decides_now(
+        self, tool: Tool, call: Call, decider: Decider, request: ApprovalRequest
+    ) -> Decider | Forbidden:
+        """Who decides at this moment about a call that a standing yes was to decide about."""
+        if request.preview and (file := changes_policy(request.preview, self._setting.folder())) is not None:
+            return Person((), f"Asked because it would change {file}, and rules are changed by people alone.", True)
+        decides_now = await self._standing.decide(tool, call)
+        if isinstance(decides_now, Nobody):
+            return decider  # It needs less than it did; what was decided is enough.
+        if isinstance(decider, Waived) and isinstance(decides_now, Person) and not decides_now.is_ruled:
+            return decider  # The tool's own rule stands, since no other one speaks against it.
+        return decides_now
+
+    async def _write_asked(self, request: ApprovalRequest, stops: int) -> None:
+        """Have the question on the disk. One of megabytes is brought into its form beside the loop."""
+        facts = None
+        if is_large(request.argument_bytes, request.preview):
+            facts = await THREADS.result_of(self._journal.facts_of(request, stops))
+        await self._journal.asked(request, stops, facts)
+
     async def _found_asked(
-        self, question: Question, request: ApprovalRequest, decider: Auto | Person, earlier: Life
+        self, question: Question, request: ApprovalRequest, decider: Decider, earlier: Life
     ) -> ApprovalRequest | Consent | Reask:
         """The question that an earlier process put, its answer if it has one, or a new question that says why."""
         assert earlier.asked is not None
@@ -129,26 +166,33 @@ class Asking:
         is_stopped = earlier.asked.get("stops", 0) != stops
         if before is not None and earlier.answered is not None:
             action, sealed = read_answer(before.nonce, earlier.answered)
-            if not (is_stopped and action.primary_confirmed):
-                return self._taken(question, before, decider, action, sealed)
-        if before is not None and not is_stopped:
+            if not (is_stopped and action.agrees):
+                return self._accepted(question, before, decider, action, sealed)
+        said_before = None if before is None else (before.missing, before.rule_line)
+        if before is not None and not is_stopped and said_before == (request.missing, request.rule_line):
             return before
         why = STOPPED_MEANWHILE if is_stopped else CHANGED_MEANWHILE
         request = msgspec.structs.replace(request, problem=request.problem or why)
-        await self._journal.asked(request, stops)
+        await self._write_asked(request, stops)
         return request
 
     def _as_asked_before(self, request: ApprovalRequest, earlier: Life) -> ApprovalRequest | None:
         """The very question that was put before a restart, if this is it. It may even have been answered since."""
         assert earlier.asked is not None
         asked = earlier.asked
+        # Why it was asked is told as it was then: whether that still holds is looked at apart, and may ask again.
         same = msgspec.structs.replace(
-            request, nonce=asked.get("nonce", request.nonce), problem=asked.get("problem", request.problem)
+            request,
+            nonce=asked.get("nonce", request.nonce),
+            problem=asked.get("problem", request.problem),
+            missing=tuple(asked.get("missing", request.missing)),
+            denials=asked.get("denials", 0),
+            rule_line=asked.get("rule_line", ""),
         )
         return same if same.digest == asked.get("digest") else None
 
     async def _answered(
-        self, question: Question, request: ApprovalRequest, decider: Auto | Person
+        self, question: Question, request: ApprovalRequest, decider: Decider
     ) -> Consent | Reask | Outcome:
         """Wait for the answer, and see to it that it is the only one."""
         action: UserAction
@@ -156,31 +200,44 @@ class Asking:
         if question.live.is_cancelled:
             action, by = request.close(), CANCELLED
         elif isinstance(decider, Auto):
-            action, by = ALLOWED, Answerer("preset", self._setting.preset.name)
+            action, by = ALLOWED, Answerer(self._setting.preset.standing, self._setting.preset.name)
+        elif isinstance(decider, Waived):
+            action, by = ALLOWED, Answerer("waiver")
+        elif isinstance(decider, Ruled):
+            action, by = ALLOWED, Answerer("rule", decider.rule)
+        elif isinstance(decider, Granted):
+            action, by = ALLOWED, Answerer("grant", decider.id)
         else:
             answer = await self._desk.ask(request)
             if isinstance(answer, Outcome):
                 return answer
             action, by = answer
         if isinstance(by, Seal):
-            return self._taken(question, request, decider, action, by)
+            return self._accepted(question, request, decider, action, by)
+        by = sign(by, request.principal)
         sealed = seal(request, action, by, self._journal.clock())
-        if action.primary_confirmed and action.arguments is None:
+        action, granted = self._giving.granted(question.tool, request, action, by)
+        if action.primary_confirmed and action.arguments is None and not granted:
             return self._consent(question, request, action, sealed, is_written=False)
-        if not await self._journal.answered(request, action, sealed):
+        if not await self._journal.answered(request, action, sealed, *granted):
             # Somebody was faster, in another window or another process. Theirs is the answer.
             action, sealed = await self._journal.answer_to(request)
-        return self._taken(question, request, decider, action, sealed)
+        return self._accepted(question, request, decider, action, sealed)
 
-    def _taken(
-        self, question: Question, request: ApprovalRequest, decider: Auto | Person, action: UserAction, sealed: Seal
+    def _accepted(
+        self, question: Question, request: ApprovalRequest, decider: Decider, action: UserAction, sealed: Seal
     ) -> Consent | Reask:
         """An answer that stands in the journal, whoever wrote it there, if this call may go by their word."""
         consent, by = self._consent(question, request, action, sealed), sealed.approver
-        if action.primary_confirmed and by.kind != "person" and isinstance(decider, Person):
+        if consent.action.agrees and by.kind != "person" and isinstance(decider, Person):
             # A yes that no person gave is worth something only where none has to be asked; a no counts from anybody.
-            return _unchanged(consent, f"{by} had said yes, and a person has to be asked now")
-        return self._told(consent)
+            return _ask_the_same(consent, f"{by} had said yes, and a person has to be asked now")
+        whose = request.principal
+        if consent.action.agrees and by.kind == "person" and not self._journal.people.may_answer(by.whose, whose):
+            # Whoever wrote it there goes by other rules than we do, or by none.
+            return _ask_the_same(consent, f"{by} had said yes, and may not answer for {displayable(whose)}")
+        self._giving.settle(consent.action.grant, self._desk)
+        return self._announced(consent)
 
     async def edited(self, consent: Consent) -> Consent | Reask:
         """The call as the person changed it, drawn and sealed anew. What they have not seen is put to them first."""
@@ -189,12 +246,12 @@ class Asking:
             return consent
         if void := await self._why_void(consent):
             # An edit cannot make up for an answer that belongs to another request, or that came too late.
-            return _unchanged(consent, void)
+            return _ask_the_same(consent, void)
         try:
             given = keep_secrets(given, values.decode(call.arguments), tool.manifest.secrets)
             arguments = tool.validate(given)
         except ArgumentsError as problem:
-            return _unchanged(
+            return _ask_the_same(
                 consent, f"the edited arguments do not fit: {'; '.join(p.fact for p in problem.problems)}"
             )
         if values.canonical(values.decode(arguments)) == values.canonical(values.decode(call.arguments)):
@@ -204,13 +261,13 @@ class Asking:
         if isinstance(request, Undrawable):
             why = f"the edited call could not be shown: {request.why}"
             # When the tool itself says what is wrong with the change, they see the call without it.
-            return _unchanged(consent, why) if request.for_model else Reask(why, given, "person")
+            return _ask_the_same(consent, why) if request.for_model else Reask(why, given, "person")
         content = tool.manifest.content_parameter
         wrote = request.arguments.get(content) if content else None
         seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
         if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
-        await self._journal.asked(request, consent.live.stops or 0)
+        await self._write_asked(request, consent.live.stops or 0)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self._journal.answered(request, ALLOWED, sealed):
             return Reask("somebody else answered while you edited", given, "person")
@@ -223,7 +280,7 @@ class Asking:
         """
         problem = await self._why_void(consent)
         if problem is None:
-            problem = await self._burn_and_start(consent)
+            problem = await self._start(consent)
             if problem is None:
                 # Looked up after the start is on the disk: a stop comes before it and calls it off, or finds it there.
                 consent.live.is_cancelled |= await self._journal.stops() != consent.live.stops
@@ -232,22 +289,42 @@ class Asking:
             if elsewhere := await self._started_elsewhere(consent.call):
                 return elsewhere
         earlier = None if consent.is_written else await self._write_late(consent)
-        return _unchanged(consent, problem, earlier)
+        return _ask_the_same(consent, problem, earlier)
 
-    async def _burn_and_start(self, consent: Consent) -> str | None:
-        """Why the call could not be started, or None."""
+    async def _start(self, consent: Consent) -> str | None:
+        """Why the call could not be started, or None. What a standing yes has is spent in the same commit."""
+        by = consent.sealed.approver
+        if by.kind == "person":
+            if self._setting.forbids(consent.tool, consent.call):
+                return FORBIDDEN_MEANWHILE
+            return await self._burn_and_start(consent, ASKED)
+        for _ in range(MAX_TRIES):
+            decides_now = await self._decides_now(consent.tool, consent.call, consent.decider, consent.request)
+            if isinstance(decides_now, Forbidden):
+                return FORBIDDEN_MEANWHILE
+            if isinstance(decides_now, Person):
+                return f"{by} had said yes, and a person has to be asked now"
+            use = await self._standing.use(decides_now, consent.call)
+            if isinstance(use, str):
+                return use
+            problem = await self._burn_and_start(consent, use)
+            if problem is None or not await self._standing.is_lost(use):
+                return problem
+        return "others were faster each time"
+
+    async def _burn_and_start(self, consent: Consent, use: NotAsked) -> str | None:
         call, tool, sealed = consent.call, consent.tool, consent.sealed
         consent.live.phase = Phase.STARTING
         if consent.is_written:
             spent = await self._journal.burn_and_start(
-                self._setting.session_id, call, tool, sealed, consent.approval, consent.live
+                self._setting.session_id, call, tool, sealed, consent.approval, consent.live, use
             )
             return None if spent else "the approval was already spent"
         if not await self._journal.answer_and_start(
-            consent.request, consent.action, call, tool, sealed, consent.approval, consent.live
+            consent.request, consent.action, call, tool, sealed, consent.approval, consent.live, use
         ):
             return "it was answered elsewhere in the same moment"
-        self._told(consent)
+        self._announced(consent)
         return None
 
     async def _started_elsewhere(self, call: Call) -> Outcome | None:
@@ -296,22 +373,21 @@ class Asking:
     async def _write_late(self, consent: Consent) -> Life | None:
         """Write down a yes that started nothing; the life of its call, when somebody else's answer stands instead."""
         if await self._journal.answered(consent.request, consent.action, consent.sealed):
-            self._told(consent)
+            self._announced(consent)
             return None
         return await self._journal.life(consent.request.call_id)
 
     def _draw(self, question: Question) -> Awaitable[ApprovalRequest | Undrawable]:
-        decider, setting = question.decider, self._setting
+        decider = question.decider
         return draw(
             question.tool,
             question.call,
-            session_id=setting.session_id,
-            state=setting.state,
-            editor=setting.editor,
-            timeout_seconds=setting.limits.draw_timeout_seconds,
+            self._setting,
             author=question.author,
             problem=question.problem,
-            missing=() if isinstance(decider, Auto) else decider.missing,
+            missing=decider.missing if isinstance(decider, Person) else (),
+            rule_line=decider.line if isinstance(decider, Person) else "",
+            denials=question.denials,
         )
 
     def _consent(
@@ -322,10 +398,21 @@ class Asking:
         sealed: Seal,
         is_written: bool = True,
     ) -> Consent:
-        approval: Approval = "person" if sealed.approver.kind == "person" else "auto"
-        return Consent(question.tool, question.call, question.live, request, action, sealed, approval, is_written)
+        action = as_counted(action, sealed, request)
+        approval = _APPROVAL.get(sealed.approver.kind, "auto")
+        return Consent(
+            question.tool,
+            question.call,
+            question.live,
+            request,
+            action,
+            sealed,
+            approval,
+            question.decider,
+            is_written,
+        )
 
-    def _told(self, consent: Consent) -> Consent:
+    def _announced(self, consent: Consent) -> Consent:
         """The answer stands in the journal now, so whoever listens may hear of it."""
         audience = self._setting.audience
         if audience.listeners:
@@ -333,6 +420,9 @@ class Asking:
         return consent
 
 
-def _unchanged(consent: Consent, why: str, earlier: Life | None = None) -> Reask:
+_APPROVAL: dict[Standing, Approval] = {"person": "person", "waiver": "waived", "rule": "rule", "grant": "grant"}
+
+
+def _ask_the_same(consent: Consent, why: str, earlier: Life | None = None) -> Reask:
     """Ask again about what was shown, whatever the caller has done to its own copy of the arguments since."""
     return Reask(why, values.decode(consent.call.arguments), consent.request.author, earlier)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
+from typing import Any
 
 import msgspec
 
@@ -14,6 +15,7 @@ from lastword import values
 from lastword.call.changes import ChangeLog
 from lastword.call.events import Started
 from lastword.call.execution import Ended, Execution, Raised, Returned, StillActs, verdict
+from lastword.call.questions import CALL_OVER, CallQuestions
 from lastword.call.reports import Reports
 from lastword.call.setting import Setting
 from lastword.consent import outcome
@@ -23,7 +25,6 @@ from lastword.consent.outcome import Approval, Outcome
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.editor.recording import RecordingEditor, SealedEditor
-from lastword.tools.context import ToolContext
 from lastword.tools.guard import Guard
 from lastword.tools.tool import Tool
 
@@ -51,7 +52,7 @@ class Attempt:
         self._live = live
         self._approval = approval
         self._request = request
-        context = ToolContext(setting.state, call.id, tool.manifest, setting.session_id, None, self._open_reports)
+        context = setting.context(tool, call.id, None, self._open_reports, self._open_questions)
         must_stop = approval != "not_needed"
         self._execution = Execution(tool, context, setting.limits.cancel_grace_seconds, must_stop=must_stop)
         self._execution.when_told = self._silence
@@ -100,6 +101,7 @@ class Attempt:
     def _silence(self) -> None:
         """What it writes or reports from now on, it does not for this call."""
         self._execution.context._close_reports()
+        self._execution.context._close_questions(CALL_OVER)
         if self._editor is not None:
             self._editor.close()
 
@@ -111,7 +113,7 @@ class Attempt:
     def _judged(self, ended: Ended) -> Outcome:
         """What the end of an execution means for whoever asked."""
         call, editor = self._call, self._editor
-        result = verdict(self._tool, call.id, self._approval, ended)
+        result = verdict(self._tool, call.id, self._approval, ended, self._live)
         if isinstance(ended, StillActs):
             result = msgspec.structs.replace(result, still_acts=True)
         if editor is not None:
@@ -138,6 +140,13 @@ class Attempt:
         setting = self._setting
         return Reports(setting.session_id, call_id, setting.journal, setting.audience, self._execution.loop)
 
+    def _open_questions(self) -> CallQuestions | None:
+        """Where the call's questions go; None for code that goes on although its call is over."""
+        desk, running = self._setting.questions, self._execution
+        if desk is None or self._live.phase is not Phase.RUNNING or running.context._cancelled:
+            return None
+        return CallQuestions(desk, self._setting.session_id, self._call.id, self._tool.manifest, running)
+
     def _timeout(self) -> float | None:
         own, limit = self._tool.manifest.timeout_seconds, self._setting.limits.call_timeout_seconds
         return min(own, limit) if own is not None and limit is not None else own or limit
@@ -147,11 +156,16 @@ async def decline(setting: Setting, tool: Tool, call: Call, action: UserAction, 
     """The answer is no. A tool that takes the answer may word it, under the guard."""
     own_words: str | None = None
     overstepped: str | None = None
+    after_no: dict[str, Any] | None = None
     if tool.takes_answer:
         guard = Guard(f"{tool.name}, after the answer was no,")
         recorder = None if setting.editor is None else RecordingEditor(setting.editor)
-        context = ToolContext(setting.state, call.id, tool.manifest, setting.session_id, guard)
-        given = {"user_action": action, "editor": recorder, "context": context}
+        context = setting.context(tool, call.id, guard)
+        heard = action
+        if tool.manifest.secondary_acts:
+            # Its second button is a yes, so a no must not look like that one.
+            heard = msgspec.structs.replace(action, secondary_confirmed=False, acts=None)
+        given = {"user_action": heard, "editor": recorder, "context": context}
         execution = Execution(tool, context)
         ended = execution.begin(call.arguments, given, guard) or await execution.wait(
             setting.limits.draw_timeout_seconds
@@ -163,10 +177,17 @@ async def decline(setting: Setting, tool: Tool, call: Call, action: UserAction, 
             own_words = outcome.overstepped(tool.name, overstepped)
         else:
             said = verdict(tool, call.id, approval, ended)
-            own_words = said.message if said.kind in ("succeeded", "failed") else None
+            if said.kind in ("succeeded", "failed"):
+                own_words, after_no = said.message, said.result()
     words = outcome.denied(tool.name, action.reason, own_words, closed=not action.secondary_confirmed)
     return Outcome(
-        kind="denied", message=words, call_id=call.id, tool=tool.name, approval=approval, overstepped=overstepped
+        kind="denied",
+        message=words,
+        call_id=call.id,
+        tool=tool.name,
+        approval=approval,
+        overstepped=overstepped,
+        after_no=after_no,
     )
 
 

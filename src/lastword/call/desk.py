@@ -6,18 +6,22 @@ What does not live here: how a card is drawn (draw.py), what an answer is worth 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import msgspec
 
 from lastword.call.eager import start
 from lastword.call.events import Asked, Audience
+from lastword.call.threads import THREADS
 from lastword.consent import outcome
 from lastword.consent.answerer import Answerer, answerer_of, person
 from lastword.consent.approval import ApprovalRequest, Approver, Seal, UserAction
 from lastword.consent.outcome import Outcome
-from lastword.errors import LastWordError, Tampered
+from lastword.errors import Detached, LastWordError, Tampered
 from lastword.journal import Journal
 from lastword.journal.keys import answer_key
 from lastword.store import Record
@@ -84,7 +88,7 @@ class Desk:
             assert self._timeout_seconds is not None
             words = outcome.expired(request.tool, self._timeout_seconds)
             return Outcome(kind="expired", message=words, call_id=request.call_id, tool=request.tool)
-        except Tampered:
+        except (Tampered, Detached):
             raise
         except LastWordError as problem:
             return _nobody(request, problem.fact)
@@ -98,9 +102,14 @@ class Desk:
     async def _ask_approver(self, approver: Approver, waiting: WaitingCard) -> None:
         answer = waiting.answer
         try:
-            action = await approver(waiting.request)
+            # A plain function may wait for a key or for a colleague, and the loop belongs to everybody.
+            ask = partial(approver, waiting.request)
+            action: Any = ask() if _is_async(approver) else await THREADS.result_of(ask)
+            if inspect.isawaitable(action):
+                action = await action
             if not isinstance(action, UserAction):
-                raise LastWordError(f"it answered with a {type(action).__name__} instead of a UserAction")
+                hint = "return request.allow() or request.deny(reason)"
+                raise LastWordError(f"it answered with a {type(action).__name__} instead of a UserAction", hint=hint)
             by = answerer_of(approver)
         except BaseException as problem:
             # An approver that raises is nobody, whatever it raises. Its trouble is for the log, not for the model.
@@ -119,7 +128,7 @@ class Desk:
         waiting = self.pending.get(call_id)
         if waiting is None or waiting.answer.done():
             return False
-        if action.primary_confirmed and action.answers is None and waiting.request.problem is not None:
+        if action.agrees and action.answers is None and waiting.request.problem is not None:
             return False  # The same call is asked again. A yes that names no card may be meant for the one before.
         waiting.answer.set_result((action, by))
         return True
@@ -128,6 +137,15 @@ class Desk:
         """Nobody wants the question answered any more."""
         waiting = self.pending.get(call_id)
         return waiting is not None and self.answer(call_id, waiting.request.close(), CANCELLED)
+
+    def leave(self, call_id: str) -> bool:
+        """Stop waiting for an answer. The question stays as it is. False when none waits."""
+        waiting = self.pending.get(call_id)
+        if waiting is None or waiting.answer.done():
+            return False
+        words, hint = "the question was left waiting", "ask for the call again with the same call_id"
+        waiting.answer.set_exception(Detached(words, place=call_id, hint=hint))
+        return True
 
     async def heard(self, record: Record) -> None:
         """An answer from elsewhere: if its card waits here, it is answered."""
@@ -143,6 +161,17 @@ class Desk:
         self.answer(record.subject, action, sealed)
 
 
+def _is_async(approver: Approver) -> bool:
+    """Whether calling it gives something to await. An object may have a `__call__` that does."""
+    return inspect.iscoroutinefunction(approver) or inspect.iscoroutinefunction(type(approver).__call__)
+
+
 def _nobody(request: ApprovalRequest, why: str) -> Outcome:
     words = outcome.no_approver(request.tool, why)
     return Outcome(kind="no_approver", message=words, call_id=request.call_id, tool=request.tool)
+
+
+async def wait_for_answer(request: ApprovalRequest) -> UserAction:
+    """An approver that asks nobody itself: the card waits until somebody answers it elsewhere."""
+    answered: asyncio.Future[UserAction] = asyncio.get_running_loop().create_future()
+    return await answered

@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from lastword.call.looking import Finish, at_home, look
-from lastword.consent.approval import ALLOW, CANCEL, ApprovalRequest
+from lastword.call.setting import Setting
+from lastword.call.threads import THREADS
+from lastword.card.face import diff_rows
+from lastword.consent.approval import ALLOW, CANCEL, ApprovalRequest, is_large
 from lastword.consent.call import Call
 from lastword.display import displayable
-from lastword.editor import ScriptEditorProvider
 from lastword.editor.recording import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
-from lastword.tools.context import ToolContext
 from lastword.tools.guard import Guard
 from lastword.tools.looks import MAX_LOOKS, Look, Looks
-from lastword.tools.state import State
 from lastword.tools.tool import Tool
 
 log = logging.getLogger("lastword")
-
-# A card is drawn from what is at hand. One that needs longer than this would leave the person waiting.
-DRAW_TIMEOUT_SECONDS = 10.0
 
 # A button says a verb. What is longer, or has lines, would push the other button out of sight.
 MAX_LABEL = 60
@@ -52,30 +49,22 @@ class Undrawable(msgspec.Struct, frozen=True):
     """Whether the tool said by a `ToolError` that there is nothing to ask: the file is not there, say."""
 
 
-async def draw(
-    tool: Tool,
-    call: Call,
-    *,
-    session_id: str,
-    state: State,
-    editor: ScriptEditorProvider | None,
-    timeout_seconds: float = DRAW_TIMEOUT_SECONDS,
-    **facts: Any,
-) -> ApprovalRequest | Undrawable:
+async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> ApprovalRequest | Undrawable:
     """Run the request function and its preview, and build what a person will see."""
     said = _Said()
     previews: tuple[Preview, ...] = ()
     reads: tuple[tuple[str, str | None], ...] = ()
     looked_at: tuple[Look, ...] = ()
     if tool.request is not None:
-        looks = Looks(state)
+        looks = Looks(setting.state)
         guard = Guard(f"the request function of {tool.name}", looks)
-        recorder = None if editor is None else RecordingEditor(editor, at_home(), sees_private=True)
-        context = ToolContext(state, call_id=call.id, manifest=tool.manifest, session_id=session_id, guard=guard)
+        recorder = None if setting.editor is None else RecordingEditor(setting.editor, at_home(), sees_private=True)
+        context = setting.context(tool, call.id, guard)
         given = {"editor": recorder, "context": context, "user_action": None}
         try:
-            request = partial(tool.request, **tool.bind_request(call.arguments, given))
-            said = await look(partial(_ask_tool, request), guard, context, timeout_seconds)
+            said = await look(
+                partial(_ask_tool, tool, call.arguments, given), guard, context, setting.limits.draw_timeout_seconds
+            )
         except ToolError as problem:
             tried = _tried(guard, recorder)
             return Undrawable(tried or displayable(str(problem)), for_model=tried is None)
@@ -103,12 +92,13 @@ async def draw(
             # The button was promised, and a button that is not there could be missed.
             previews = (Preview("", None, None, NO_PREVIEW),)
     manifest = tool.manifest
-    return ApprovalRequest(
+    build = partial(
+        ApprovalRequest,
         call_id=call.id,
         tool=tool.name,
         manifest=manifest,
         tool_digest=tool.digest,
-        session_id=session_id,
+        session_id=setting.session_id,
         argument_bytes=call.arguments,
         title=said.title or manifest.display_name,
         message=said.message or manifest.description,
@@ -119,8 +109,17 @@ async def draw(
         reads=reads,
         looked_at=looked_at,
         origin=call.origin,
+        principal=setting.principal,
         **facts,
     )
+    return await THREADS.result_of(partial(_large, build)) if is_large(call.arguments, previews) else build()
+
+
+def _large(build: Callable[[], ApprovalRequest]) -> ApprovalRequest:
+    """A request of megabytes, whose digest and whose rows take moments that others on the loop have use for."""
+    request = build()
+    diff_rows(request.preview, fold=False)  # They are kept for those who show them.
+    return request
 
 
 def _tried(guard: Guard, recorder: RecordingEditor | None) -> str | None:
@@ -142,9 +141,10 @@ class _Said(msgspec.Struct, frozen=True):
     """What the preview said in words; None when it showed files, or nothing."""
 
 
-def _ask_tool(request: Callable[[], Any], finish: Finish) -> _Said:
+def _ask_tool(tool: Tool, arguments: bytes, given: Mapping[str, Any], finish: Finish) -> _Said:
     """Call the request function, and its preview when it has one. Under the guard, also where its answer is read."""
-    said = finish(request())
+    assert tool.request is not None
+    said = finish(tool.request(**tool.bind_request(arguments, given)))
     if not isinstance(said, dict):
         raise LastWordError(f"it returned a {type(said).__name__} instead of a dict with a message")
     # A mapping of the tool's own could say one thing here and another when the card is built.
@@ -161,6 +161,8 @@ def _ask_tool(request: Callable[[], Any], finish: Finish) -> _Said:
     _refuse_unknown(button, _BUTTON, "its preview_button has")
     label = _text("its preview_button's label", button["label"])
     shown = finish(button["action"]())
+    if isinstance(shown, list) and all(each is None for each in shown):
+        shown = None  # `lambda: [editor.open_diff_editor(…) for …]`: each showed its file.
     if shown is not None and not isinstance(shown, str):
         raise LastWordError(
             f"its preview returned a {type(shown).__name__}, which cannot be shown; it shows files through the editor, "

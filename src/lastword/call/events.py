@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 import msgspec
 
@@ -12,6 +13,7 @@ from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.errors import SessionError
+from lastword.tools.questions import ToolQuestion
 
 log = logging.getLogger("lastword")
 
@@ -27,6 +29,22 @@ class Answered(msgspec.Struct, frozen=True):
 
     call_id: str
     action: UserAction
+    by: Answerer
+
+
+class QuestionAsked(msgspec.Struct, frozen=True):
+    """A running tool asks the person something. It approves nothing."""
+
+    question: ToolQuestion
+
+
+class QuestionAnswered(msgspec.Struct, frozen=True):
+    """A question of a running tool waits no longer."""
+
+    call_id: str
+    question_id: str
+    how: Literal["given", "declined", "closed"]
+    """What was given is the tool's to know: it may be a secret."""
     by: Answerer
 
 
@@ -78,7 +96,18 @@ class Printed(msgspec.Struct, frozen=True):
     line: str
 
 
-Event = Asked | Answered | Started | Reported | Finished | RunStarted | RunFinished | Printed
+Event = (
+    Asked
+    | Answered
+    | QuestionAsked
+    | QuestionAnswered
+    | Started
+    | Reported
+    | Finished
+    | RunStarted
+    | RunFinished
+    | Printed
+)
 
 
 # A listener that is this far behind is not reading any more.

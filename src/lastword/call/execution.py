@@ -18,11 +18,14 @@ import msgspec
 
 from lastword import values
 from lastword.call.eager import start
+from lastword.call.keeping import take
 from lastword.call.threads import THREADS
 from lastword.consent import outcome
+from lastword.consent.call import LiveCall
+from lastword.consent.kept import in_words
 from lastword.consent.outcome import Approval, Kind, Outcome
 from lastword.display import displayable
-from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, ToolError
+from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, OutcomeUnknown, ToolError
 from lastword.tools.context import ToolContext, current
 from lastword.tools.guard import Guard
 from lastword.tools.signature import to_json
@@ -80,11 +83,16 @@ class Execution:
     _stopping: asyncio.Task[None] | None = None
     _settled: Ended | None = None
     _waiter: asyncio.Future[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _limit: float | None = None
+    _left: float | None = None
+    """Of its time, while its clock stands still."""
+    _pauses = 0
 
     def __init__(
         self,
         tool: Tool,
-        context: ToolContext,
+        context: ToolContext[Any],
         grace_seconds: float = CANCEL_GRACE_SECONDS,
         *,
         must_stop: bool = False,
@@ -121,9 +129,8 @@ class Execution:
         """Wait for an end, which may have come since."""
         if self._settled is None:
             self._waiter = self.loop.create_future()
-            timer = None
-            if timeout_seconds is not None:
-                timer = self.loop.call_later(timeout_seconds, self._time_is_up, timeout_seconds)
+            self._limit = self._left = timeout_seconds
+            self._run_clock()
             try:
                 await self._waiter
             except asyncio.CancelledError:
@@ -132,16 +139,35 @@ class Execution:
                     await self._unwind()
                 raise
             finally:
-                if timer is not None:
-                    timer.cancel()
+                if self._timer is not None:
+                    self._timer.cancel()
         assert self._settled is not None
         return self._settled
+
+    def pause(self) -> None:
+        """Let its clock stand still: a person is being asked something, and their time is not the tool's."""
+        self._pauses += 1
+        if self._timer is not None:
+            self._left = max(0.0, self._timer.when() - self.loop.time())
+            self._timer.cancel()
+            self._timer = None
+
+    def resume(self) -> None:
+        """Let its clock go on where it stood."""
+        self._pauses -= 1
+        self._run_clock()
+
+    def _run_clock(self) -> None:
+        if self._left is not None and self._limit is not None and not self._pauses and self._settled is None:
+            self._timer = self.loop.call_later(self._left, self._time_is_up, self._limit)
+            self._left = None
 
     def cancel(self) -> None:
         """A person wants it to stop: tell the tool at once, keep what it has, and end."""
         if self._settled is None and self._stopping is None:
             self.cancelling = True
             self.context._cancelled = True
+            self.context._close_questions("the call was cancelled")
             self._stopping = self.loop.create_task(self._stop())
 
     @property
@@ -211,7 +237,7 @@ class Execution:
                 raise ToolError("on_cancel raised") from problem
         if inspect.isawaitable(result):
             result = await result
-        return None if result is None else str(result)
+        return None if result is None else _in_words(result)
 
     def _time_is_up(self, seconds: float) -> None:
         if self._stopping is not None:
@@ -322,6 +348,8 @@ class Execution:
         THREADS.run(lambda: _invoke(guard, self.context, self.tool, args, kwargs), done, self.loop)
 
 
+# What holds no content.
+_SCALARS = frozenset((dict, str, int, float, bool, type(None)))
 # What tools mostly return. `inspect.isawaitable` costs a microsecond, which every call would pay.
 _PLAIN = frozenset((dict, str, list, int, float, bool, type(None)))
 
@@ -338,7 +366,7 @@ async def _watched(result: Awaitable[Any], guard: Guard | None) -> Any:
 
 
 def _invoke(
-    guard: Guard | None, context: ToolContext, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
+    guard: Guard | None, context: ToolContext[Any], tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     if guard is not None:
         with guard.watching():
@@ -348,10 +376,15 @@ def _invoke(
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
 
 
-def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended) -> Outcome:
-    """What the end of an execution means: a kind, words for the model, and the value if the tool gave one."""
+def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended, live: LiveCall | None = None) -> Outcome:
+    """What the end of an execution means: a kind, words for the model, and the value if the tool gave one.
+
+    The bytes that it returned are left with the living call, until they are kept.
+    """
     if isinstance(ended, Returned):
-        return _returned(tool, call_id, approval, ended.value)
+        if type(ended.value) in _SCALARS:
+            return _returned(tool, call_id, approval, ended.value)
+        return _with_content(tool, call_id, approval, ended.value, live)
     kind, words = _stopped(tool.name, call_id, ended)
     return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
 
@@ -368,10 +401,38 @@ def _stopped(name: str, call_id: str, ended: Raised | StoppedEarly | TimedOut | 
     problem = ended.problem
     if isinstance(problem, ArgumentsError):
         return "invalid_arguments", displayable(str(problem))
+    if isinstance(problem, OutcomeUnknown):
+        return "outcome_unknown", outcome.cut(displayable(outcome.said_unknown(name, problem.fact, call_id)))
     if isinstance(problem, (ToolError, NotAllowedNow)):
         return "failed", outcome.cut(displayable(str(problem)))
     log.error("call %s: %s raised", call_id, name, exc_info=problem)
     return "raised", outcome.raised(name, problem, call_id)
+
+
+def _with_content(tool: Tool, call_id: str, approval: Approval, value: Any, live: LiveCall | None) -> Outcome:
+    try:
+        taken = take(tool.name, value)
+    except ToolError as problem:
+        return Outcome(kind="failed", message=problem.fact, call_id=call_id, tool=tool.name, approval=approval)
+    if taken is None:
+        return _returned(tool, call_id, approval, value)
+    described = in_words(taken.kept)
+    if taken.has_value or tool.style == "assistant":
+        result = _returned(tool, call_id, approval, taken.value)
+        if result.kind == "failed" and type(taken.value) is not dict:
+            return result  # It is not what the tool promised, and the content alone would say otherwise.
+        texts = (result.message, *taken.texts)
+    else:
+        result = Outcome(kind="succeeded", message="", call_id=call_id, tool=tool.name, approval=approval)
+        texts = taken.texts
+    said = outcome.cut(displayable("\n".join(texts)))
+    message = "\n".join(part for part in (said, described) if part)
+    if live is not None:
+        live.contents = taken.contents
+    if not taken.has_value and tool.style != "assistant":
+        # A script gets the words, since there is no value that it could get.
+        result = msgspec.structs.replace(result, value=message, gave_value=True)
+    return msgspec.structs.replace(result, message=message, content=taken.kept)
 
 
 def _returned(tool: Tool, call_id: str, approval: Approval, value: Any) -> Outcome:
@@ -382,7 +443,7 @@ def _returned(tool: Tool, call_id: str, approval: Approval, value: Any) -> Outco
             words = outcome.cut(displayable(message))
             return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
     try:
-        value, words = _as_value(tool, value)
+        value, words = _as_value(tool, call_id, value)
     except ToolError as problem:
         return Outcome(kind="failed", message=problem.fact, call_id=call_id, tool=tool.name, approval=approval)
     return Outcome(
@@ -396,7 +457,7 @@ def _returned(tool: Tool, call_id: str, approval: Approval, value: Any) -> Outco
     )
 
 
-def _as_value(tool: Tool, value: Any) -> tuple[Any, str]:
+def _as_value(tool: Tool, call_id: str, value: Any) -> tuple[Any, str]:
     """What a tool returned as the JSON value that it promised, and as text."""
     if tool.style == "assistant":
         raise ToolError(f"{tool.name} returned something other than {{success, message}}; its author must mend it.")
@@ -407,11 +468,31 @@ def _as_value(tool: Tool, value: Any) -> tuple[Any, str]:
             value = to_json(value)
             data = values.encode(value)
     except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
-        fact = problem.fact if isinstance(problem, NotJSON) else f"{type(problem).__name__}: {problem}"
+        if isinstance(problem, NotJSON):
+            fact = problem.fact
+        else:
+            log.error("call %s: what %s returned could not be made JSON", call_id, tool.name, exc_info=problem)
+            fact = f"{type(problem).__name__}: {problem}"
         raise ToolError(displayable(f"{tool.name} returned a value that JSON cannot hold: {fact}")) from None
     wanted = tool.manifest.returns
     if wanted != "any" and wanted != (found := values.type_name[type(value)]):
-        raise ToolError(f"{tool.name} promised to return a {wanted} and returned a {found}.")
+        raise ToolError(f"{tool.name} promised to return {_with_article(wanted)} and returned {_with_article(found)}.")
     if value is None and tool.style == "function":
         return None, "Done."
     return value, value if type(value) is str else data.decode()
+
+
+def _with_article(kind: str) -> str:
+    return kind if kind == "null" else f"an {kind}" if kind[0] in "ao" else f"a {kind}"
+
+
+def _in_words(partial: Any) -> str:
+    """What a tool had when it was stopped: a text as it is, everything else as the JSON that a result would be."""
+    if type(partial) is str:
+        return partial
+    try:
+        return values.encode(to_json(partial)).decode()
+    except (
+        Exception
+    ):  # The tool's own way of becoming JSON. It was stopped, and whatever it says is better than nothing.
+        return str(partial)

@@ -16,6 +16,7 @@ from lastword.consent.answerer import read_answerer
 from lastword.consent.call import LiveCall, Stoppable
 from lastword.errors import StoreError
 from lastword.journal.keys import answer_key, stop_key
+from lastword.journal.questions import ANSWERED, question_answer_key
 from lastword.journal.records import data_of
 from lastword.store import Record
 
@@ -72,11 +73,11 @@ class Hearing:
                 await asyncio.sleep(DEAF_SECONDS)
 
     async def _hear_while_needed(self) -> None:
-        store, pending = self._journal.store, self._door.desk.pending
+        store, pending, questions = self._journal.store, self._door.desk.pending, self._door.questions.pending
         known: set[str] = set()
         seen = 0
         while self._is_needed:
-            if not pending:
+            if not pending and not questions:
                 await self.hear_stop()
                 self._card_came.clear()
                 with suppress(TimeoutError):
@@ -86,9 +87,12 @@ class Hearing:
             # The end is looked up before the answers are: one that comes in between is not slept through.
             head = await store.head()
             answers = list(
-                await self._journal.history(self._door.session_id, kind="answered", after=seen) if seen else ()
+                await self._journal.history(self._door.session_id, kind=("answered", ANSWERED), after=seen)
+                if seen
+                else ()
             )
-            for key in {answer_key(waiting.request.nonce) for waiting in pending.values()} - known:
+            keys = {answer_key(waiting.request.nonce) for waiting in pending.values()}
+            for key in (keys | {question_answer_key(id) for id in questions}) - known:
                 # A card from before a restart may have its answer already, however far back.
                 known.add(key)
                 if answer := await store.taken(key):
@@ -96,7 +100,7 @@ class Hearing:
             # A stop denies what waits, and is written down before: whoever heard its no first would go on to the next.
             await self.hear_stop()
             for answer in answers:
-                await self._door.desk.heard(answer)
+                await (self._door.questions if answer.kind == ANSWERED else self._door.desk).heard(answer)
             seen = head.seq
             await store.changed(head.seq)
 

@@ -28,7 +28,7 @@ Finish = Callable[[Any], Any]
 """What a function returned as what it stands for: an awaitable is awaited."""
 
 
-async def look(work: Callable[[Finish], T], guard: Guard, context: ToolContext, timeout_seconds: float) -> T:
+async def look(work: Callable[[Finish], T], guard: Guard, context: ToolContext[Any], timeout_seconds: float) -> T:
     """Do some work that may only look. Work that is not over in time is left behind, still watched."""
     own = _OwnLoop()
     took = 0.0

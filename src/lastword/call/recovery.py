@@ -24,7 +24,14 @@ Decision = Literal["again", "done", "abandon"]
 
 
 async def recover(
-    door: Door, life: Life, name: str, arguments: Any, origin: str = "", *, resumable: bool = False
+    door: Door,
+    life: Life,
+    name: str,
+    arguments: Any,
+    origin: str = "",
+    *,
+    resumable: bool = False,
+    problem: str | None = None,
 ) -> Outcome:
     """Go on with a call that an earlier process left behind. Nothing that was started starts itself again."""
     _check_ours(door, life)
@@ -38,7 +45,7 @@ async def recover(
     # The journal's word starts something here. Its end, or that an answer was spent, must not have been hidden.
     await door.journal.prove_since(life.call_id)
     if not life.in_doubt:
-        result = door.carry_out(life.call_id, name, arguments, origin, life, resumable=resumable)
+        result = door.carry_out(life.call_id, name, arguments, origin, life, resumable=resumable, problem=problem)
         return result if isinstance(result, Outcome) else await result
     assert life.started is not None
     tool = door.registry.find(name)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import msgspec
 
-from lastword.call import draw
 from lastword.call.events import Audience
 from lastword.call.execution import CANCEL_GRACE_SECONDS
+from lastword.call.questions import QuestionDesk
 from lastword.consent.approval import Preset
-from lastword.editor import ScriptEditorProvider
+from lastword.consent.call import Call
+from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.journal import Journal
+from lastword.rules.deciding import Decision, by_keys, decide
+from lastword.rules.policy import Policy
+from lastword.tools.context import Questioning, Reporting, ToolContext
+from lastword.tools.guard import Guard
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.state import State
+from lastword.tools.tool import Tool
+
+# A card is drawn from what is at hand. One that needs longer than this would leave the person waiting.
+DRAW_TIMEOUT_SECONDS = 10.0
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """An answer must start its call within this time: a yes given to yesterday's world is not consent to today's."""
     approval_timeout_seconds: float | None = None
     """A question waits for ever unless this is set."""
-    draw_timeout_seconds: float = draw.DRAW_TIMEOUT_SECONDS
+    draw_timeout_seconds: float = DRAW_TIMEOUT_SECONDS
     call_timeout_seconds: float | None = None
     """For tools that declare no timeout of their own, and an upper bound for those that do."""
     cancel_grace_seconds: float = CANCEL_GRACE_SECONDS
@@ -34,7 +47,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Setting:
     """The same for every call of a session, but for the preset, which its user may change at any time."""
 
-    __slots__ = ("audience", "editor", "journal", "limits", "preset", "registry", "session_id", "state")
+    __slots__ = (
+        "audience",
+        "deps",
+        "editor",
+        "gave",
+        "journal",
+        "limits",
+        "policy",
+        "preset",
+        "principal",
+        "questions",
+        "registry",
+        "session_id",
+        "state",
+        "user",
+    )
 
     def __init__(
         self,
@@ -45,6 +73,10 @@ class Setting:
         preset: Preset,
         editor: ScriptEditorProvider | None,
         limits: Limits,
+        deps: Any = None,
+        user: str | None = None,
+        policy: Policy | None = None,
+        principal: str = "",
     ) -> None:
         self.session_id = session_id
         self.registry = registry
@@ -53,4 +85,48 @@ class Setting:
         self.preset = preset
         self.editor = editor
         self.limits = limits
+        self.deps = deps
+        self.user = user
+        self.policy = policy
+        self.principal = principal
+        self.gave: set[str] = set()
+        """The grants that were given here, which end with the session."""
         self.audience = Audience()
+        self.questions: QuestionDesk | None = None
+        """Where the questions of running tools wait."""
+
+    def folder(self) -> Path:
+        """The folder that paths and commands of calls are meant from."""
+        return folder_of(self.editor) or Path.cwd()
+
+    def decide(self, tool: Tool, call: Call) -> Decision:
+        """Whose yes a call needs, as preset and rules are at this moment."""
+        policy = self.policy
+        if policy is None:
+            return by_keys(tool.manifest, self.preset)
+        return decide(tool, self.preset, policy, call, self.folder)
+
+    def forbids(self, tool: Tool, call: Call) -> bool:
+        """Whether a rule denies a call at this moment, whoever has said yes to it."""
+        return self.policy is not None and self.policy.verdict(tool, call, self.folder).saying == "deny"
+
+    def context(
+        self,
+        tool: Tool,
+        call_id: str,
+        guard: Guard | None = None,
+        open_reports: Callable[[str], Reporting | None] | None = None,
+        open_questions: Callable[[], Questioning | None] | None = None,
+    ) -> ToolContext[Any]:
+        """What a tool can reach in one call: the session's state, and what its host gave it."""
+        return ToolContext(
+            self.state,
+            call_id,
+            tool.manifest,
+            self.session_id,
+            guard,
+            open_reports,
+            self.deps,
+            self.user,
+            open_questions,
+        )

@@ -139,7 +139,7 @@ class StopUnderWay:
             try:
                 facts = data_of(record)
                 # Nothing is proven here: a no is safe whatever the record says, and must not be kept from the others.
-                if facts and await self._journal.answer(facts, no, by):
+                if facts and await self._journal.answer(facts, no, by, is_stop=True):
                     self._denied.append(_reached(record, facts["tool"]))
                 elif facts and await self._void(record, facts["nonce"]):
                     self._voided.append(_reached(record, facts["tool"]))
@@ -149,7 +149,7 @@ class StopUnderWay:
     async def _void(self, record: Record, nonce: str) -> bool:
         """Spend a yes on nothing. False when it was a no, or has started its call."""
         answer = await self._journal.store.taken(answer_key(nonce))
-        if answer is None or answer.data is None or not read_answer(nonce, data_of(answer))[0].primary_confirmed:
+        if answer is None or answer.data is None or not read_answer(nonce, data_of(answer))[0].agrees:
             return False
         why = {"why": STOPPED}
         return await self._journal.claim(record.stream, "voided", record.subject, why, once=burn_key(nonce))

@@ -7,7 +7,7 @@ from typing import Any
 
 from lastword import values
 from lastword.card.arguments import read_value
-from lastword.card.face import literal, one_line
+from lastword.card.face import one_line, readable
 from lastword.consent.approval import MASK, ApprovalRequest, UserAction
 from lastword.errors import ArgumentsError, Problem, did_you_mean
 from lastword.tools.tool import Tool
@@ -78,7 +78,7 @@ class Draft:
         return UserAction(True, False, arguments=values.plain(self._arguments), answers=self._request.digest)
 
     def _shown(self, name: str, value: Any) -> str:
-        return MASK if self.is_secret(name) else one_line(literal(value))
+        return MASK if self.is_secret(name) else one_line(readable(value))
 
     def _is_text(self, name: str) -> bool:
         """A text stays a text: `42` typed over a string is the string 42."""

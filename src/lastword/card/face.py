@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lastword.consent.approval import ALLOW, CANCEL, ApprovalRequest
-from lastword.display import glyph, visible
+from lastword.card.second_act import why_two, word_for
+from lastword.consent.approval import ALLOW, CANCEL, DENY, ApprovalRequest
+from lastword.display import glyph, is_plain, visible, visible_parts
 from lastword.editor import Preview
-from lastword.editor.diff import Row, diff_of, unified
+from lastword.editor.diff import KEPT_FROM_CHARACTERS, DrawnOnce, Row, diff_of, unified
 
 # A card that fills more than a screen hides its own question. Longer values fold, and say how much is folded.
 FOLD_LINES = 10
@@ -23,10 +24,12 @@ FOLD_ARGUMENTS = 20
 FOLD_DIFF_LINES = 20
 # The names of all files come first: which ones would change matters more than how. A longer list is not read.
 FOLD_FILES = 100
+# The rows of long texts are kept for as many characters of them.
+KEPT_CHARACTERS = 16_000_000
 # A label is a button, not a text.
 MAX_LABEL = 40
 
-_EFFECTS = {
+EFFECT_WORDS = {
     "none": "Changes nothing",
     "reversible": "Can be undone",
     "irreversible": "Cannot be undone",
@@ -55,6 +58,9 @@ class Face:
     description: str
     effect: str
     irreversible: bool
+    """Whether its tool says that it cannot be undone."""
+    two_acts: str
+    """Why one key is not enough for a yes; empty where it is."""
     origin: str
     again: str
     """Why the same call is asked again; empty the first time."""
@@ -65,11 +71,18 @@ class Face:
     message: Passage
     why_asked: str
     preview_label: str
+    """What the button says that shows the preview, or all of it."""
+    preview_heading: str
     diff: tuple[Row, ...]
     diff_hidden: int
     primary: str
     secondary: str
+    """What the button says that says no."""
+    second: str
+    """What the second button says where it is a yes of its own; empty where it says no."""
     editable: bool
+    offers_rest: bool
+    """Whether one of the answers is a no to the rest of the script."""
 
     @property
     def folded(self) -> bool:
@@ -79,15 +92,24 @@ class Face:
         )
 
 
-def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
-    """The words for a request; with `fold=False` all of them."""
+def face(
+    request: ApprovalRequest,
+    *,
+    fold: bool = True,
+    exact: bool = False,
+    given: dict[str, Any] | None = None,
+    preview: bool = True,
+) -> Face:
+    """The words for a request; with `fold=False` all of them, and with `exact` every value as JSON.
+
+    Who has its shown arguments at hand gives them, and who draws its preview themselves says so: of a change of
+    megabytes neither is made twice for nothing.
+    """
     manifest = request.manifest
-    given = request.shown_arguments
-    # In the order in which the tool's author explains them, not in that of the canonical bytes.
-    declared = [p.name for p in manifest.parameters if p.name in given]
-    rows = [(name, given[name]) for name in [*declared, *(name for name in given if name not in declared)]]
+    rows = list((request.shown_arguments if given is None else given).items())
     shown = rows[:FOLD_ARGUMENTS] if fold else rows
-    diff, diff_hidden = diff_rows(request.preview, fold=fold)
+    read = literal if exact else readable
+    diff, diff_hidden = diff_rows(request.preview if preview else (), fold=fold)
     message = Passage("") if request.message == manifest.description else passage(request.message, fold=fold)
     title = "" if request.title == manifest.display_name else one_line(request.title)
     return Face(
@@ -96,30 +118,66 @@ def face(request: ApprovalRequest, *, fold: bool = True) -> Face:
         name=one_line(manifest.display_name),
         tool=request.tool,
         description=one_line(manifest.description, 300),
-        effect=_EFFECTS[manifest.effect],
+        effect=EFFECT_WORDS[manifest.effect],
         irreversible=manifest.effect == "irreversible",
+        two_acts=why_two(request).capitalize() if word_for(request) else "",
         origin=one_line(request.origin),
         again=one_line(request.problem or "", 300),
         edited=request.author == "person",
-        arguments=tuple((one_line(name), passage(literal(value), fold=fold)) for name, value in shown),
+        arguments=tuple((one_line(name), passage(read(value), fold=fold)) for name, value in shown),
         arguments_hidden=len(rows) - len(shown),
         title=title,
         message=message,
-        why_asked=_why_asked(request.missing),
+        why_asked=_why_asked(
+            request.missing, visible(request.rule_line), request.denials if request.offers_rest else 0
+        ),
         preview_label=one_line(request.preview_label or "", MAX_LABEL) or ("Preview" if request.preview else ""),
+        preview_heading="What would change" if any(p.path for p in request.preview) else "What the tool shows",
         diff=tuple(diff),
         diff_hidden=diff_hidden,
         primary=_primary(request.primary_button_label),
-        secondary=one_line(request.secondary_button_label, MAX_LABEL) or CANCEL,
+        secondary=DENY if manifest.secondary_acts else _secondary(request.secondary_button_label),
+        second=_second(request.secondary_button_label) if manifest.secondary_acts else "",
         editable=bool(manifest.parameters) or manifest.additional_parameters,
+        offers_rest=request.offers_rest,
     )
+
+
+def readable(value: Any) -> str:
+    """A value as a person reads it: a text as it is. One that could be taken for something else keeps its quotes."""
+    if (
+        not isinstance(value, str)
+        or not value
+        or value != value.strip(" \t")
+        or value[0] in "\"'[{‹•"
+        or _is_json(value)
+    ):
+        return literal(value)
+    return value
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text would be read as a number, true, false or null."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+# Characters for nobody's texts.
+_SIGNS = ("\ufdd0", "\ufdd1", "\ufdd2")
 
 
 def literal(value: Any) -> str:
     """A value as a JSON literal. A line break in a text also breaks the line, after its `\\n`; nothing else does."""
     if isinstance(value, str):
-        # All lines in one go: a million of them one by one would keep every other card waiting for seconds. No string
-        # of JSON holds the character that separates them here.
+        # In one go, with a sign for each line break that JSON passes on and the text has not: a million lines one by
+        # one would keep every other card waiting.
+        sign = next((sign for sign in _SIGNS if sign not in value), None)
+        if sign is not None:
+            return json.dumps(value.replace("\n", sign), ensure_ascii=False).replace(sign, "\\n\n")
+        # No string of JSON holds the character that separates them here.
         lines = json.dumps(value.split("\n"), ensure_ascii=False, separators=("\0", ":"))
         return '"' + lines[2:-2].replace('"\0"', "\\n\n") + '"'
     short = json.dumps(value, ensure_ascii=False)
@@ -150,7 +208,7 @@ def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[R
     room = FOLD_DIFF_LINES
     shown = previews[:FOLD_FILES] if fold else previews
     for number, preview in enumerate(shown):
-        head, body = _head_and_body(preview)
+        head, body = _rows(preview)
         kept = min(len(body), room // (len(shown) - number)) if fold else len(body)
         room -= kept
         hidden += len(body) - kept
@@ -158,20 +216,60 @@ def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[R
         if 0 < kept < len(body) and len(shown) > 1:
             rows.append(_fold_row(body[kept:]))
     if len(previews) > len(shown):
-        rest = [sum(map(len, _head_and_body(preview))) for preview in previews[len(shown) :]]
+        rest = [sum(map(len, _rows(preview))) for preview in previews[len(shown) :]]
         rows.append(Row("fold", f"… and {len(rest)} more files"))
         hidden += sum(rest)
-    # A tab in source code is no trick; it is shown, and does not shout.
-    return [Row(row.kind, visible(row.text).replace("‹tab›", "⇥   ")) for row in rows], hidden
+    return rows, hidden
+
+
+# A tab in source code is no trick; it is shown, and does not shout.
+TAB = "⇥   "
+
+
+def _marked(rows: list[Row]) -> list[Row]:
+    """The rows with their marks. Thousands without any, as most are, take one look."""
+    texts = "\n".join(row.text for row in rows)
+    # A tab ends a run of spaces, as any character does.
+    if not is_plain(texts.replace("\t", "|")):
+        return [_marked_row(row) for row in rows]
+    return [_tabbed(row) if "\t" in row.text else row for row in rows] if "\t" in texts else rows
+
+
+def _tabbed(row: Row) -> Row:
+    def moved(place: int) -> int:
+        return place + row.text.count("\t", 0, place) * (len(TAB) - 1)
+
+    changed = tuple((moved(start), moved(end)) for start, end in row.changed)
+    return Row(row.kind, row.text.replace("\t", TAB), row.old, row.new, changed)
+
+
+def _marked_row(row: Row) -> Row:
+    """A row with its marks, and where what changed is between them."""
+    shown, changed = "", []
+    cuts = [cut for span in row.changed for cut in span]
+    for number, part in enumerate(visible_parts(row.text, cuts)):
+        at, shown = len(shown), shown + part.replace("‹tab›", TAB)
+        if number % 2:
+            changed.append((at, len(shown)))
+    return Row(row.kind, shown, row.old, row.new, tuple(changed))
+
+
+def _rows(preview: Preview) -> tuple[list[Row], list[Row]]:
+    """What would happen to a file, in words, and its lines, marked. Those of long texts are made once."""
+    size = len(preview.base or "") + len(preview.proposed or "")
+    return _head_and_body(preview) if size < KEPT_FROM_CHARACTERS else _KEPT.get(preview, size)
 
 
 def _head_and_body(preview: Preview) -> tuple[list[Row], list[Row]]:
-    """What would happen to a file, in words, and its lines. A text of the tool's own is no file, and all lines."""
+    """A text of the tool's own is no file, and all lines."""
     if not preview.path:
-        return [], [Row("same", line) for line in (preview.proposed or "").split("\n")]
-    rows = unified(diff_of(preview), fold_lines=None)
+        return [], _marked([Row("same", line) for line in (preview.proposed or "").split("\n")])
+    rows = _marked(unified(diff_of(preview), fold_lines=None))
     head = 2 if len(rows) > 1 and rows[1].kind == "note" else 1
     return rows[:head], rows[head:]
+
+
+_KEPT = DrawnOnce(_head_and_body, KEPT_CHARACTERS)
 
 
 def _fold_row(hidden: Sequence[Row]) -> Row:
@@ -184,8 +282,31 @@ def _primary(label: str) -> str:
     return f"{ALLOW} (the tool calls it “{shown}”)" if shown.casefold().strip(" .!") in _SAYS_NO else shown
 
 
-def _why_asked(missing: tuple[str, ...]) -> str:
-    if not missing:
-        return ""
-    reasons = {"preset": "your preset does not auto-approve", "tool": "this tool must not be auto-approved"}
-    return "You are asked because " + ", and ".join(reasons[key] for key in missing) + "."
+def _secondary(label: str) -> str:
+    shown = one_line(label, MAX_LABEL)
+    return DENY if not shown or shown.casefold() == CANCEL.casefold() else shown
+
+
+def _second(label: str) -> str:
+    """A second button that acts must not look as if it did not."""
+    shown = one_line(label, MAX_LABEL)
+    return (
+        f"{ALLOW} the second way" + (f" (the tool calls it “{shown}”)" if shown else "") if _says_no(shown) else shown
+    )
+
+
+def _says_no(label: str) -> bool:
+    return not label or label.casefold().strip(" .!") in _SAYS_NO
+
+
+def _why_asked(missing: tuple[str, ...], rule_line: str, denials: int) -> str:
+    """Why a person is asked although a rule or a key is there. Without any there is nothing to explain."""
+    before = f"You denied the last {denials} calls of this script." if denials else ""
+    if rule_line:
+        return f"{rule_line} {before}".rstrip()
+    match missing:
+        case ("preset",):
+            return f"Asked because your preset does not auto-approve. {before}".rstrip()
+        case ("tool",):
+            return f"Asked because this tool must not be auto-approved. {before}".rstrip()
+    return before

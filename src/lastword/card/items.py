@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from lastword.card.form import QuestionView
 from lastword.consent.outcome import Kind
+from lastword.tools.content import BlockKind
 from lastword.tools.manifest import Effect
 
 Surface = Literal["page", "terminal"]
@@ -19,8 +21,15 @@ Surface = Literal["page", "terminal"]
 CallStatus = Literal["waiting", "running", "ended", "doubt", "left"]
 """`doubt`: it was started, and its end is not known. `left`: its program stopped before it was started."""
 ScriptStatus = Literal["running", "done", "failed", "cancelled", "waiting", "left"]
+Waits = Literal["waits", "ended", "unknown"]
+"""Whether the program that asked hears an answer, as journal/asker.py says it."""
 PreviewKind = Literal["text", "changed", "created", "deleted", "renamed", "unchanged"]
-RowKind = Literal["file", "note", "hunk", "same", "added", "removed", "fold"]
+LineKind = Literal["same", "added", "removed", "gap"]
+
+DiffRow = tuple[LineKind, int | None, int | None, str, tuple[tuple[int, int], ...], str]
+"""A line of a diff: its number in the old and in the new text, the line, from and to of what the line that it became or
+came from has not, in units of sixteen bits, and what there is to say about it. A gap has the numbers of the first lines
+that are not shown, and says how many there are."""
 
 
 class CardArgument(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +40,10 @@ class CardArgument(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     about: str
     shown: str
+    fold: int | None
+    """Where `shown` folds: so many units of sixteen bits are seen at first. None: all of it."""
+    exact: str | None
+    """The value as JSON, where `shown` is not that already."""
     raw: str
     """The value to begin editing with: a text as it is, everything else as JSON. Empty for a secret."""
     marked: bool
@@ -53,12 +66,14 @@ class MissingArgument(msgspec.Struct, frozen=True, kw_only=True):
 class CardPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What would change in a file, or a text of the tool's own, which has no path.
 
-    A diff is drawn from `base` and `proposed`; where they are too large, it comes as `rows`.
+    A diff comes as `lines`. `base` and `proposed` are there to be seen side by side, unless they are too large.
     """
 
     path: str
     kind: PreviewKind
     text: str | None = None
+    fold: int | None = None
+    """Where `text` folds, as an argument does; of `lines`, how many are seen at first."""
     added: int = 0
     removed: int = 0
     renamed_to: str | None = None
@@ -71,7 +86,7 @@ class CardPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The proposed text without marks, where it can be edited."""
     marks: tuple[tuple[int, int, str], ...] = ()
     """Of `raw`: from, to and mark, in units of sixteen bits."""
-    rows: tuple[tuple[RowKind, str], ...] | None = None
+    lines: tuple[DiffRow, ...] | None = None
 
 
 class CardView(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,11 +101,25 @@ class CardView(msgspec.Struct, frozen=True, kw_only=True):
     edited: bool
     title: str
     message: str
+    message_fold: int | None
+    """Where `message` folds, as an argument does."""
     why_asked: str
-    preview_label: str
+    why_no_grant: str
+    """Why it has no second step; nothing where it has one."""
+    preview_heading: str
     primary: str
     secondary: str
+    second: str | None
+    """What the second button says where it is a yes of its own; `secondary` is then a third one."""
+    offers_rest: bool
+    """Whether one of the answers is a no to the rest of the script."""
     editable: bool
+    word: str | None
+    """What has to be typed before it can be allowed. None where a press is enough: it says that it can be undone."""
+    folded: tuple[str, ...]
+    """The parts that are not shown whole at first. Among several, a yes needs all of them opened."""
+    must_open: tuple[str, ...]
+    """The folded parts that have to be opened before it can be allowed: `argument NAME`, `message`, `preview 0`."""
     arguments: tuple[CardArgument, ...]
     left_out: tuple[MissingArgument, ...]
     previews: tuple[CardPreview, ...]
@@ -99,7 +128,8 @@ class CardView(msgspec.Struct, frozen=True, kw_only=True):
 class CallReply(msgspec.Struct, frozen=True):
     """What was answered, and by whom."""
 
-    how: Literal["allowed", "edited", "denied", "closed", "auto"]
+    how: Literal["allowed", "second", "edited", "denied", "closed", "auto"]
+    """`second`: allowed, with the second button."""
     by: str
     reason: str = ""
     surface: Surface | None = None
@@ -130,6 +160,18 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True):
     """What the tool itself said to a no. The rest of that message is for the model, and a row says it already."""
 
 
+class CallContent(msgspec.Struct, frozen=True, kw_only=True):
+    """An image, a sound, a file or a text that a call returned. Its bytes are below /page/content."""
+
+    kind: BlockKind
+    digest: str
+    name: str
+    media_type: str
+    size: str
+    """In words."""
+    alt: str = ""
+
+
 class CallItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call"):
     """A call of a tool."""
 
@@ -148,11 +190,14 @@ class CallItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     status: CallStatus = "waiting"
     arguments: tuple[tuple[str, str], ...] = ()
     card: CardView | None = None
+    question: QuestionView | None = None
+    """What the tool asks while it runs."""
     reply: CallReply | None = None
     reports: tuple[CallReport, ...] = ()
     reported_so_far: int = 0
     stopping: bool = False
     end: CallEnd | None = None
+    content: tuple[CallContent, ...] = ()
     changed: tuple[str, ...] = ()
     undone_by: str | None = None
     undone_on: Surface | None = None
@@ -192,6 +237,16 @@ class MessageItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     """The window in which the person wrote it."""
     problem: bool = False
     """Whether it is about something that went wrong, and may quote what others wrote."""
+    turn: int | None = None
+    """Of the person's words: the turn that they began, from which the conversation can go on differently."""
+    raw: str | None = None
+    """Of the person's words: what they typed, where `text` has marks."""
+    used: str = ""
+    """Under an answer: which tools were used for it, in words."""
+    tokens: int | None = None
+    """Under an answer: what the model's server counted for it, where it does."""
+    reasoning: str = ""
+    """What the model thought before it answered. It is folded away, and no part of the answer."""
 
 
 Item = CallItem | ScriptItem | MessageItem
@@ -227,6 +282,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     preset: str = ""
     presets: tuple[PresetChoice, ...] = ()
     tools: tuple[ToolEntry, ...] = ()
+    can_choose_model: bool = False
+    """Whether a model can be chosen here: not where the configuration names one."""
+    has_servers: bool = False  # Whether MCP servers can be looked at and added here.
+    next_model: str = ""
+    """The one that was chosen, and answers as soon as what runs is over."""
 
     @property
     def chosen(self) -> PresetChoice:
@@ -234,13 +294,74 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return next((p for p in self.presets if p.name == self.preset), PresetChoice(name=self.preset))
 
 
+class InboxEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A card that waits, in short."""
+
+    id: str
+    digest: str
+    """Of the question as it is now: a card that is asked again has another one."""
+    tool: str
+    name: str
+    glyph: str
+    color: str | None
+    effect: Effect | None
+    effect_words: str
+    sentence: str
+    summary: str
+    """The arguments in one line, cut where that is not enough."""
+    session: str | None
+    """None for a card of the window's own conversation."""
+    program: str
+    """Who asks, in words; empty for the window's own conversation."""
+    origin: str
+    asked_at: float
+    asker: Waits = "waits"
+    alone: bool
+    """Whether it is allowed by itself only: it cannot be undone, or nobody said that it can."""
+    alike: str
+    """The same for cards of the same tool of the same program."""
+
+
+class InboxGone(msgspec.Struct, frozen=True):
+    """A card that does not wait any more."""
+
+    id: str
+    reply: CallReply | None
+    """Who answered it and how; None when it has ended without an answer."""
+    end: CallEnd | None = None
+    """How its call has ended, where that is known. Of one that was allowed it comes later."""
+
+
+class InboxMissed(msgspec.Struct, frozen=True):
+    """A card that nobody answered in time. Its call is over, and nothing of it was done."""
+
+    entry: InboxEntry
+    at: float
+    """When its time was up."""
+
+
+class InboxChange(msgspec.Struct, frozen=True):
+    """What has changed in the inbox: new or changed entries, and those that are gone."""
+
+    put: tuple[InboxEntry, ...] = ()
+    gone: tuple[InboxGone, ...] = ()
+    missed: tuple[InboxMissed, ...] | None = None
+    """Those that nobody answered in time, all of them; None when they are as before."""
+
+
 class PageState(msgspec.Struct, frozen=True, kw_only=True):
     """Everything, for a window that has just come."""
 
     session: str
     items: tuple[Item, ...]
+    has_earlier: bool = False
+    """Whether there was something before them, for whoever asks."""
     busy: bool
     settings: Settings
+    inbox: tuple[InboxEntry, ...] = ()
+    """What waits for an answer, of all programs."""
+    missed: tuple[InboxMissed, ...] = ()
+    """What nobody answered in time, the newest last."""
     token: str
     """What this window has to show to change something."""
     window: str
@@ -253,6 +374,23 @@ class TextPiece(msgspec.Struct, frozen=True):
     id: str
     keep: int
     text: str
+
+
+class Splice(msgspec.Struct, frozen=True):
+    """A list that has changed: from `at` on, so many entries are cut out and these are put in their place."""
+
+    field: str
+    at: int
+    cut: int
+    put: tuple[Any, ...]
+
+
+class ItemDelta(msgspec.Struct, frozen=True):
+    """What is new about an item that is shown already: some fields as they are now, and what changed in its lists."""
+
+    id: str
+    fields: dict[str, Any]
+    splices: tuple[Splice, ...] = ()
 
 
 class ItemGone(msgspec.Struct, frozen=True):
@@ -272,10 +410,18 @@ class PageEvents(msgspec.Struct, frozen=True):
 
     state: PageState
     item: Item
+    delta: ItemDelta
     gone: ItemGone
     piece: TextPiece
     busy: BusyState
     settings: Settings
+    inbox: InboxChange
+
+
+class EarlierItems(msgspec.Struct, frozen=True):
+    """What was before everything that a window has been told, oldest first."""
+
+    items: tuple[Item, ...]
 
 
 class SessionSpan(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
@@ -322,21 +468,33 @@ class SharedText(msgspec.Struct, frozen=True):
     text: str
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """Something was done."""
+class TokenTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model's server counted for the answers of a conversation, since it began."""
 
-    event: str
-    """The newest event. A window that has seen it has seen what was done at once."""
+    tokens: int
+    answers: int
+    uncounted: int
+    """Answers for which it counted nothing."""
+    taken_back: int
+    """Answers in the sum that do not count any more, because the person went back to an earlier message."""
+    words: str
 
 
-class DoneInWords(Done, frozen=True, kw_only=True):
-    """Something was done that needs words."""
+class ConversationEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation in the list."""
 
-    message: str
+    id: str
+    title: str
+    at: float
+    """When it was opened last."""
+    is_open: bool
+    found: str = ""
+    """Where words were looked for: the line that has them, when the title has not."""
 
 
-class NewKey(Done, frozen=True, kw_only=True):
-    """A key was made."""
+class ConversationsFound(msgspec.Struct, frozen=True):
+    """The conversations of the page, newest first."""
 
-    path: str
-    """Opens the page once."""
+    conversations: tuple[ConversationEntry, ...]
+    unsearched: int = 0
+    """Where words were looked for: how many of the others were looked into by their titles only."""

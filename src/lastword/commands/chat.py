@@ -23,26 +23,33 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from lastword.cli import DONE
+from lastword.call.desk import wait_for_answer
+from lastword.cli import DONE, complain
+from lastword.commands.configured import people_of, read_config
 from lastword.commands.doubt import tell_of_doubt
 from lastword.commands.editing import open_project
 from lastword.commands.joining import check_alone, find_here, join, join_folder
 from lastword.commands.options import ask_trust, plain_option, store_option, tools_option
-from lastword.commands.seat import Seat, data_file
+from lastword.commands.ruling import rules_here
+from lastword.commands.seat import Seat, data_file, model_file
 from lastword.commands.serving import config_option
-from lastword.config import load
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError
 from lastword.journal import Journal
+from lastword.journal.attendance import attending
+from lastword.mcp.offered import servers_of
 from lastword.server.app import build_app
+from lastword.server.changing import ChangingUpstream
 from lastword.server.presence import Stopping
-from lastword.server.serving import Serving, bind, is_loopback
-from lastword.session import Session, wait_for_answer
+from lastword.server.serving import Serving, allow_descriptors, bind, is_loopback
+from lastword.server.upstream import HttpUpstream
+from lastword.session import Session
 from lastword.store import Store
 from lastword.store.address import open_store
 from lastword.talk.apiclient import Api, HttpWire, Wire
 from lastword.talk.inprocess import InProcessWire, alive
+from lastword.talk.kept_model import KeptModel, read_kept_model
 from lastword.talk.model_choice import ModelChoice, choose_model, usual_protocol
 from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import NAME as REHEARSAL
@@ -51,17 +58,26 @@ from lastword.talk.tour import add_tour
 from lastword.terminal.card import fitted
 from lastword.terminal.screen import is_interactive
 from lastword.terminal.window import Window
+from lastword.tools.descent import refuse_below
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, find_tools
+from lastword.web.browser import NoBrowser, opened
 from lastword.web.join_file import JoinableServer, JoinFile, find_joinable
+from lastword.web.model_form import ModelForm
 from lastword.web.opening import left_unfinished, open_page
+from lastword.web.shelf import begins_session, open_last
 
 # A session's id is also a conversation's, and a part of a path.
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
 LOOPBACK = "127.0.0.1"
+NO_BROWSER = "no browser could be opened from here\nhint: open the address above, in a browser of this machine"
 
 preset_option = click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with.")
 session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
+upstream_option = click.option(
+    "--upstream", metavar="URL", help="The model's server, like http://127.0.0.1:11434/v1. Without it: as configured."
+)
+model_option = click.option("--model", metavar="NAME", help="The model of that server. Without it: as configured.")
 server_option = click.option("--server", metavar="URL", help="A lastword server. Without it: one in this process.")
 
 
@@ -74,6 +90,8 @@ class ChatOptions(msgspec.Struct, frozen=True):
     plain: bool
     store: str | None
     config: Path | None
+    upstream: str | None
+    model: str | None
 
 
 def conversation_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -84,7 +102,16 @@ def conversation_options(command: Callable[..., int]) -> Callable[..., int]:
         together = {name: given.pop(name) for name in ChatOptions.__struct_fields__}
         return command(**given, options=ChatOptions(**together))
 
-    for option in (config_option, store_option, plain_option, session_option, preset_option, tools_option):
+    for option in (
+        config_option,
+        store_option,
+        plain_option,
+        session_option,
+        preset_option,
+        model_option,
+        upstream_option,
+        tools_option,
+    ):
         called = option(called)
     return called
 
@@ -110,10 +137,13 @@ def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
                 "--session": options.session_id,
                 "--store": options.store,
                 "--config": options.config,
+                "--upstream": options.upstream,
+                "--model": options.model,
             }
         )
         asyncio.run(join(attach, plain=options.plain))
         return DONE
+    _check_model_is_ours(server, options)
     setup = Setup(options)
     asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
@@ -125,6 +155,7 @@ def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
 @conversation_options
 def edit(project: str, server: str | None, options: ChatOptions) -> int:
     """Talk about a project: the assistant reads and searches it, and every change waits for your yes."""
+    _check_model_is_ours(server, options)
     setup = Setup(options, project=project)
     asyncio.run(_chat_elsewhere(setup, server) if server else _chat_here(setup))
     return DONE
@@ -132,11 +163,24 @@ def edit(project: str, server: str | None, options: ChatOptions) -> int:
 
 @click.command(short_help="Start the API, the page and a chat, on this machine only.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
 @conversation_options
-def up(port: int | None, options: ChatOptions) -> int:
+def up(port: int | None, is_opened: bool, options: ChatOptions) -> int:
     """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
-    asyncio.run(_up(Setup(options, port=port)))
+    refuse_below("lastword up")  # whoever reads its key answers its cards
+    asyncio.run(_up(Setup(options, port=port), is_opened=is_opened))
     return DONE
+
+
+def _check_model_is_ours(server: str | None, options: ChatOptions) -> None:
+    """Refuse to be told of a model that another server chooses."""
+    for name, given in (("--upstream", options.upstream), ("--model", options.model)):
+        if server is not None and given is not None:
+            raise LastWordError(
+                f"the server at {server} chooses its own model",
+                place=name,
+                hint="leave out --server, or name the model in a preset",
+            )
 
 
 def check_session_id(session_id: str | None) -> None:
@@ -152,8 +196,8 @@ class Setup:
     """What the person brings: configuration, tools, a preset, a terminal."""
 
     def __init__(self, options: ChatOptions, *, port: int | None = None, project: str | None = None) -> None:
-        flags = {"store": options.store, "port": port}
-        self.config = load(options.config, environ=os.environ, flags=flags)
+        flags = {"store": options.store, "port": port, "upstream": options.upstream, "model": options.model}
+        self.config = read_config(options.config, flags)
         check_session_id(options.session_id)
         self.preset = options.preset
         self.session_id = options.session_id
@@ -165,6 +209,11 @@ class Setup:
             find_tools(options.folders).load(self.registry, ask=ask_trust if self.seat.is_attended else None)
         if self._project is not None:
             editor_tools(self.registry)
+        self.policy = rules_here(project)
+        # After all others: a tool of a server cannot take the name of one that is there.
+        self.servers = servers_of(self.config)
+        for words in self.servers.offer(self.registry):
+            complain(words)
 
     def open_store(self) -> Store:
         """The configured store, or the one in the user's data folder."""
@@ -191,15 +240,19 @@ class Setup:
         is_rehearsal = choice.is_rehearsal if choice else REHEARSAL in await api.models()
         presets = resolve_presets(self.config.preset, usual_protocol(is_rehearsal=is_rehearsal))
         chosen = find_preset(presets, self.preset)
+        if self.session_id is not None and await begins_session(store, self.session_id):
+            words = f"{words} There was no session {self.session_id}: it begins now."
         async with AsyncExitStack() as after:
+            await after.enter_async_context(self.servers)
             session = Session(
                 self.registry,
                 id=self.session_id,
                 # Without a person at the terminal there is no window that could answer.
                 approver=wait_for_answer if self.seat.is_attended else None,
-                journal=Journal(store),
+                journal=Journal(store, people=people_of(self.config)),
                 preset=presets[chosen].preset,
                 editor=after.enter_context(self.project(is_rehearsal=is_rehearsal)),
+                policy=self.policy,
             )
             await after.enter_async_context(session)
             if self.seat.is_attended:
@@ -239,31 +292,44 @@ async def _chat_elsewhere(setup: Setup, url: str) -> None:
 
 
 async def _chat_here(setup: Setup) -> None:
-    async with _server(setup, log=None) as (app, store, choice, _), alive(app):
+    async with _server(setup, log=None) as (app, store, choice, *_), alive(app):
         await setup.talk(InProcessWire(app), store, choice, choice.words)
 
 
-async def _up(setup: Setup) -> None:
+async def _up(setup: Setup, *, is_opened: bool) -> None:
     config = setup.config.server
     # At a person's terminal the access log would hide the conversation.
     log = None if is_interactive() else sys.stderr.write
-    async with _server(setup, log=log) as (app, store, choice, stopping), AsyncExitStack() as after:
+    async with _server(setup, log=log) as (app, store, choice, stopping, models), AsyncExitStack() as after:
+        if setup.session_id is not None and await begins_session(store, setup.session_id):
+            say(f"There was no session {setup.session_id}: it begins now.")
         sock = bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
-        if setup.session_id is None and (left := await left_unfinished(store)) is not None:
+        if setup.session_id is None and (left := await left_unfinished(store, people_of(setup.config))) is not None:
             say(f"Going on with session {left}: something was left unfinished in it.")
             setup.session_id = left
+        # Another `up` of this folder has its conversation open already.
+        if setup.session_id is None and not find_here(find_joinable(join_folder())):
+            setup.session_id = await open_last(store, str(Path.cwd()), people_of(setup.config))
         presets = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
         chosen = find_preset(presets, setup.preset)
+        await after.enter_async_context(setup.servers)
         session = Session(
             setup.registry,
             id=setup.session_id,
             approver=wait_for_answer,
-            journal=Journal(store),
+            journal=Journal(store, people=people_of(setup.config)),
             preset=presets[chosen].preset,
             editor=after.enter_context(setup.project(is_rehearsal=choice.is_rehearsal)),
+            policy=setup.policy,
         )
         await after.enter_async_context(session)
+
+        def use(kept: KeptModel) -> None:
+            upstream = HttpUpstream(kept.upstream, key=kept.key, limits=config.limits)
+            models.change(upstream, config.model or kept.model)
+
+        with_model = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=False))
         front, gate = await after.enter_async_context(
             open_page(
                 app,
@@ -271,26 +337,38 @@ async def _up(setup: Setup) -> None:
                 Api(InProcessWire(app)),
                 presets,
                 chosen,
-                model=choice.words,
+                model=choice.fact,  # Its form is right below.
                 is_rehearsal=choice.is_rehearsal,
                 limits=config.limits,
                 hosts=config.hosts,
                 origins=config.origins,
                 log=log,
+                folder=str(Path.cwd()),
+                model_form=None if config.upstream else ModelForm(model_file(), use, with_model, config.limits),
+                servers=setup.servers,
             )
         )
+        allow_descriptors(config.limits)
+        after.enter_context(attending(store))
         serving = Beside(front, stopping, config.limits, sock)
         is_chat = setup.seat.is_attended and sys.stdout.isatty()
         stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
-        say(f"Listening on {address}/v1, for this machine only.")
+        say(f"Listening on {address}/v1, for this machine only. Other programs need a token: `lastword token create`.")
         if not is_loopback(config.host):
             say(f"(host = {config.host} is for `lastword serve`.)")
         say(f"Remembering in {config.store or data_file()}, session {session.id}.")
+        if setup.servers.all:
+            say(f"MCP servers: {', '.join(server.in_words for server in setup.servers.all)}.")
         say(f"{choice.words}{setup.tour_hint}")
         say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
         sys.stdout.flush()
         running = asyncio.ensure_future(serving.serve_here())
         after.enter_context(JoinFile(join_folder(), address, gate, Path.cwd()).published())
+        if is_opened:
+            try:
+                after.enter_context(opened(gate, address, join_folder(), lambda: complain(NO_BROWSER)))
+            except NoBrowser:
+                complain(NO_BROWSER)
         try:
             if is_chat:
                 window = Window(InProcessWire(front), gate.admit("terminal"))
@@ -330,23 +408,29 @@ async def _until_told(running: asyncio.Future[None]) -> None:
 
 
 @asynccontextmanager
-async def _server(setup: Setup, *, log: Any) -> AsyncIterator[tuple[ASGIApp, Store, ModelChoice, Stopping]]:
+async def _server(
+    setup: Setup, *, log: Any
+) -> AsyncIterator[tuple[ASGIApp, Store, ModelChoice, Stopping, ChangingUpstream]]:
     """The assistant API in this process, over the person's own store."""
     config = setup.config
     async with AsyncExitStack() as after:
-        choice = await choose_model(config)
+        choice = await choose_model(config, kept=read_kept_model(model_file()))
         store = setup.open_store()
         after.push_async_callback(store.close)
-        stopping = Stopping()
+        stopping, models = Stopping(), ChangingUpstream(choice.upstream)
         app = build_app(
             store,
-            choice.upstream,
-            model=config.server.model,
+            models,
+            model=config.server.model or choice.model,
             persona=config.persona_text(),
+            is_reasoning=config.server.reasoning,
             limits=config.server.limits,
             hosts=config.server.hosts,
             origins=config.server.origins,
             log=log or (lambda line: None),
             stopping=stopping,
+            # Any account of this machine reaches a port on it, and the conversation is this person's alone.
+            open_to_machine=False,
+            retention_days=config.server.retention_days,
         )
-        yield app, store, choice, stopping
+        yield app, store, choice, stopping, models

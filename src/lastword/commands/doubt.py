@@ -16,7 +16,7 @@ from lastword.journal.records import Life
 from lastword.journal.timeline import timeline
 from lastword.session import Session
 from lastword.terminal.card import fitted
-from lastword.terminal.keys import forget_typed
+from lastword.terminal.keys import settle
 
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
 MAX_NAMED = 3
@@ -54,7 +54,7 @@ async def ask_about_doubt(session: Session, run_id: str) -> None:
             f"The program stopped while {visible(life.started['tool'])} ran, and nobody knows how it ended.", err=True
         )
         click.echo(_QUESTION, err=True)
-        forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
+        settle(sys.stdin)  # what was typed before the question answers nothing
         said = _ask()
         if said is not None:
             outcome = await session.resolve(life.call_id, said, by=BY)

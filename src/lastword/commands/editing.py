@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -10,8 +9,9 @@ import msgspec
 
 from lastword.call.changes import Undone, take_back
 from lastword.cli import DONE, FAILED
+from lastword.commands.configured import read_config
 from lastword.commands.options import json_option, print_json, store_option, with_journal
-from lastword.config import Config, load
+from lastword.config import Config
 from lastword.display import visible
 from lastword.editor.private import Privacy
 from lastword.editor.project import ProjectEditor
@@ -22,7 +22,7 @@ from lastword.journal import Journal
 def open_project(folder: str | Path, config: Config | None = None) -> ProjectEditor:
     """The editor for a project folder, with what the configuration says of private files."""
     if config is None:
-        config = load(environ=os.environ)
+        config = read_config()
     try:
         Privacy(config.editor.private)
     except EditError as problem:

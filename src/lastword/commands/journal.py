@@ -1,4 +1,4 @@
-"""`lastword journal`: proving, accepting, exporting and pruning what is remembered."""
+"""`lastword journal`: proving, accepting, exporting, pruning and forgetting. Moving it elsewhere is in moving.py."""
 
 from __future__ import annotations
 
@@ -10,21 +10,31 @@ from typing import Any
 import click
 
 from lastword import values
-from lastword.cli import DONE, NOT_ALLOWED, complain
-from lastword.commands.options import json_option, print_json, store_option, with_journal
+from lastword.cli import DONE, NOT_ALLOWED
+from lastword.commands.agreeing import agreed
+from lastword.commands.moving import copy, grant
+from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
+from lastword.consent.kept import size_in_words
 from lastword.display import visible
-from lastword.errors import LastWordError, StoreError
+from lastword.errors import LastWordError, StoreError, did_you_mean
 from lastword.journal import Journal
-from lastword.store import Behind, Entry, Head, contains, parse_head, verify_store
+from lastword.server.conversations import Conversations, EndedUnused
+from lastword.store import Behind, Entry, Head, Pruned, contains, parse_head, verify_store
 from lastword.store.export import export, verify_export
 from lastword.terminal.card import fitted
-from lastword.terminal.keys import forget_typed
-from lastword.terminal.screen import is_interactive
+from lastword.tools.descent import refuse_below
+
+# Conversations read together when they are listed.
+CONVERSATIONS_PAGE = 500
 
 
 @click.group()
 def journal() -> None:
-    """Verify, accept, export or prune what is remembered."""
+    """Verify, accept, export, copy or forget what is remembered."""
+
+
+journal.add_command(copy)
+journal.add_command(grant)
 
 
 @journal.command()
@@ -76,7 +86,10 @@ async def _verify(journal: Journal, pin: Head | None, start: Head | None) -> Hea
             place="lastword journal",
             hint="--store names another; lastword doctor says which",
         )
-    return await verify_store(journal.store, head=pin, start=start)
+    end = await verify_store(journal.store, head=pin, start=start)
+    if start is None:
+        await journal.prove_contents()
+    return end
 
 
 @journal.command()
@@ -89,12 +102,13 @@ def accept(head: str | None, store: str | None, as_json: bool) -> int:
     A journal whose log was lost, that was restored from a copy or replaced by another starts no approved call. This
     shows what is known, and asks.
     """
+    refuse_below("lastword journal accept")
     pin = _given_head("--head", head)
 
     async def look(journal: Journal) -> Behind | None:
         return await journal.store.behind()
 
-    behind = with_journal(store, look)
+    behind = with_own_journal(store, "lastword journal accept", look)
     if as_json and (behind is None or pin is None):
         print_json(None if behind is None else _facts(behind) | {"accepted": False})
         return DONE
@@ -104,23 +118,8 @@ def accept(head: str | None, store: str | None, as_json: bool) -> int:
     if pin is None:
         for line in _told(behind):
             click.echo(line, err=True)
-        if not is_interactive():
-            complain(
-                "nobody is here to read this, so nothing was accepted\n"
-                f"hint: lastword journal accept in a terminal asks; for a script: --head {behind.found}"
-            )
-            return NOT_ALLOWED
-        forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
-        said = click.prompt("Type accept to go on from here, or no, and press Enter", err=True, type=str)
-        if said.strip().casefold() != "accept":
-            click.echo("Nothing was accepted.", err=True)
-            return NOT_ALLOWED
-    elif pin != behind.found:
-        raise LastWordError(
-            f"the journal does not end there, but at {behind.found}",
-            place="--head",
-            hint="lastword journal accept shows what is known; nothing was accepted",
-        )
+    if not agreed("Go on from here?", head, str(behind.found), "--head", "accept"):
+        return NOT_ALLOWED
     with_journal(store, lambda journal: _accept(journal, behind))
     if as_json:
         print_json(_facts(behind) | {"accepted": True})
@@ -136,7 +135,7 @@ async def _accept(journal: Journal, seen: Behind) -> None:
         raise LastWordError(
             "the journal changed while you looked at it",
             place="lastword journal accept",
-            hint="look again; nothing was accepted",
+            hint="look again; nothing was done",
         )
     at = int(journal.clock() * 1_000_000)
     data = values.canonical(_facts(seen))
@@ -201,7 +200,8 @@ def export_command(file: str, store: str | None) -> int:
 def prune(before: str, store: str | None) -> int:
     """Forget what old records say. That they were there, their order and their keys stay, and stay verifiable.
 
-    Sessions that still have a call in doubt, a waiting question or an unfinished run keep everything.
+    Conversations in which nothing was said since then are deleted. Sessions that still have a call in doubt, a waiting
+    question or an unfinished run keep everything, also their conversation.
     """
     try:
         day = datetime.datetime.fromisoformat(before).astimezone()
@@ -209,6 +209,75 @@ def prune(before: str, store: str | None) -> int:
         raise LastWordError(
             f"found {before!r}, expected a date", place="--before", hint="for instance 2026-01-31"
         ) from None
-    forgotten = with_journal(store, lambda journal: journal.prune(day.timestamp()))
-    click.echo(f"The contents of {forgotten} {'record was' if forgotten == 1 else 'records were'} forgotten.")
+    gone, ended = with_journal(store, lambda journal: _prune(journal, day.timestamp()))
+    click.echo(f"The contents of {gone.records} {'record was' if gone.records == 1 else 'records were'} forgotten.")
+    if gone.contents:
+        what = "image, sound, file or text" if gone.contents == 1 else "images, sounds, files and texts"
+        were = "was" if gone.contents == 1 else "were"
+        size = size_in_words(gone.content_bytes)
+        click.echo(f"With them {gone.contents} {what} that nothing else holds {were} deleted, {size} in all.")
+    if ended.conversations:
+        click.echo(f"{ended}.")
     return DONE
+
+
+async def _prune(journal: Journal, before: float) -> tuple[Pruned, EndedUnused]:
+    is_open = await journal.unfinished()
+    forgotten = await journal.prune(before)
+    conversations = Conversations(journal.store)
+    return forgotten, await conversations.end_unused(before, keep=is_open)
+
+
+@journal.command()
+@store_option
+@json_option
+def conversations(store: str | None, as_json: bool) -> int:
+    """List the conversations that are kept, oldest first."""
+    found = with_journal(store, _list_conversations)
+    if as_json:
+        print_json(found)
+        return DONE
+    for facts in found:
+        click.echo(f"{facts['began']}  {facts['id']}")
+    if not found:
+        click.echo("No conversation is kept.")
+    return DONE
+
+
+async def _list_conversations(journal: Journal) -> list[dict[str, str]]:
+    kept = Conversations(journal.store)
+    found: list[dict[str, str]] = []
+    after: int | None = 0
+    while after is not None:
+        records, after = await kept.page(None, after, CONVERSATIONS_PAGE)
+        for record in records:
+            began = datetime.datetime.fromtimestamp(record.at / 1e6).astimezone()
+            found.append({"id": record.subject, "began": began.isoformat(" ", "minutes")})
+    return found
+
+
+@journal.command()
+@click.argument("conversation")
+@store_option
+def forget(conversation: str, store: str | None) -> int:
+    """Forget every word of one conversation. That there was one stays in the chain, and its id stays used.
+
+    One whose session has a call in doubt, a waiting question or an unfinished run is kept until that is over.
+    """
+    click.echo(f"{with_journal(store, lambda journal: _forget(journal, conversation))}.")
+    return DONE
+
+
+async def _forget(journal: Journal, id: str) -> EndedUnused:
+    kept = Conversations(journal.store)
+    found = await kept.find(id)
+    if found is None:
+        known = [facts["id"] for facts in await _list_conversations(journal)]
+        hint = did_you_mean(id, known) or "lastword journal conversations lists those that are kept"
+        raise LastWordError("there is no such conversation", place=visible(id), hint=hint)
+    if id in await journal.unfinished():
+        hint = "lastword approvals and lastword runs name what is open"
+        raise LastWordError("something in its session is still open", place=visible(id), hint=hint)
+    messages = len(found.lines)
+    await kept.delete(found)
+    return EndedUnused(1, messages)

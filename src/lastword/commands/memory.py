@@ -6,12 +6,14 @@ import asyncio
 import datetime
 import shlex
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import UNSET
 
 from lastword import values
+from lastword.call.desk import wait_for_answer
 from lastword.call.events import Asked, Event
 from lastword.call.recovery import Decision
 from lastword.card.arguments import read_arguments
@@ -28,7 +30,11 @@ from lastword.commands.options import (
     tools_option,
     wait_option,
     with_journal,
+    with_own_journal,
 )
+from lastword.commands.questions import answer_question, find_question, list_tool_questions, question_facts
+from lastword.commands.ruling import rules_here
+from lastword.commands.saving import held_by, listed, save
 from lastword.commands.scripts import finish_run
 from lastword.commands.tools import EXIT_CODES, print_outcome
 from lastword.commands.visit import say_what_waits
@@ -38,10 +44,11 @@ from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal
 from lastword.journal.asker import asker_of, is_held
+from lastword.journal.questions import standing_questions
 from lastword.journal.records import data_of
 from lastword.journal.timeline import cut, timeline
 from lastword.runs import Run
-from lastword.session import Session, wait_for_answer
+from lastword.session import Session
 from lastword.store import Record
 from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
@@ -80,7 +87,8 @@ def runs(store: str | None, as_json: bool) -> int:
 async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
     ended = {r.subject: data_of(r).get("status", "pruned") for r in await journal.store.read(kind="run_finished")}
     doubtful = {life.call_id.rpartition(".")[0] for life in await journal.in_doubt()}
-    asked = {facts["call_id"].rpartition(".")[0] for facts in await journal.waiting()}
+    waiting, damaged = await journal.questions(everybodys=True)
+    asked = {id.rpartition(".")[0] for id in (*damaged, *(facts["call_id"] for facts in waiting))}
 
     def status(run_id: str) -> str:
         if run_id in ended:
@@ -105,15 +113,17 @@ async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
 
 @click.command()
 @click.argument("id")
+@click.option("--save", "folder", metavar="DIR", help="Write the images and files that it returned into a folder.")
 @store_option
 @json_option
-def show(id: str, store: str | None, as_json: bool) -> int:
+def show(id: str, folder: str | None, store: str | None, as_json: bool) -> int:
     """Show the life of a call, a run or a session, with times."""
 
-    async def read(journal: Journal) -> Sequence[Record]:
-        return await journal.store.read(below=id) or await journal.store.read(stream=id)
+    async def read(journal: Journal) -> tuple[Sequence[Record], list[Path]]:
+        records = await journal.store.read(below=id) or await journal.store.read(stream=id)
+        return records, [] if folder is None else await save(journal, held_by(records), Path(folder))
 
-    records = with_journal(store, read)
+    records, saved = with_journal(store, read)
     if not records:
         raise LastWordError(
             f"nothing is remembered of {id}", place="lastword show", hint="lastword runs and approvals list ids"
@@ -123,6 +133,12 @@ def show(id: str, store: str | None, as_json: bool) -> int:
     else:
         for line in timeline(records, of=id):
             click.echo(line)
+        for line in listed(id, held_by(records)) if folder is None else ():
+            click.echo(line)
+    for path in saved:
+        click.echo(f"wrote {visible(str(path))}", err=True)
+    if folder is not None and not saved:
+        raise LastWordError("it returned nothing that could be saved", place=id)
     return DONE
 
 
@@ -149,12 +165,15 @@ def resume(
     """
     approver = None if wait else terminal_approver(plain=plain)
     registry = _registry(folders, project, asking=approver is not None)
+    policy = rules_here(project)
 
     async def go_on(journal: Journal) -> Run | ApprovalRequest:
         session_id = await _session_of(journal, run_id)
         editor = None if project is None else open_project(project)
         asked = approver or wait_for_answer
-        async with Session(registry, id=session_id, approver=asked, journal=journal, editor=editor) as session:
+        async with Session(
+            registry, id=session_id, approver=asked, journal=journal, editor=editor, policy=policy
+        ) as session:
             if wait:
                 say_what_waits(session, store)
             if approver is None and not wait:
@@ -199,17 +218,27 @@ async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run 
 @json_option
 def approvals(store: str | None, as_json: bool) -> int:
     """List the questions that wait for an answer, of all programs that share this memory."""
-    waiting = with_journal(store, Journal.waiting)
+    waiting, damaged = with_journal(store, Journal.questions)
+    for call_id, problem in damaged.items():
+        complain(f"{visible(call_id)} cannot be shown: {problem}")
+    ended = FAILED if damaged else DONE
+    asking, damaged_questions = with_journal(store, standing_questions)
+    for call_id, problem in damaged_questions.items():
+        complain(f"{visible(call_id)} cannot be shown: {problem}")
+        ended = FAILED
     if as_json:
-        print_json(waiting)
-        return DONE
+        print_json([*waiting, *map(question_facts, asking)])
+        return ended
     left = [facts for facts in waiting if facts["asker"] == "ended"]
     _list_questions([facts for facts in waiting if facts["asker"] != "ended"])
     if left:
         click.echo("Of these the program that asked has ended, and an answer starts nothing by itself:")
         _list_questions(left)
-    click.echo("Nothing waits for an answer." if not waiting else "lastword answer ID shows one and takes your answer.")
-    return DONE
+    list_tool_questions(asking)
+    if waiting or asking or not damaged:
+        hint = "lastword answer ID shows one and takes your answer."
+        click.echo(hint if waiting or asking else "Nothing waits for an answer.")
+    return ended
 
 
 def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
@@ -225,7 +254,8 @@ def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
 @click.command(short_help="Answer a waiting question, from any terminal.")
 @click.argument("call_id")
 @click.option("--allow", is_flag=True, help="Allow it, having seen it in `lastword approvals --json`.")
-@click.option("--deny", is_flag=True, help="Deny it.")
+@click.option("--second", is_flag=True, help="Allow it with its second button, where that is a yes of its own.")
+@click.option("--deny", is_flag=True, help="Deny it; of a question that a running tool asks: rather not say.")
 @click.option("--reason", metavar="TEXT", help="Why you deny it; the assistant reads it.")
 @click.option("--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Allow it with an argument changed.")
 @store_option
@@ -233,19 +263,25 @@ def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
 def answer(
     call_id: str,
     allow: bool,
+    second: bool,
     deny: bool,
     reason: str | None,
     edits: tuple[str, ...],
     store: str | None,
     plain: bool,
 ) -> int:
-    """Answer a waiting question from anywhere: with its card here, or with --allow or --deny."""
-    said = _one_of("lastword answer", allow=allow, deny=deny)
+    """Answer a waiting question from anywhere: with its card here, or with --allow, --second or --deny."""
+    said = _one_of("lastword answer", allow=allow, second=second, deny=deny)
+    if with_journal(store, lambda journal: find_question(journal, call_id)) is not None:
+        return answer_question(call_id, said, store, plain=plain)
     if reason and said != "deny":
         raise LastWordError("a reason goes with --deny", place="lastword answer")
 
     async def reply(journal: Journal) -> tuple[UserAction, bool, str]:
-        facts = next((f for f in await journal.waiting() if f["call_id"] == call_id), None)
+        waiting, damaged = await journal.questions()
+        if call_id in damaged:
+            raise damaged[call_id]
+        facts = next((f for f in waiting if f["call_id"] == call_id), None)
         if facts is None:
             raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
@@ -253,12 +289,12 @@ def answer(
         first = await journal.answer(facts, action, WHO)
         return action, first, await _what_comes_next(journal, facts, action, store)
 
-    action, first, next_step = with_journal(store, reply)
+    action, first, next_step = with_own_journal(store, "lastword answer", reply)
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
     closed = "Closed, without a yes or a no. It does not run."
-    click.echo("Allowed." if action.primary_confirmed else "Denied." if action.secondary_confirmed else closed)
+    click.echo("Allowed." if action.agrees else "Denied." if action.secondary_confirmed else closed)
     click.echo(next_step)
     return DONE
 
@@ -271,7 +307,7 @@ async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: User
     if asker == "unknown":
         return "If the program that asked still lives it goes on by itself; of that nothing is known."
     there = f" --store {shlex.quote(store)}" if store else ""
-    counts = "Within a minute, while the answer counts: " if action.primary_confirmed else "To go on without it: "
+    counts = "Within a minute, while the answer counts: " if action.agrees else "To go on without it: "
     run_id = facts["call_id"].rpartition(".")[0]
     if run_id and await journal.store.read(subject=run_id, kind="run_started", limit=1):
         return f"The program that asked has ended. {counts}lastword resume {run_id}{there}"
@@ -312,7 +348,7 @@ def resolve(
                 raise SessionError("this call is still running", place=call_id, hint="wait for it, or cancel it first")
             return timeline(await journal.store.read(subject=call_id), of=call_id)
 
-        for line in with_journal(store, look):
+        for line in with_own_journal(store, "lastword resolve", look):
             click.echo(line)
         click.echo("Nobody knows how it ended. Look at what it changes, then say --again, --done or --abandon;")
         click.echo("lastword undo takes back what it may have changed in files.")
@@ -325,8 +361,8 @@ def resolve(
         async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
             return await session.resolve(call_id, decision, by=BY, value=given)
 
-    outcome = with_journal(store, decide)
-    print_outcome(outcome)
+    outcome = with_own_journal(store, "lastword resolve", decide)
+    print_outcome(outcome, store)
     return DONE if decision != "again" else EXIT_CODES[outcome.kind]
 
 
@@ -371,11 +407,17 @@ async def _session_of(journal: Journal, subject: str) -> str:
 async def _action(
     request: ApprovalRequest, said: str | None, reason: str | None, edits: Sequence[str], plain: bool
 ) -> UserAction:
+    if edits and said == "second":
+        raise LastWordError("the second button takes the call as it was asked for", place="lastword answer")
     if edits:
         changed = read_arguments(request.manifest, edits, {})
         return request.edit(**changed)
     if said == "allow":
         return request.allow()
+    if said == "second":
+        if not request.manifest.secondary_acts:
+            raise LastWordError("the second button of this tool is a no", place="lastword answer", hint="say --deny")
+        return request.allow_second()
     if said == "deny":
         return request.deny(reason)
     approver = terminal_approver(plain=plain)

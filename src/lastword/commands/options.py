@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import click
 
 from lastword.cli import complain
+from lastword.commands.configured import configured_memory
 from lastword.display import visible
 from lastword.errors import StoreError
 from lastword.journal import Journal
 from lastword.journal.opening import open_default_journal
+from lastword.store.address import check_flag
 from lastword.terminal.card import fitted
-from lastword.terminal.keys import forget_typed
+from lastword.terminal.keys import settle
 from lastword.tools.code import code_files
-from lastword.tools.toolbox import Answer, FoundCode
+from lastword.tools.descent import refuse_below
+from lastword.tools.toolbox import Answer, Unagreed
+
+log = logging.getLogger("lastword")
 
 tools_option = click.option(
     "--tools",
@@ -30,7 +36,10 @@ tools_option = click.option(
 )
 plain_option = click.option("--plain", is_flag=True, help="Flat text and words instead of keys, for screen readers.")
 store_option = click.option(
-    "--store", metavar="URL", help="The memory to use: sqlite:///FILE, or memory: for none. Without it: the user's own."
+    "--store",
+    metavar="URL",
+    callback=lambda context, parameter, address: check_flag(address),
+    help="The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own.",
 )
 wait_option = click.option(
     "--wait",
@@ -46,21 +55,39 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 T = TypeVar("T")
 
+RIGHTS = "It would run with all the rights of your account."
+
 
 @asynccontextmanager
 async def remembering(store: str | None) -> AsyncIterator[Journal]:
     """The memory of a command. What it could not keep is said, beside whatever the command itself has to say."""
-    journal = open_default_journal(store)
+    configured, people = configured_memory()
+    journal = open_default_journal(store or configured)
+    journal.people = people
     try:
         yield journal
     except BaseException:
-        with suppress(StoreError):
+        try:
             await journal.close()
+        except StoreError as problem:
+            # What the command itself failed of is told; this may be why, and stands beside it in the log.
+            log.info("the journal could not be closed: %s", problem)
         raise
     try:
         await journal.close()
     except StoreError as problem:
         complain(str(problem))
+
+
+def with_own_journal(store: str | None, place: str, work: Callable[[Journal], Awaitable[T]]) -> T:
+    """The same for what a person decides: refused below a program in which tools run."""
+
+    async def do(journal: Journal) -> T:
+        refuse_below(place, journal.store)
+        return await work(journal)
+
+    refuse_below(place)  # before anything is opened, or made
+    return with_journal(store, do)
 
 
 def with_journal(store: str | None, work: Callable[[Journal], Awaitable[T]]) -> T:
@@ -77,25 +104,55 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def ask_trust(found: FoundCode, changed: bool) -> Answer:
-    """Ask whether code that was found here may run. Only a whole word agrees."""
-    folder = visible(str(found.folder))  # the names may be chosen by an attacker
-    if changed:
+def ask_trust(questions: Sequence[Unagreed]) -> list[Answer]:
+    """Ask whether code that was found here may run. Only a whole word agrees; one word is enough for all."""
+    if len(questions) == 1:
+        return [_ask_one(questions[0])]
+    for question in questions:
+        _show(question)
+    count = f"all {len(questions)}"
+    words = f"{RIGHTS} Type all to run the code of {count}, one to be asked about each by itself, or no, and"
+    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
+    word = _typed(f"Run the code of {count}", ("all", "one", "no"))
+    if word == "one":
+        return _ask_singly(questions)
+    return ["yes" if word == "all" else "no"] * len(questions)
+
+
+def _ask_singly(questions: Sequence[Unagreed]) -> list[Answer]:
+    """Until the first no: without all of its tools nothing starts."""
+    answers: list[Answer] = []
+    for question in questions:
+        answers.append("no" if "no" in answers else _ask_one(question))
+    return answers
+
+
+def _ask_one(question: Unagreed) -> Answer:
+    _show(question)
+    words = f"{RIGHTS} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
+    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
+    return _typed("Run it", ("yes", "always", "no"))
+
+
+def _show(question: Unagreed) -> None:
+    folder = visible(str(question.found.folder))  # the names may be chosen by an attacker
+    if question.is_changed:
         click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
     else:
         click.echo(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
-    for file in code_files(found.folder):
+    for file in code_files(question.found.folder):
         click.echo(f"  {visible(str(file))}", err=True)
-    rights = "It would run with all the rights of your account."
-    words = f"{rights} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
-    click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
-    forget_typed(sys.stdin.fileno())  # what was typed before the question answers nothing
+
+
+Word = TypeVar("Word", bound=str)
+
+
+def _typed(question: str, words: tuple[Word, Word, Word]) -> Word:
+    """One of these words, whole."""
+    settle(sys.stdin)  # what was typed before the question answers nothing
     while True:
-        answer = click.prompt("Run it", err=True, type=str, prompt_suffix="? ").strip().casefold()
-        if answer == "yes":
-            return "yes"
-        if answer == "always":
-            return "always"
-        if answer == "no":
-            return "no"
-        click.echo("Please type yes, always or no.", err=True)
+        answer = click.prompt(question, err=True, type=str, prompt_suffix="? ").strip().casefold()
+        for word in words:
+            if answer == word:
+                return word
+        click.echo(f"Please type {words[0]}, {words[1]} or {words[2]}.", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,8 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 @editor_option
 def prompt(guidance: str | None, folders: tuple[str, ...], editor: bool) -> int:
     """Print the instructions that a model needs to write scripts for these tools."""
-    click.echo(script.script_prompt(_signatures(folders, editor=editor) or {}, None, guidance), nl=False)
+    offered = _signatures(folders, editor=editor) or {}
+    click.echo(script.script_prompt(offered, None, guidance, today=date.today()), nl=False)
     return DONE
 
 
@@ -233,7 +235,9 @@ def _signatures(folders: Sequence[str], *, editor: bool) -> Signatures | None:
         return builtin or None
     for problem in toolbox.problems:
         click.echo(str(problem), err=True)
-    return builtin | {found.manifest.id: signature_of(found.manifest, Preset(), "object") for found in toolbox.tools}
+    return builtin | {
+        found.manifest.id: signature_of(found.manifest, Preset(), "object", reports=True) for found in toolbox.tools
+    }
 
 
 def _editor_registry() -> ToolRegistry:

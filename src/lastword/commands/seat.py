@@ -53,6 +53,11 @@ class Seat:
         return LineComposer(chat.words, data_file().with_name("chat_history"))
 
 
+def model_file() -> Path:
+    """Where a model that was chosen on the page is kept, with its key."""
+    return data_file().with_name("model.json")
+
+
 def data_file() -> Path:
     """The store that is used when none is configured."""
     return default_path(sys.platform, os.environ, Path.home())

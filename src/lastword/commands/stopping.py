@@ -11,6 +11,7 @@ from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal
 from lastword.display import visible
 from lastword.journal import Journal
+from lastword.rules.grants import revoke_all
 
 
 @click.command("stop", short_help="Stop everything: deny what waits, cancel what runs.")
@@ -23,7 +24,7 @@ def stop_command(store: str | None, as_json: bool) -> int:
     """
 
     async def work(journal: Journal) -> Stopped:
-        return await (await stop(journal, WHO)).settled()
+        return await (await stop(journal, WHO, revoke=[revoke_all])).settled()
 
     stopped = with_journal(store, work)
     if as_json:

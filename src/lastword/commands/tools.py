@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,10 +30,12 @@ from lastword.commands.options import (
     wait_option,
 )
 from lastword.commands.visit import visit
+from lastword.config import load
 from lastword.consent.outcome import Kind, Outcome
 from lastword.display import glyph, visible
 from lastword.editor.tools import EDITOR_TOOLS, editor_tools
 from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
+from lastword.mcp.offered import McpServers, servers_of
 from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
 from lastword.terminal.screen import is_interactive
@@ -89,8 +93,11 @@ def call(
     """
     registry = ToolRegistry()
     approver = terminal_approver(plain=plain)
-    toolbox = _toolbox_with(tool, folders, project)
-    if toolbox is None:
+    servers = _servers_with(tool, folders, registry)
+    toolbox = None if registry.is_registered(tool) else _toolbox_with(tool, folders, project)
+    if registry.is_registered(tool):
+        arguments = read_arguments(registry.lookup(tool).manifest, pairs, _json_object(json_args))
+    elif toolbox is None:
         editor_tools(registry)
         arguments = read_arguments(registry.lookup(tool).manifest, pairs, _json_object(json_args))
     else:
@@ -103,7 +110,7 @@ def call(
 
     async def converse() -> Outcome:
         visiting = visit(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
-        async with visiting as session:
+        async with servers, visiting as session:
             work = session.call(tool, arguments, origin="the command line")
             return await attend(session, work, approver=None if wait else approver, plain=plain)
 
@@ -111,7 +118,7 @@ def call(
     if as_json:
         print_json(msgspec.to_builtins(outcome) | {"success": outcome.success})
     else:
-        print_outcome(outcome)
+        print_outcome(outcome, store)
     return EXIT_CODES[outcome.kind]
 
 
@@ -148,7 +155,7 @@ def new() -> None:
 @new.command("tool", short_help="Write a tool in tools/NAME: manifest, code and test.")
 @click.argument("name")
 @click.option("--description", metavar="TEXT", help="What it does, for the model and the person.")
-@click.option("--approval/--no-approval", default=None, help="Whether a person is asked before it runs.")
+@click.option("--approval/--no-approval", default=None, help="Whether a person is asked before it runs. Default: yes.")
 @click.option("--effect", type=click.Choice(EFFECTS), help="Whether what it does can be undone.")
 @click.option("--editor", is_flag=True, help="A tool that changes files of a project, with a preview.")
 @click.option("--yes", is_flag=True, help="Ask nothing, and take the defaults for what is not said.")
@@ -165,7 +172,7 @@ def new_tool(
     if asking:
         plan = _ask_plan(name, description, approval, effect, editor)
     else:
-        approval = editor if approval is None else approval
+        approval = approval is not False
         plan = Plan(
             name,
             description or _default_description(editor),
@@ -204,8 +211,7 @@ def test(folder: str | None, as_json: bool) -> int:
     """
     toolbox = find_tools([folder] if folder else [])
     ask = ask_trust if is_interactive() else None
-    for found in toolbox.tools:
-        agree(found, ask, by_naming="lastword test")
+    agree(toolbox.tools, ask, by_naming="lastword test")
     results = [result for place in tool_folders(Path(folder or HERE)) for result in check_tool(place)]
     failed = sum(not result.passed for result in results)
     if as_json:
@@ -214,6 +220,21 @@ def test(folder: str | None, as_json: bool) -> int:
         _print_results(results)
         click.echo(f"{len(results) - failed} passed, {failed} failed" if results else "There are no tools to test.")
     return FAILED if failed else DONE
+
+
+def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> McpServers:
+    """The MCP servers of the configuration, with their tools registered when this tool is one of them."""
+    own = find_tools(folders).tools if folders or HERE.is_dir() else ()
+    if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
+        return McpServers({}, HERE)
+    servers, offered = servers_of(load(environ=os.environ)), ToolRegistry()
+    told = servers.offer(offered)
+    if not offered.is_registered(tool):
+        for words in told:
+            complain(words)  # Perhaps it is one of those that are not trusted.
+        return McpServers({}, HERE)
+    registry.add(offered.lookup(tool))
+    return servers
 
 
 def _toolbox_beside_editor(tool: str, folders: Sequence[str]) -> Toolbox:
@@ -254,13 +275,17 @@ def _json_object(text: str | None) -> dict[str, Any]:
     return value
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: Outcome, store: str | None = None) -> None:
     """The result on stdout; what kept it from happening on stderr."""
     told = outcome.kind in ("succeeded", "cancelled")
     message = outcome.message
     if (sys.stdout if told else sys.stderr).isatty():
         message = visible(message)  # a program may want the bytes; a terminal must not obey them
     click.echo(message, err=not told)
+    if outcome.content:
+        there = f" --store {shlex.quote(store)}" if store else ""
+        words = "writes what it returned into a folder"
+        click.echo(f"hint: lastword show {outcome.call_id} --save DIR{there} {words}", err=True)
     if outcome.kind == "no_approver":
         click.echo("hint: run it in a terminal; --auto-approve is enough for tools that allow it", err=True)
 
@@ -279,6 +304,8 @@ def _print_results(results: Iterable[Checked]) -> None:
 def _listed(manifest: Manifest) -> list[str]:
     if not manifest.require_approval:
         asks = "Runs without asking"
+    elif manifest.auto_approve == "exact":
+        asks = "Asks first; a rule or a grant may allow exact arguments"
     elif manifest.auto_approve:
         asks = "Asks first; may be auto-approved"
     else:

@@ -6,14 +6,17 @@ import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from lastword.call.events import Asked, Event
+from lastword.call.desk import wait_for_answer
+from lastword.call.events import Asked, Event, QuestionAsked
 from lastword.cli import complain
 from lastword.commands.doubt import tell_of_doubt
 from lastword.commands.editing import open_project
 from lastword.commands.options import remembering
+from lastword.commands.ruling import rules_here
 from lastword.consent.approval import Approver, Preset
+from lastword.display import visible
 from lastword.journal.timeline import cut
-from lastword.session import Session, wait_for_answer
+from lastword.session import Session
 from lastword.tools.registry import ToolRegistry
 
 
@@ -28,6 +31,7 @@ async def visit(
     project: str | None,
 ) -> AsyncIterator[Session]:
     """Open a session. The person at the terminal first hears of calls in doubt; `wait` leaves cards to others."""
+    policy = rules_here(project)
     async with remembering(store) as journal:
         if approver is not None:
             await tell_of_doubt(journal)
@@ -37,6 +41,7 @@ async def visit(
             journal=journal,
             preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
             editor=None if project is None else open_project(project),
+            policy=policy,
         )
         async with session:
             if wait:
@@ -53,5 +58,10 @@ def say_what_waits(session: Session, store: str | None) -> None:
             request = event.request
             what = f"{cut(request.title)} ({request.tool})"
             complain(f"Waiting for an answer: {what}. From any terminal: lastword answer {request.call_id}{there}")
+
+        elif isinstance(event, QuestionAsked):
+            question = event.question
+            what = f"{visible(cut(question.display_name))} ({question.tool}) wants to know something"
+            complain(f"Waiting for an answer: {what}. From any terminal: lastword answer {question.call_id}{there}")
 
     session.listen(hear)

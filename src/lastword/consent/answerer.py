@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from lastword.display import displayable
 from lastword.errors import LastWordError
@@ -29,18 +30,24 @@ class Answerer(msgspec.Struct, frozen=True):
     """Of the person, the preset, the rule. Empty for a person of whom only the place is known."""
     where: Where | None = None
     """Where a person sat; None for everything that is no person."""
+    principal: str | UnsetType = UNSET
+    """As whom a person answered, where people have names; a name of their own choice says nothing of that."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise LastWordError(f"a name is text, not a {type(self.name).__name__}")
         msgspec.structs.force_setattr(self, "name", displayable(self.name)[:MAX_NAME])
 
+    @property
+    def whose(self) -> str:
+        """The principal; empty where nobody was named."""
+        return self.principal or ""
+
     def __str__(self) -> str:
         """For a sentence: allowed by …"""
         if self.kind == "person":
-            return (
-                f"{self.name} {_AT[self.where]}" if self.name and self.where in _AT else self.name or _ALONE[self.where]
-            )
+            name = self.name or displayable(self.whose)
+            return f"{name} {_AT[self.where]}" if name and self.where in _AT else name or _ALONE[self.where]
         words = _WORDS[self.kind]
         return f"{words} {self.name}" if self.name else words
 
@@ -59,9 +66,12 @@ _WORDS: dict[Standing, str] = {
     "line": "a line of the plan",
     "rule": "the rule",
     "grant": "the grant",
-    "client": "the client",
+    "client": "the dialogue of",
     "unknown": "something that this version does not know",
 }
+
+
+_PLACES: tuple[Where, ...] = get_args(Where)
 
 
 def person(name: str = "", where: Where = "program") -> Answerer:
@@ -77,7 +87,7 @@ def named(by: Answerer | str) -> Answerer:
 def answerer_of(approver: Any) -> Answerer:
     """Whoever answers through this approver: its `name` and, if it says so, `where` the person sits."""
     place = getattr(approver, "where", None)
-    where: Where = next((known for known in get_args(Where) if known == place), "program")
+    where: Where = "program" if place is None else next((known for known in _PLACES if known == place), "program")
     name = getattr(approver, "name", None)
     if not name and where == "program":
         name = getattr(approver, "__name__", None) or type(approver).__name__

@@ -1,6 +1,6 @@
 """Consent as data: the request a person sees, the action they take, the seal that binds the two.
 
-Who decides is a pure rule. What is shown is exactly what is digested. What does not live here: drawing a card
+What is shown is exactly what is digested. What does not live here: who decides (decider.py, rules/), drawing a card
 (call/draw.py), asking (call/asking.py) and remembering (journal/).
 """
 
@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from lastword import ids, values
 from lastword.consent.answerer import Answerer
+from lastword.consent.grant import GrantTerms
 from lastword.display import displayable
-from lastword.editor.recording import Preview
+from lastword.editor import Preview
 from lastword.errors import LastWordError
 from lastword.tools.looks import Look
-from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.manifest import Manifest, Parameter, ToolKey
 
 Author = Literal["model", "person"]
 
+# Beyond so many characters a request is worth the way to a thread: below, its digest takes less than the way.
+LARGE_CHARACTERS = 100_000
+
 ALLOW = "Allow"
 CANCEL = "Cancel"
+DENY = "Deny"
+"""How surfaces say CANCEL: a card can also be closed, and Cancel would not say that it is an answer."""
+
+# So many calls of a script that are denied in a row: by then the person hardly wants the fourth, nor to be asked two
+# hundred times.
+OFFERED_AFTER = 3
 
 
 class Preset(msgspec.Struct, frozen=True):
@@ -32,6 +42,8 @@ class Preset(msgspec.Struct, frozen=True):
 
     auto_approve: bool = False
     name: str = "default"
+    standing: Literal["preset", "client"] = "preset"
+    """Whose key it is: the user's preset, or the dialogue of a client that stands for it, under the client's name."""
 
     def __post_init__(self) -> None:
         if type(self.auto_approve) is not bool:
@@ -39,37 +51,6 @@ class Preset(msgspec.Struct, frozen=True):
             raise LastWordError(
                 f"auto_approve is a {type(self.auto_approve).__name__}, not true or false", hint="Preset(True)"
             )
-
-
-class Nobody(msgspec.Struct, frozen=True):
-    """The tool needs no approval."""
-
-
-class Auto(msgspec.Struct, frozen=True):
-    """Both keys are there."""
-
-
-class Person(msgspec.Struct, frozen=True):
-    """Somebody must be asked; `missing` says which of the two keys are not there."""
-
-    missing: tuple[Literal["preset", "tool"], ...]
-
-
-NOBODY = Nobody()
-AUTO = Auto()
-
-
-def who_decides(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
-    """Say whose yes a call of this tool needs."""
-    if not manifest.require_approval:
-        return NOBODY
-    if preset.auto_approve and manifest.auto_approve:
-        return AUTO
-
-    # Two keys, and at least one is missing. The card tells the person which.
-    if manifest.auto_approve:
-        return Person(("preset",))
-    return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
 
 
 class UserAction(msgspec.Struct, frozen=True):
@@ -82,12 +63,28 @@ class UserAction(msgspec.Struct, frozen=True):
     """The arguments as the person changed them; None when they left them alone."""
     answers: str | None = None
     """The digest of the request this answers. Surfaces that are not handed the request itself must say it."""
+    rest: bool = False
+    """A no to this, and to whatever else the same script would ask for."""
+    acts: Literal["secondary"] | None = None
+    """Set when the second button was pressed as a consent of its own. It counts for tools whose manifest says so."""
+    grant: GrantTerms | None = None
+    """What is allowed beside this very call: others like it, without a question (docs/rules.md)."""
 
     def __post_init__(self) -> None:
         if type(self.primary_confirmed) is not bool or type(self.secondary_confirmed) is not bool:
             raise LastWordError("a user action is made of booleans", hint="UserAction(True, False) is Allow")
         if self.primary_confirmed and self.secondary_confirmed:
             raise LastWordError("a card cannot be both confirmed and declined", hint="choose one")
+        if self.rest and not self.secondary_confirmed:
+            raise LastWordError("only a no can be one to the rest", hint="request.deny_rest()")
+        if self.acts is not None and (
+            self.acts != "secondary" or not self.secondary_confirmed or self.arguments is not None or self.rest
+        ):
+            raise LastWordError(
+                "acts goes with the second button, and with nothing changed", hint="request.allow_second() makes one"
+            )
+        if self.grant is not None and (not self.primary_confirmed or self.arguments is not None or not self.answers):
+            raise LastWordError("a grant goes with a plain yes to one card", hint="request.allow_with(terms) makes one")
         if self.reason is not None:
             if not isinstance(self.reason, str):
                 raise LastWordError(f"a reason is text, not a {type(self.reason).__name__}")
@@ -99,10 +96,17 @@ class UserAction(msgspec.Struct, frozen=True):
             copy = values.decode(values.written(self.arguments))
             msgspec.structs.force_setattr(self, "arguments", copy)
 
+    @property
+    def agrees(self) -> bool:
+        """Whether this is a yes, by either button."""
+        return self.primary_confirmed or self.acts is not None
+
 
 ALLOWED = UserAction(True, False)
 DENIED = UserAction(False, True)
 CLOSED = UserAction(False, False)
+SECOND = UserAction(False, True, acts="secondary")
+"""What a tool hears whose second button was a yes."""
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,17 +130,23 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What else it was drawn from: files that were opened, and keys of the state."""
     missing: tuple[str, ...] = ()
     """Which keys of auto-approval are not there."""
+    rule_line: str = ""
+    """What the rules say of it, in one line."""
     origin: str = ""
     """Where the call comes from, in words: `line 3 of report.nuwa`."""
     author: Author = "model"
     problem: str | None = None
     """Why the same call is asked again."""
     nonce: str = msgspec.field(default_factory=lambda: ids.new(16))
+    denials: int = 0
+    """How many calls of the same script were denied before it without a yes between them."""
+    principal: str = ""
+    """Whose card it is. Empty where nobody was named: everybody's."""
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
     def __post_init__(self) -> None:
-        shown: tuple[Any, ...] = (
+        shown = (
             self.call_id,
             self.tool_digest,
             self.session_id,
@@ -148,12 +158,17 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             self.preview_label,
             self.preview,
             self.reads,
+            self.looked_at,
+            self.missing,
             self.origin,
             self.author,
+            self.problem,
             self.nonce,
+            # Not there where there is nothing to show: what waits since before there was such a thing stays the same.
+            *((self.denials,) if self.denials else ()),
+            *((("principal", self.principal),) if self.principal else ()),
+            *((self.rule_line,) if self.rule_line else ()),
         )
-        if self.looked_at:  # A card from before there were any keeps its digest, and its answer.
-            shown = (*shown, self.looked_at)
         msgspec.structs.force_setattr(self, "digest", values.digest(_encode(shown)))
 
     @property
@@ -171,9 +186,26 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Yes to this very request."""
         return UserAction(True, False, answers=self.digest)
 
+    def allow_with(self, grant: GrantTerms) -> UserAction:
+        """Yes to this very request, and to others like it: the second step of a card (rules/granting.py)."""
+        return UserAction(True, False, answers=self.digest, grant=grant)
+
+    def allow_second(self) -> UserAction:
+        """Yes by the second button, for a tool whose second button acts; a no for any other."""
+        return UserAction(False, True, answers=self.digest, acts="secondary")
+
     def deny(self, reason: str | None = None) -> UserAction:
         """No to this very request."""
         return UserAction(False, True, reason, answers=self.digest)
+
+    @property
+    def offers_rest(self) -> bool:
+        """Whether the person should be offered to deny the rest of the script, too."""
+        return self.denials >= OFFERED_AFTER
+
+    def deny_rest(self, reason: str | None = None) -> UserAction:
+        """No to this very request, and to whatever else the same script would ask for."""
+        return UserAction(False, True, reason, answers=self.digest, rest=True)
 
     def close(self) -> UserAction:
         """Neither yes nor no."""
@@ -198,10 +230,13 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             color=facts["color"],
             effect=facts["effect"],
             content_parameter=facts["content_parameter"],
+            secondary_acts=facts.get("secondary_acts", False),
             parameters=tuple(
                 Parameter(name, values.type_name[type(value)], secret=name in facts["secrets"])
                 for name, value in facts["arguments"].items()
-            ),
+            )
+            + tuple(Parameter(name, "any", required=False) for name in facts.get("left_out", ())),
+            auto_approve=facts.get("auto_approve", False),
         )
         request = cls(
             call_id=facts["call_id"],
@@ -223,6 +258,9 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             author=facts["author"],
             problem=facts["problem"],
             nonce=facts["nonce"],
+            denials=facts.get("denials", 0),
+            principal=facts.get("principal", ""),
+            rule_line=facts.get("rule_line", ""),
         )
         msgspec.structs.force_setattr(request, "digest", facts["digest"])
         return request
@@ -239,7 +277,13 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         facts: dict[str, Any] = values.decode(self.written())
         return facts
 
-    def written(self, process: str = "", stops: int = 0) -> bytes:
+    def _left_out(self) -> tuple[str, ...]:
+        if self.manifest.auto_approve is False or all(p.required for p in self.manifest.parameters):
+            return ()
+        given = self.arguments
+        return tuple(p.name for p in self.manifest.parameters if p.name not in given)
+
+    def written(self, process: str = "", stops: int = 0, program: str = "") -> bytes:
         """The facts as the journal keeps them: with who asks, and how often everything had been stopped by then."""
         manifest, arguments = self.manifest, self.argument_bytes
         secrets = manifest.secrets
@@ -275,8 +319,23 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 process,
                 stops,
                 self.looked_at,
+                manifest.secondary_acts,
+                self.denials,
+                program,
+                self.principal,
+                self.rule_line,
+                manifest.auto_approve,
+                self._left_out(),
             )
         )
+
+
+def is_large(argument_bytes: bytes, previews: Sequence[Preview]) -> bool:
+    """Whether reducing a request to bytes would keep others on the loop waiting."""
+    size = len(argument_bytes)
+    for preview in previews:
+        size += len(preview.base or "") + len(preview.proposed or "")
+    return size > LARGE_CHARACTERS
 
 
 class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -311,11 +370,22 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Whose question it is: the name that the journal of that process holds while it lives."""
     stops: int = 0
     looked_at: tuple[Look, ...] = ()
+    secondary_acts: bool = False
+    denials: int = 0
+    program: str = ""
+    """What a person knows that process by. It says so itself, so nothing is decided by it."""
+    principal: str = ""
+    rule_line: str = ""
+    auto_approve: ToolKey = False
+    """The tool's key, for whoever offers a grant elsewhere."""
+    left_out: tuple[str, ...] = ()
+    """The parameters that were not given, where a grant could be."""
 
 
 _encode = msgspec.json.Encoder().encode
 
-Approver = Callable[[ApprovalRequest], Awaitable[UserAction]]
+Approver = Callable[[ApprovalRequest], Awaitable[UserAction] | UserAction]
+"""Whoever is asked: an async function, or a plain one, which then runs in a thread."""
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -335,6 +405,14 @@ class Seal(msgspec.Struct, frozen=True):
 def seal(request: ApprovalRequest, action: UserAction, approver: Answerer, answered_at: float) -> Seal:
     """Bind an action to the request it answers; an action for another request stays bound to that one."""
     return Seal(action.answers or request.digest, request.nonce, approver, answered_at)
+
+
+def as_counted(action: UserAction, sealed: Seal, request: ApprovalRequest) -> UserAction:
+    """An action as it counts: the second button is a yes of a person, to this very card, where the tool says so."""
+    if action.acts is None:
+        return action
+    is_meant = sealed.approver.kind == "person" and action.answers == sealed.request == request.digest
+    return action if request.manifest.secondary_acts and is_meant else msgspec.structs.replace(action, acts=None)
 
 
 def why_void(

@@ -53,13 +53,15 @@ class Stoppable(Protocol):
 class LiveCall:
     """One call that is asked about or carried out in this process."""
 
-    __slots__ = ("__weakref__", "execution", "is_cancelled", "phase", "stops")
+    __slots__ = ("__weakref__", "contents", "execution", "is_cancelled", "phase", "stops")
 
     def __init__(self, phase: Phase = Phase.ASKING) -> None:
         self.phase = phase
         self.is_cancelled = False
         """Whether a person wants it stopped. Whatever step comes next finds out."""
         self.execution: Stoppable | None = None
+        self.contents: tuple[bytes, ...] = ()
+        """The bytes that its code returned, until its end is written down together with them."""
         self.stops: int | None = None
         """How often everything had been stopped when it was asked for; None for a call that asks nobody."""
 

@@ -11,6 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from lastword import values
+from lastword.consent.call import Call
+from lastword.consent.kept import Kept
+
 Kind = Literal[
     "succeeded",
     "failed",
@@ -25,6 +29,7 @@ Kind = Literal[
     "cancelled",
     "timed_out",
     "outcome_unknown",
+    "handed_over",
 ]
 IN_A_WORD: dict[Kind, str] = {
     "succeeded": "done",
@@ -40,9 +45,10 @@ IN_A_WORD: dict[Kind, str] = {
     "cancelled": "cancelled",
     "timed_out": "took too long",
     "outcome_unknown": "outcome unknown",
+    "handed_over": "handed over",
 }
 """For people who look at a list of calls."""
-Approval = Literal["not_needed", "person", "auto", "none"]
+Approval = Literal["not_needed", "person", "auto", "waived", "rule", "grant", "none"]
 
 STOPPED = "everything was stopped"
 """Why what waited was denied, when a person stopped everything."""
@@ -63,6 +69,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     value: Any = None
     gave_value: bool = False
     """Whether the tool returned a value of its own, rather than `{success, message}`."""
+    content: tuple[Kept, ...] = ()
+    """Images, audio, files and texts that the tool returned beside its value. `Session.content` has their bytes."""
     approval: Approval = "none"
     arguments: Any = None
     """What really ran, when a person changed it."""
@@ -72,6 +80,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its code goes on although the call is over."""
     overstepped: str | None = None
     """What its code tried to do although the answer was no. It was stopped."""
+    after_no: dict[str, Any] | None = None
+    """What the tool itself returned when it heard the no: `{success, message}`. For its author's tests."""
 
     @property
     def success(self) -> bool:
@@ -80,6 +90,16 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def result(self) -> dict[str, Any]:
         """What the model is given: `{success, message}`."""
         return {"success": self.success, "message": self.message}
+
+
+def handed_over_outcome(call: Call, to: str, approval: Any) -> Outcome:
+    """The end of a call that another program carries out: its value is the arguments that were agreed to."""
+    agreed = values.decode(call.arguments)
+    words = handed_over(call.tool, to)
+    return Outcome(
+        kind="handed_over", message=words, call_id=call.id, tool=call.tool, value=agreed, gave_value=True,
+        approval=approval,
+    )  # fmt: skip
 
 
 def cut(message: str) -> str:
@@ -92,6 +112,10 @@ def cut(message: str) -> str:
     )
 
 
+# A fact and no command: a small model tells the person what it has read last, and "do not ask again" is not for them.
+_SETTLED = "That settles it, unless they ask for it again."
+
+
 def denied(tool: str, reason: str | None, own_words: str | None, *, closed: bool) -> str:
     """A person said no, or closed the question. The tool may have words of its own for it."""
     first = f"{tool} was not run: the person {'closed the question without answering' if closed else 'denied it'}."
@@ -100,8 +124,23 @@ def denied(tool: str, reason: str | None, own_words: str | None, *, closed: bool
         parts.append(f"Their reason: {reason}")
     if own_words:
         parts.append(own_words)
-    parts.append("Do not ask for the same call again unless they want it.")
+    parts.append(_SETTLED)
     return "\n".join(parts)
+
+
+def denied_with_the_rest(tool: str) -> str:
+    """A person said no to whatever else the script would ask for."""
+    return f"{tool} was not run: the person denied the rest of this script. {_SETTLED}"
+
+
+def denied_by_rule(tool: str, rule: str) -> str:
+    """A policy file says no."""
+    return f"{tool} was not run: the rule {rule} denies it. {_SETTLED}"
+
+
+def denied_before(tool: str) -> str:
+    """A person said no to the very same call a moment ago."""
+    return f"{tool} was not run: the person has just denied exactly this. {_SETTLED}"
 
 
 def overstepped(tool: str, what: str) -> str:
@@ -168,6 +207,11 @@ def timed_out(tool: str, seconds: float) -> str:
     return f"{tool} did not finish within {seconds:g} seconds and was stopped. It may have done part of it."
 
 
+def handed_over(tool: str, to: str) -> str:
+    """A person allowed what another program carries out. What becomes of it there, that program alone knows."""
+    return f"{tool} was allowed and handed over to {to}, which carries it out itself. lastword did not run it."
+
+
 def raised(tool: str, problem: BaseException, call_id: str) -> str:
     advice = ""
     if isinstance(problem, FileNotFoundError):
@@ -212,6 +256,14 @@ def unwritten(tool: str, why: str, call_id: str) -> str:
     """It ran, and the journal does not know how it ended."""
     return (
         f"{tool} ran, but how it ended could not be written down ({why}), so it counts as not known. "
+        f"Do not repeat it; a person has to look: lastword resolve {call_id}"
+    )
+
+
+def said_unknown(tool: str, why: str, call_id: str) -> str:
+    """The tool itself says that it does not know."""
+    return (
+        f"It is not known whether {tool} was carried out: {why.rstrip('.')}. "
         f"Do not repeat it; a person has to look: lastword resolve {call_id}"
     )
 

@@ -17,6 +17,9 @@ from typing import Protocol, TypedDict, runtime_checkable
 
 import msgspec
 
+# Text that people review is smaller; a change is kept twice (before and after) in the journal.
+MAX_FILE_BYTES = 4_000_000
+
 
 class Operation(TypedDict):
     """One structured edit. `start_line` counts from 1 in the file as it was before the first operation."""

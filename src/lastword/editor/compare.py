@@ -19,7 +19,8 @@ from typing import Literal, NamedTuple
 MAX_STEPS = 200_000
 # So many equal lines in a row count as one step: it is the differences that cost, and a large file has few of them.
 CHEAP = 16
-# Steps that a block between two fixed points gets for each of its lines, also when the budget is used up.
+# Steps that a block between two fixed points gets for each of its lines, also when the budget is used up, and no more
+# than a whole comparison: a block of a million lines would take as many seconds, and a gigabyte.
 FEW = 8
 
 Lines = Sequence[str]
@@ -87,7 +88,7 @@ def _between_fixed_points(old: Lines, new: Lines) -> tuple[Matches, bool]:
     for fixed_old, fixed_new in [*_fixed_points(old, new), (len(old), len(new))]:
         left, right = old[at_old:fixed_old], new[at_new:fixed_new]
         # What is left, and always enough for a few differences: one bad block must not spoil all that come after it.
-        own = max(budget, FEW * (len(left) + len(right)))
+        own = max(budget, min(FEW * (len(left) + len(right)), MAX_STEPS))
         found, left_over = _shortest(left, right, own)
         budget -= own - left_over
         if found is None:

@@ -10,10 +10,11 @@ the part that is shown.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
@@ -32,15 +33,24 @@ MAX_LINE_CHARACTERS = 2_000
 AROUND_CHARACTERS = 200
 # What fits on a card before it folds.
 FOLD_LINES = 80
+# So far down a block the line is looked for that a line became, when others were added or taken away between them.
+NEAR_LINES = 8
+# Below this, and unless so many quarters of its lines have found their line, a block of which some have is shown whole.
+LEAST_PAIRED_LINES, LEAST_PAIRED_QUARTERS = 4, 3
+# What comparing the words of all lines of a diff may cost, as words times words: about a second. Beyond it a line has
+# one mark, from the first word that differs to the last.
+MAX_WORD_STEPS = 2_000_000
 # Diffs of texts that are longer than this, together, are kept, for as many characters as the second says.
 KEPT_FROM_CHARACTERS = 20_000
 KEPT_CHARACTERS = 32_000_000
+
+Made = TypeVar("Made")
 
 LineKind = Literal["same", "added", "removed"]
 FileKind = Literal["changed", "created", "deleted", "renamed", "unchanged"]
 
 
-class DiffLine(msgspec.Struct, frozen=True):
+class DiffLine(msgspec.Struct, frozen=True, gc=False):
     """One line of a hunk. `old` and `new` are its numbers, from 1, in the texts that have it."""
 
     kind: LineKind
@@ -54,6 +64,8 @@ class DiffLine(msgspec.Struct, frozen=True):
     """How many characters of the line come before the part that is shown."""
     hidden_after: int = 0
     """How many come after it."""
+    changed: tuple[tuple[int, int], ...] = ()
+    """Of a line that became another one: from and to, in the part that is shown, of what the other has not."""
 
 
 class Hunk(msgspec.Struct, frozen=True):
@@ -81,11 +93,16 @@ class FileDiff(msgspec.Struct, frozen=True):
     """Whether comparing would have taken too long, so that some block is shown as replaced whole."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """One line of a unified diff for a terminal. It is legible without the colour its kind may get."""
 
     kind: Literal["file", "note", "hunk", "same", "added", "removed", "fold"]
     text: str
+    old: int | None = None
+    new: int | None = None
+    """The numbers of a line in the texts that have it."""
+    changed: tuple[tuple[int, int], ...] = ()
+    """Of a line that became another one: from and to, in the row, of what the other has not."""
 
 
 def diff_of(preview: Preview) -> FileDiff:
@@ -97,11 +114,7 @@ def diff_of(preview: Preview) -> FileDiff:
     size = len(preview.base or "") + len(preview.proposed or "")
     if size < KEPT_FROM_CHARACTERS:
         return _diff(preview.path, preview.base, preview.proposed)
-    return _KEPT.get((preview.path, preview.base, preview.proposed), size)
-
-
-Texts = tuple[str, str | None, str | None]
-"""A path, what its file holds, and what it would hold."""
+    return _KEPT.get(preview, size)
 
 
 def _diff(path: str, base: str | None, proposed: str | None) -> FileDiff:
@@ -129,32 +142,34 @@ def _diff(path: str, base: str | None, proposed: str | None) -> FileDiff:
     return FileDiff(path, kind, added, removed, hunks, note="; ".join(notes) or None, coarse=coarse)
 
 
-class _Kept:
-    """The last diffs of long texts. The tool that proposes a change, the card and each window that draws it want the
-    same one, and comparing megabytes while others wait for the loop is worth doing once."""
+class DrawnOnce(Generic[Made]):
+    """The last that was made of previews of long texts. The tool that proposes a change, the card and each window that
+    draws it want the same, and comparing megabytes while others wait for the loop is worth doing once."""
 
-    def __init__(self, make: Callable[[str, str | None, str | None], FileDiff]) -> None:
+    def __init__(self, make: Callable[[Preview], Made], most_characters: int) -> None:
         self._make = make
-        self._found: OrderedDict[Texts, tuple[FileDiff, int]] = OrderedDict()
+        self.most_characters = most_characters
+        self._found: OrderedDict[Preview, tuple[Made, int]] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
-    def get(self, texts: Texts, size: int) -> FileDiff:
+    def get(self, preview: Preview, size: int) -> Made:
+        """What is made of a preview, whose texts have so many characters."""
         with self._lock:
-            if texts in self._found:
-                self._found.move_to_end(texts)
-                return self._found[texts][0]
-        made = self._make(*texts)
+            if preview in self._found:
+                self._found.move_to_end(preview)
+                return self._found[preview][0]
+        made = self._make(preview)
         with self._lock:
-            if texts not in self._found:
-                self._found[texts] = made, size
+            if preview not in self._found:
+                self._found[preview] = made, size
                 self._size += size
-            while self._size > KEPT_CHARACTERS:
+            while self._size > self.most_characters:
                 self._size -= self._found.popitem(last=False)[1][1]
         return made
 
 
-_KEPT = _Kept(_diff)
+_KEPT = DrawnOnce(lambda preview: _diff(preview.path, preview.base, preview.proposed), KEPT_CHARACTERS)
 
 
 def summary(diffs: Sequence[FileDiff]) -> str:
@@ -173,7 +188,8 @@ def unified(diff: FileDiff, *, fold_lines: int | None = FOLD_LINES) -> list[Row]
         where = f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"
         body.append(Row("hunk", where))
         for line in hunk.lines:
-            body.append(Row(line.kind, _SIGNS[line.kind] + line.text))
+            changed = tuple((start + 1, end + 1) for start, end in line.changed)  # behind the sign
+            body.append(Row(line.kind, _SIGNS[line.kind] + line.text, line.old, line.new, changed))
             if line.hidden_before or line.hidden_after:
                 body.append(Row("fold", _hidden(line)))
             if line.no_newline:
@@ -213,6 +229,7 @@ def _hunks(old: list[str], new: list[str], runs: Sequence[EqualRun], ending: str
     """The changed lines with those around them; changes whose surroundings touch share a hunk."""
     at_old = at_new = total = 0
     lines: list[DiffLine] = []
+    words = _WordMarks()
 
     def take(kind: LineKind, count: int, others: Sequence[str] = ()) -> None:
         """Take the next lines of a kind. `others` are those in whose place they come, or that come in theirs."""
@@ -233,7 +250,32 @@ def _hunks(old: list[str], new: list[str], runs: Sequence[EqualRun], ending: str
                 line = _folded(line, others[number].removesuffix(ending) if number < len(others) else "")
             lines.append(line)
 
+    def take_pair() -> None:
+        """Take a line and the one that it became, one below the other."""
+        one, other = old[at_old], new[at_new]
+        take("removed", 1, [other])
+        take("added", 1, [one])
+        if lines[-2:] and lines[-2].kind == "removed" and lines[-1].kind == "added":
+            lines[-2:] = words.compared(lines[-2], lines[-1])
+
+    paired = -1
     for index, (kind, count) in enumerate(runs):
+        if index == paired:
+            continue
+        if kind == "removed" and runs[index + 1].kind == "added":
+            ends = at_old + count, at_new + runs[index + 1].lines
+            if pairs := _pairs(old[at_old : ends[0]], new[at_new : ends[1]]):
+                paired = index + 1
+                starts = at_old, at_new
+                for left, right in pairs:
+                    take("removed", starts[0] + left - at_old)
+                    take("added", starts[1] + right - at_new)
+                    if total + 2 > MAX_DIFF_LINES:
+                        break
+                    take_pair()
+                take("removed", ends[0] - at_old)
+                take("added", ends[1] - at_new)
+                continue
         if kind == "removed":
             take(kind, count, new[at_new : at_new + runs[index + 1].lines])
             continue
@@ -253,6 +295,92 @@ def _hunks(old: list[str], new: list[str], runs: Sequence[EqualRun], ending: str
         take("same", after)
 
 
+def _pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Which line became which, in order: then a person compares the two, and not two blocks.
+
+    Nothing where that cannot be told: a pair that is none would have them compare what has nothing in common.
+    """
+    old, new = old[:MAX_DIFF_LINES], new[:MAX_DIFF_LINES]
+    # One line in the place of one is hardly another one by accident, and stands below it anyhow.
+    if len(old) == len(new) == 1:
+        return [(0, 0)] if _is_alike(old[0], new[0], share=0.25) else []
+    if len(old) == len(new) and all(map(_is_alike, old, new)):
+        return [(place, place) for place in range(len(old))]
+    least = min(len(old), len(new))
+    if least < LEAST_PAIRED_LINES:
+        return []
+    found: list[tuple[int, int]] = []
+    wanted = least * LEAST_PAIRED_QUARTERS / 4
+    at_old = at_new = 0
+    while at_old < len(old) and at_new < len(new):
+        if len(found) + min(len(old) - at_old, len(new) - at_new) < wanted:
+            return []
+        ahead = next(
+            (
+                (at_old + left, at_new + far - left)
+                for far in range(NEAR_LINES)
+                for left in sorted({0, far})
+                if at_old + left < len(old)
+                and at_new + far - left < len(new)
+                and _is_alike(old[at_old + left], new[at_new + far - left])
+            ),
+            None,
+        )
+        if ahead is not None:
+            found.append(ahead)
+            at_old, at_new = ahead
+        at_old, at_new = at_old + 1, at_new + 1
+    return found if len(found) >= wanted else []
+
+
+def _is_alike(old: str, new: str, share: float = 0.5) -> bool:
+    """Whether at least half of a line, or another share, is in the other, before and after what differs."""
+    old, new = old.strip(), new.strip()
+    start = _common(old, new)
+    end = min(_common(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+    return start + end >= share * min(len(old), len(new)) and bool(start + end)
+
+
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+class _WordMarks:
+    """Which words of two lines are only in one of them. What all lines of a diff may cost together is bounded."""
+
+    def __init__(self) -> None:
+        self._budget = MAX_WORD_STEPS
+
+    def compared(self, removed: DiffLine, added: DiffLine) -> tuple[DiffLine, DiffLine]:
+        """A line and the one that it became, each with what the other has not."""
+        old, new = _WORDS.findall(removed.text), _WORDS.findall(added.text)
+        start = _common(old, new)
+        end = min(_common(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+        middles = old[start : len(old) - end], new[start : len(new) - end]
+        steps = len(middles[0]) * len(middles[1])
+        self._budget -= steps
+        runs = [EqualRun("removed", len(middles[0])), EqualRun("added", len(middles[1]))]
+        if steps and self._budget > 0:
+            runs = compare(*middles).runs
+        at = len("".join(old[:start]))
+        marked = msgspec.structs.replace
+        return (
+            marked(removed, changed=tuple(_spans(runs, "removed", middles[0], at))),
+            marked(added, changed=tuple(_spans(runs, "added", middles[1], at))),
+        )
+
+
+def _spans(runs: Iterable[EqualRun], kind: LineKind, words: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
+    """From and to of the runs of a kind, in characters."""
+    place = 0
+    for run in runs:
+        if run.kind not in ("same", kind) or not run.lines:
+            continue
+        size = sum(map(len, words[place : place + run.lines]))
+        if run.kind == kind:
+            yield at, at + size
+        at, place = at + size, place + run.lines
+
+
 def _folded(line: DiffLine, other: str) -> DiffLine:
     """A long line as the part of it that the other one has not; its beginning when there is no other."""
     text = line.text
@@ -265,8 +393,9 @@ def _folded(line: DiffLine, other: str) -> DiffLine:
     return msgspec.structs.replace(line, text=text[first:last], hidden_before=first, hidden_after=len(text) - last)
 
 
-def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike. Halving finds it without a step for each of them."""
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many characters two texts begin with alike, or words two lists. Halving finds it without
+    a step for each of them."""
     least, most = 0, min(len(one), len(other))
     while least < most:
         middle = (least + most + 1) // 2

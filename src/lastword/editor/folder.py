@@ -17,28 +17,20 @@ What does not live here: text (encoding.py), what was read and shown before (pro
 from __future__ import annotations
 
 import errno
-import fcntl
 import io
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lastword.editor import LeftOut
+from lastword.editor import MAX_FILE_BYTES, LeftOut
 from lastword.editor.paths import MAX_PATH_PARTS, TEMPORARY, folded, name_problem, parts_of
+from lastword.editor.temporary import FILE, remove_abandoned
 from lastword.errors import Conflict, EditError, PathRefused, TooLarge
 
-# Text that people review is smaller; a change is kept twice (before and after) in the journal.
-MAX_FILE_BYTES = 4_000_000
-
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: opening a pipe that took the place of a file must not wait for a writer.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
 
 # Why something in a folder is not part of a project.
 LINK_OR_SPECIAL = "a link, a pipe, a socket or a device"
@@ -66,8 +58,8 @@ class Folder:
 
     def kind(self, path: str) -> str | None:
         """`file`, `folder`, or None when there is nothing; refuses anything else."""
-        with self._parent(path) as (folder, name):
-            status = None if folder is None else _status(folder, name)
+        with self.parent(path) as (folder, name):
+            status = None if folder is None else status_in(folder, name)
         if status is None:
             return None
         _refuse_special(status.st_mode, path)
@@ -75,19 +67,19 @@ class Folder:
 
     def mode(self, path: str) -> int | None:
         """The permission bits of a file, or None when there is none."""
-        with self._parent(path) as (folder, name):
-            status = None if folder is None else _status(folder, name)
+        with self.parent(path) as (folder, name):
+            status = None if folder is None else status_in(folder, name)
         return stat.S_IMODE(status.st_mode) if status is not None and stat.S_ISREG(status.st_mode) else None
 
     def read(self, path: str) -> bytes | None:
         """The bytes of a file, or None when there is none."""
-        with self._parent(path) as (folder, name):
-            return None if folder is None else _read(folder, name, path)
+        with self.parent(path) as (folder, name):
+            return None if folder is None else read_in(folder, name, path)
 
     @contextmanager
     def opened(self, path: str) -> Iterator[io.FileIO | None]:
         """A file of any size, to be read from its beginning; None when there is none."""
-        with self._parent(path) as (folder, name):
+        with self.parent(path) as (folder, name):
             file = None if folder is None else _open(folder, name, path)
             try:
                 yield file
@@ -101,62 +93,9 @@ class Folder:
         folders = ["/".join(parts[:end]) for end in range(1, len(parts))]
         return [folder for folder in folders if self.kind(folder) is None]
 
-    def write(self, path: str, data: bytes, *, over: bytes | None, mode: int | None = None) -> None:
-        """Make the file hold `data`, in one step. `over` is what it must hold until then; None: it must not exist.
-
-        A file keeps its owner, and its permission bits unless `mode` says otherwise.
-        """
-        if len(data) > MAX_FILE_BYTES:
-            raise _too_large(path, len(data))
-        with self._making_folders(path), self._parent(path, make=over is None) as (folder, name):
-            if folder is None:
-                raise _changed(path)
-            if over is None:
-                _refuse_collision(folder, name, path)
-            temporary, descriptor = _open_temporary(folder, 0o666 if over is None and mode is None else 0o600)
-            try:
-                _dress(descriptor, _status(folder, name), mode)
-                _fill(descriptor, data)
-                if _read(folder, name, path) != over:
-                    raise _changed(path)
-                if over is None:
-                    _place(folder, temporary, folder, name, path)
-                else:
-                    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-                os.fsync(folder)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary, dir_fd=folder)
-                os.close(descriptor)
-
-    def delete(self, path: str, *, over: bytes) -> None:
-        """Remove a file that holds `over`."""
-        with self._parent(path) as (folder, name):
-            if folder is None or _read(folder, name, path) != over:
-                raise _changed(path)
-            os.unlink(name, dir_fd=folder)
-            os.fsync(folder)
-
-    def rename(self, path: str, new_path: str, *, over: bytes) -> None:
-        """Move a file that holds `over` to a name that is free."""
-        with (
-            self._making_folders(new_path),
-            self._parent(path) as (folder, name),
-            self._parent(new_path, make=True) as (new_folder, new_name),
-        ):
-            if folder is None or new_folder is None or _read(folder, name, path) != over:
-                raise _changed(path)
-            here = os.path.samestat(os.fstat(folder), os.fstat(new_folder))
-            _refuse_collision(new_folder, new_name, new_path, except_for=name if here else None)
-            _place(folder, name, new_folder, new_name, new_path)
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder)
-            os.fsync(new_folder)
-            os.fsync(folder)
-
     def remove_if_empty(self, path: str) -> None:
         """Remove a folder, unless somebody has put something into it."""
-        with self._parent(path) as (folder, name):
+        with self.parent(path) as (folder, name):
             if folder is not None:
                 with suppress(OSError):
                     os.rmdir(name, dir_fd=folder)
@@ -198,7 +137,7 @@ class Folder:
         for visited in self.walk(lambda _: True):
             for name in filter(TEMPORARY.fullmatch, visited.files):
                 with suppress(OSError), self._opened(visited.path) as folder:
-                    if _remove_abandoned(folder, name):
+                    if remove_abandoned(folder, name):
                         removed.append(join(visited.path, name))
         return removed
 
@@ -211,7 +150,7 @@ class Folder:
             os.close(folder)
 
     @contextmanager
-    def _parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int | None, str]]:
+    def parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int | None, str]]:
         """The descriptor of the folder a path lies in (None when it is not there), and the last name."""
         *folders, name = parts_of(path)
         with _in_words(path):
@@ -239,7 +178,7 @@ class Folder:
         return folder
 
     @contextmanager
-    def _making_folders(self, path: str) -> Iterator[None]:
+    def making_folders(self, path: str) -> Iterator[None]:
         """Folders that were made for a write which then failed are taken back."""
         missing = self.missing_folders(path)
         try:
@@ -262,18 +201,18 @@ def _open_folder(folder: int, name: str, path: str, *, make: bool) -> int:
         if not make:
             raise
     except OSError as problem:
-        if problem.errno in (errno.ELOOP, errno.ENOTDIR) and (status := _status(folder, name)) is not None:
+        if problem.errno in (errno.ELOOP, errno.ENOTDIR) and (status := status_in(folder, name)) is not None:
             _refuse_special(status.st_mode, path)
             raise EditError("this is a file, not a folder", place=path) from None
         raise
-    _refuse_collision(folder, name, path)
+    refuse_collision(folder, name, path)
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
     os.fsync(folder)
     return os.open(name, _FOLDER, dir_fd=folder)
 
 
-def _status(folder: int, name: str) -> os.stat_result | None:
+def status_in(folder: int, name: str) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -283,12 +222,12 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 def _open(folder: int, name: str, path: str) -> io.FileIO | None:
     """A regular file. Its kind is looked at before it is opened, since opening a device can act on it, and again
     afterwards, since it may have been swapped."""
-    status = _status(folder, name)
+    status = status_in(folder, name)
     if status is None:
         return None
     _refuse_all_but_files(status, path)
     try:
-        descriptor = os.open(name, _FILE, dir_fd=folder)
+        descriptor = os.open(name, FILE, dir_fd=folder)
     except FileNotFoundError:
         return None
     except OSError as problem:
@@ -304,7 +243,7 @@ def _open(folder: int, name: str, path: str) -> io.FileIO | None:
     return file
 
 
-def _read(folder: int, name: str, path: str) -> bytes | None:
+def read_in(folder: int, name: str, path: str) -> bytes | None:
     """The bytes of a regular file, if it is not too large."""
     file = _open(folder, name, path)
     if file is None:
@@ -312,13 +251,13 @@ def _read(folder: int, name: str, path: str) -> bytes | None:
     with file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_FILE_BYTES:
-            raise _too_large(path, size)
+            raise too_large(path, size)
         data = bytearray()
         # The file may be growing. One byte too many is enough to know.
         while piece := file.read(MAX_FILE_BYTES + 1 - len(data)):
             data += piece
     if len(data) > MAX_FILE_BYTES:
-        raise _too_large(path, len(data))
+        raise too_large(path, len(data))
     return bytes(data)
 
 
@@ -336,51 +275,7 @@ def _entries(folder: int) -> tuple[list[str], list[str], list[str]]:
     return sorted(folders), sorted(files), sorted(others)
 
 
-def _open_temporary(folder: int, mode: int) -> tuple[str, int]:
-    """A new file beside the one to be written, locked as long as its writer lives."""
-    while True:
-        name = f".lastword-{secrets.token_hex(8)}.tmp"
-        descriptor = os.open(name, _NEW, mode, dir_fd=folder)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # A sweep may have come between the two lines and taken the file for an abandoned one.
-        if os.fstat(descriptor).st_nlink:
-            return name, descriptor
-        os.close(descriptor)
-
-
-def _remove_abandoned(folder: int, name: str) -> bool:
-    """Remove a temporary file if its writer is dead: a living one holds its lock."""
-    descriptor = os.open(name, _FILE, dir_fd=folder)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=folder)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
-
-
-def _dress(descriptor: int, old: os.stat_result | None, mode: int | None) -> None:
-    """Give the new file the owner and the permission bits of the old one, before anything is in it."""
-    if old is not None:
-        new = os.fstat(descriptor)
-        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
-            with suppress(PermissionError):
-                os.fchown(descriptor, old.st_uid, old.st_gid)
-        mode = stat.S_IMODE(old.st_mode) if mode is None else mode
-    if mode is not None:
-        os.fchmod(descriptor, mode)
-
-
-def _fill(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-    os.fsync(descriptor)
-
-
-def _place(folder: int, name: str, new_folder: int, new_name: str, path: str) -> None:
+def place(folder: int, name: str, new_folder: int, new_name: str, path: str) -> None:
     """Give a file a new name that must be free. The old name may stay; the caller removes it."""
     try:
         os.link(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder, follow_symlinks=False)
@@ -390,12 +285,12 @@ def _place(folder: int, name: str, new_folder: int, new_name: str, path: str) ->
         if problem.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK):
             raise
         # A file system without hard links: look, then rename.
-        if _status(new_folder, new_name) is not None:
+        if status_in(new_folder, new_name) is not None:
             raise _taken(path) from None
         os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
 
 
-def _refuse_collision(folder: int, name: str, path: str, *, except_for: str | None = None) -> None:
+def refuse_collision(folder: int, name: str, path: str, *, except_for: str | None = None) -> None:
     """A new name must differ from every other by more than case, or the project breaks on other systems."""
     wanted = folded(name)
     for other in os.listdir(folder):
@@ -422,7 +317,7 @@ def _is_special(kind: str, path: str) -> PathRefused:
     return PathRefused(f"this is {kind}, and only plain files and folders are opened", place=path)
 
 
-def _too_large(path: str, size: int) -> TooLarge:
+def too_large(path: str, size: int) -> TooLarge:
     return TooLarge(
         f"a file of {size:,} bytes; the editor takes at most {MAX_FILE_BYTES:,}",
         place=path,
@@ -430,7 +325,7 @@ def _too_large(path: str, size: int) -> TooLarge:
     )
 
 
-def _changed(path: str) -> Conflict:
+def changed_meanwhile(path: str) -> Conflict:
     return Conflict("the file changed in the meantime, and nothing was written", place=path, hint="read it again")
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from lastword.editor import LeftOut
-from lastword.editor.folder import MAX_FILE_BYTES
+from lastword.editor import MAX_FILE_BYTES, LeftOut
 from lastword.errors import EditError, PrivateFile, TooLarge
 
 # The reasons that come up in several places.

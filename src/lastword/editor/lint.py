@@ -26,20 +26,18 @@ from ruff import find_ruff_bin
 
 from lastword.editor import LeftOut, LintError, LintReport
 from lastword.editor.encoding import decode
+from lastword.editor.findings import Findings
 from lastword.editor.leftout import NOT_TEXT, why_unread
 from lastword.errors import EditError
 from lastword.script.checker import check
 from lastword.script.signatures import Signatures
 
+OUR_KEYS = ("LASTWORD_UPSTREAM_KEY", "LASTWORD_TOKEN")
 # A linter that needs longer is stuck, and somebody is waiting for the card.
 LINT_TIMEOUT_SECONDS = 30
-# What a person or a model can still make use of.
-MAX_FINDINGS = 2_000
 
 # The endings that ruff is for.
 PYTHON = (".py", ".pyi")
-
-Findings = dict[str, list[LintError]]
 
 
 # Why a file was not looked at.
@@ -262,8 +260,10 @@ def _run(arguments: list[str], *, cwd: Path, given: bytes | None = None) -> subp
 
     As bytes: line endings are the file's own business, and one look at forty megabytes of text holds up everybody.
     """
-    # Ruff's own variables could send its output elsewhere or turn fixing on.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
+    # Ruff's own variables could send its output elsewhere or turn fixing on. And no linter needs our keys.
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("RUFF_") and name not in OUR_KEYS
+    }
     try:
         return subprocess.run(
             arguments,
@@ -292,18 +292,3 @@ _GCC_LINE = re.compile(r"^[^\n:]+:(\d+):(?:\d+:)?[ \t]*(.+)$", re.MULTILINE)
 
 def _parse_lines(output: str) -> list[LintError]:
     return [LintError(line=int(line), message=message.strip()) for line, message in _GCC_LINE.findall(output)]
-
-
-def bounded(findings: Findings) -> Findings:
-    """Cut at the limit, with a last finding that says so."""
-    result: Findings = {}
-    left = MAX_FINDINGS
-    total = sum(len(found) for found in findings.values())
-    for path, found in findings.items():
-        if left <= len(found) and total > MAX_FINDINGS:
-            said = f"and {total - MAX_FINDINGS + 1} more findings in this file and others"
-            result[path] = [*found[: left - 1], LintError(line=found[-1]["line"], message=said)]
-            return result
-        result[path] = found
-        left -= len(found)
-    return result

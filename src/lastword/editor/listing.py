@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lastword.editor import LeftOut, Listing
+from lastword.editor import MAX_FILE_BYTES, LeftOut, Listing
 from lastword.editor.encoding import decode
-from lastword.editor.folder import MAX_FILE_BYTES, Folder, join
+from lastword.editor.folder import Folder, join
 from lastword.editor.gitignore import Rule, decide, parse_rules
 from lastword.editor.paths import name_problem, parts_of
 from lastword.errors import EditError

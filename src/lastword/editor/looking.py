@@ -22,9 +22,9 @@ from lastword.editor import (
     SurveyProvider,
     WhyPrivate,
 )
+from lastword.editor.findings import bounded
 from lastword.editor.leftout import PRIVATE
-from lastword.editor.lint import bounded
-from lastword.editor.private import BY_NAME
+from lastword.editor.private import by_name
 from lastword.errors import EditError, PrivateFile
 
 
@@ -61,7 +61,7 @@ class LookingEditor:
 
     def privacy(self) -> WhyPrivate:
         """A judge of which files are private now."""
-        return self._editor.privacy() if isinstance(self._editor, SurveyProvider) else BY_NAME.why
+        return self._editor.privacy() if isinstance(self._editor, SurveyProvider) else by_name().why
 
     def get_lint_errors(self) -> dict[str, list[LintError]]:
         if self._sees_private:

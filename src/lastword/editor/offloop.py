@@ -4,8 +4,8 @@ What runs here is ours and only looks: comparing texts, walking folders, waiting
 context, so that the guard, which forbids a tool's request function to start threads and processes, does not mistake our
 threads for the tool's.
 
-What does not live here: writing. A write that could be interrupted between its last look and its rename would be
-neither done nor undone, so the editor writes on the loop, and what it writes is small.
+Of a write, what waits for the disk runs here as well. Its last look and its rename do not: what could be interrupted
+between the two would be neither done nor undone, so they are one step on the loop, and a short one.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ What a name cannot tell is not covered: a secret in a file with an innocent name
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from lastword.editor.gitignore import Rule, decide, parse_rules
 from lastword.editor.paths import folded
@@ -83,5 +83,7 @@ class Privacy:
         return -1
 
 
-BY_NAME = Privacy()
-"""For an editor that does not say which of its files are private."""
+@cache
+def by_name() -> Privacy:
+    """For an editor that does not say which of its files are private. Few sessions edit files, so it is made late."""
+    return Privacy()

@@ -4,31 +4,37 @@ Reading gives the text as it is in the file, without a byte order mark; writing 
 file that changed since this editor last read it is not overwritten: who read the old one must look at the new one
 first.
 
-The methods that read and write are async as the interface demands, and yet never wait: a file is small, and a write
-that could be interrupted between its last look and its rename would be neither done nor undone.
+The methods that read are async as the interface demands, and yet never wait: a file is small. Those that change
+something wait for the disk beside the loop, before and after the change, and not between its last look and its rename:
+what could be interrupted there would be neither done nor undone.
 
-What does not live here: descriptors and atomic writes (folder.py), consent (recording.py), taking changes back
-(undo.py).
+What does not live here: descriptors (folder.py), atomic changes (changing.py), consent (recording.py), taking changes
+back (undo.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from lastword.editor import Change, LeftOut, LintError, LintReport, Listing, Operation, Part, Preview, WhyPrivate
+from lastword.editor.changing import Changing, Deleting, Renaming, Writing
 from lastword.editor.edits import insert, replace
 from lastword.editor.encoding import decode, encode
+from lastword.editor.findings import bounded
 from lastword.editor.folder import Folder
 from lastword.editor.leftout import PRIVATE
-from lastword.editor.lint import PYTHON, Linter, bounded, default_linters, fixed_python, lint
+from lastword.editor.lint import PYTHON, Linter, default_linters, fixed_python, lint
 from lastword.editor.listing import Ignoring, list_project, whatever_it_holds
+from lastword.editor.offloop import off_loop
 from lastword.editor.private import Privacy
 from lastword.editor.ranges import read_lines
 from lastword.editor.recording import RecordingEditor
 from lastword.errors import Conflict, NotText
+from lastword.tools.guard import refuse_if_watched
 from lastword.values import digest
 
 
@@ -127,35 +133,32 @@ class ProjectEditor:
         current = self._current(path)
         if current is None:
             return False
-        self._write(path, encode(content, current, path=path), over=current)
+        await self._write(path, encode(content, current, path=path), over=current)
         return True
 
     async def write_to_file(self, path: str, content: str) -> bool:
         current = self._current(path)
-        self._write(path, encode(content, current, path=path), over=current)
+        await self._write(path, encode(content, current, path=path), over=current)
         return True
 
     async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
-        return self._edit(path, lambda text: insert(text, operations, path=path))
+        return await self._edit(path, lambda text: insert(text, operations, path=path))
 
     async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
-        return self._edit(path, lambda text: replace(text, operations, path=path))
+        return await self._edit(path, lambda text: replace(text, operations, path=path))
 
     async def delete_file(self, path: str) -> bool:
         current = self._current(path)
         if current is None:
             return False
-        self._folder.delete(path, over=current)
-        self._seen[path] = None
+        await self._change(Deleting(self._folder, path, current), {path: None})
         return True
 
     async def rename_file(self, path: str, new_path: str) -> bool:
         current = self._current(path)
         if current is None:
             return False
-        self._folder.rename(path, new_path, over=current)
-        self._seen[path] = None
-        self._seen[new_path] = digest(current)
+        await self._change(Renaming(self._folder, path, new_path, current), {path: None, new_path: digest(current)})
         return True
 
     async def restore(self, change: Change) -> None:
@@ -169,12 +172,11 @@ class ProjectEditor:
         if change.before is not None:
             # A mode that somebody has set since is theirs.
             ours = change.left_mode in (None, self.file_mode(change.path))
-            self._folder.write(change.path, change.before, over=current, mode=change.mode if ours else None)
-            self._seen[change.path] = digest(change.before)
+            writing = Writing(self._folder, change.path, change.before, current, change.mode if ours else None)
+            await self._change(writing, {change.path: digest(change.before)})
             return
         if current is not None:
-            self._folder.delete(change.path, over=current)
-            self._seen[change.path] = None
+            await self._change(Deleting(self._folder, change.path, current), {change.path: None})
         for folder in reversed(change.made_folders):
             self._folder.remove_if_empty(folder)
 
@@ -200,14 +202,14 @@ class ProjectEditor:
             for shown in recorder.previews:
                 self._show(shown)
 
-    def _edit(self, path: str, edit: Callable[[str], str]) -> bool:
+    async def _edit(self, path: str, edit: Callable[[str], str]) -> bool:
         current = self._current(path)
         if current is None:
             return False
         text = decode(current)
         if text is None:
             raise NotText("the file is binary or not UTF-8, and has no lines to edit", place=path)
-        self._write(path, encode(edit(text), current, path=path), over=current)
+        await self._write(path, encode(edit(text), current, path=path), over=current)
         return True
 
     def _current(self, path: str) -> bytes | None:
@@ -222,7 +224,25 @@ class ProjectEditor:
             )
         return current
 
-    def _write(self, path: str, data: bytes, *, over: bytes | None) -> None:
-        if data != over:
-            self._folder.write(path, data, over=over)
-        self._seen[path] = digest(data)
+    async def _write(self, path: str, data: bytes, *, over: bytes | None) -> None:
+        if data == over:
+            self._seen[path] = digest(data)
+            return
+        await self._change(Writing(self._folder, path, data, over), {path: digest(data)})
+
+    async def _change(self, changing: Changing, seen: Mapping[str, str | None]) -> None:
+        """Change something, and wait for the disk beside the loop; `seen` is what this editor knows from then on."""
+        # The guard sees what a tool does, and not what a thread of ours does for it.
+        refuse_if_watched(f"write {changing.path} through the editor")
+        try:
+            await off_loop(changing.prepare)
+        except BaseException:
+            changing.leave()  # Whoever was cancelled meanwhile has changed nothing.
+            raise
+        changing.finish()
+        self._seen.update(seen)
+        try:
+            await off_loop(changing.settle)
+        except asyncio.CancelledError:
+            changing.settle()  # It may not have begun.
+            raise

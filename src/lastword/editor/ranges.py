@@ -23,9 +23,7 @@ def read_lines(
 ) -> Part:
     """The lines from `first_line` to `last_line`, as many as fit. `read` gives the next bytes of a file."""
     count = 0  # lines that are over
-    block = read(BLOCK_BYTES)
-    if first_line == 1:
-        block = block.removeprefix(BOM)
+    block = read(len(BOM)).removeprefix(BOM) + read(BLOCK_BYTES)
     ends_open = False  # whether the last line has no line ending
     while block and count + (newlines := block.count(b"\n")) < first_line - 1:
         count += newlines
@@ -39,7 +37,9 @@ def read_lines(
         count += 1
     wanted = bytearray(block[start:])
     lines_wanted = None if last_line is None else last_line - count
-    enough = max_characters * _MOST_BYTES
+    # One character more than fits: a line that is cut here must be seen to be too long, also when the cut fell inside
+    # of a character and its bytes are left out.
+    enough = (max_characters + 1) * _MOST_BYTES
     while block and len(wanted) <= enough and (lines_wanted is None or wanted.count(b"\n") < lines_wanted):
         block = read(BLOCK_BYTES)
         wanted += block
@@ -54,7 +54,8 @@ def read_lines(
             break
         fitting += 1
     reached = len(lines) == lines_wanted if lines_wanted is not None else total is not None
-    return Part(lines[:fitting], is_whole=reached and fitting == len(lines), total=total)
+    is_whole = reached and fitting == len(lines) and (first_line == 1 or bool(lines))
+    return Part(lines[:fitting], is_whole=is_whole, total=total)
 
 
 def _text(data: bytes, path: str, *, is_cut: bool) -> str:

@@ -11,7 +11,7 @@ from lastword.store.address import default_path, open_store
 
 
 def open_journal(address: str = "memory:") -> Journal:
-    """The journal at an address: `memory:`, or `sqlite:///FILE`. It connects when it is first used."""
+    """The journal at an address: `memory:`, `sqlite:///FILE`, `postgresql://…`. It connects when it is first used."""
     return Journal(open_store(address))
 
 

@@ -9,19 +9,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.approval import Seal, UserAction, hide
+from lastword.consent.grant import GrantTerms
+from lastword.consent.kept import Kept
 from lastword.consent.outcome import Outcome
-from lastword.errors import SessionError, Tampered
+from lastword.errors import LastWordError, SessionError, Tampered
 from lastword.journal.keys import answer_key
-from lastword.store import Record
+from lastword.store import Entry, Record
 
 _decode = msgspec.json.Decoder().decode
 
 
-class StartedFacts(msgspec.Struct, frozen=True, gc=False):
+class StartedFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Every call writes one of these and the next: a struct is encoded in half the time of a dict."""
 
     tool: str
@@ -32,9 +34,32 @@ class StartedFacts(msgspec.Struct, frozen=True, gc=False):
     idempotent: bool
     process: str
     """Whose it is to end: the name that the journal of that process holds while it lives."""
+    why: str = ""
+    """Why nobody was asked, in words; empty where somebody was, or nobody had to be."""
 
 
-class AnsweredFacts(msgspec.Struct, frozen=True, gc=False):
+class NotAsked(msgspec.Struct, frozen=True):
+    """Why nobody was asked about a call, and what of a standing yes is used by that, in the commit of its start."""
+
+    why: str = ""
+    uses: tuple[Entry, ...] = ()
+
+
+ASKED = NotAsked()
+"""Somebody was."""
+
+
+class HandedOverFacts(msgspec.Struct, frozen=True, gc=False):
+    """In the place of a start: another program carries it out."""
+
+    tool: str
+    arguments: msgspec.Raw
+    origin: str
+    approval: str
+    to: str
+
+
+class AnsweredFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     primary_confirmed: bool
     secondary_confirmed: bool
     reason: str | None
@@ -42,15 +67,24 @@ class AnsweredFacts(msgspec.Struct, frozen=True, gc=False):
     request: str
     approver: Answerer
     answered_at: float
+    rest: bool | UnsetType = UNSET
+    """Whether it is a no to whatever else the same script would ask for. All other answers do not say it, nor do those
+    from before there was such a no."""
+    acts: str | None = None
+    """`secondary` for a yes by the second button."""
+    grant: GrantTerms | None = None
+    """What was granted beside the call."""
 
 
-class FinishedFacts(msgspec.Struct, frozen=True, gc=False):
+class FinishedFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     tool: str
     kind: str
     message: str
     value: Any
     gave_value: bool
     approval: str
+    content: tuple[Kept, ...] = ()
+    """What the record holds: the digests are here, and the bytes beside the record."""
 
 
 SESSION_KINDS = frozenset(
@@ -59,12 +93,18 @@ SESSION_KINDS = frozenset(
         "answered",
         "burned",
         "started",
+        "handed_over",
+        "handed_back",
+        "departed",
         "restarted",
         "settled",
         "unwritten",
+        "detached",
         "finished",
         "ended_late",
         "reported",
+        "question_asked",
+        "question_answered",
         "changing_file",
         "changed_file",
         "undone",
@@ -78,12 +118,13 @@ SESSION_KINDS = frozenset(
         "stop_heard",
         "stop_settled",
         "voided",
+        "policy_loaded",
     ]
 )
 """The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
 
 
-LIFE_KINDS = ("asked", "answered", "started", "unwritten", "finished")
+LIFE_KINDS = ("asked", "answered", "started", "handed_over", "handed_back", "departed", "unwritten", "finished")
 """The records that say how a call stands. The others tell its story."""
 
 
@@ -98,6 +139,12 @@ class Life(msgspec.Struct):
     answered: dict[str, Any] | None = None
     started: dict[str, Any] | None = None
     finished: dict[str, Any] | None = None
+    handed_over: dict[str, Any] | None = None
+    """What another program was allowed to carry out."""
+    handed_back: dict[str, Any] | None = None
+    """What that program says became of it."""
+    departed: dict[str, Any] | None = None
+    """What it did that it had not been allowed to do."""
     starts: int = 0
     unwritten: bool = False
     """Whether whoever ran it said that it is over, and could not say how it ended."""
@@ -116,7 +163,12 @@ class Life(msgspec.Struct):
                 place=self.call_id,
                 hint="ask for a new call",
             )
-        return Outcome(call_id=self.call_id, **self.finished)
+        return Outcome(call_id=self.call_id, **self.finished | {"content": self.content})
+
+    @property
+    def content(self) -> tuple[Kept, ...]:
+        """What it returned beside its value."""
+        return _kept(self.finished or {})
 
     def add(self, record: Record) -> None:
         """Take one more record of this call, in order."""
@@ -133,6 +185,12 @@ class Life(msgspec.Struct):
         elif record.kind == "started":
             self.started, self.unwritten = data, False
             self.starts += 1
+        elif record.kind == "handed_over":
+            self.handed_over = data
+        elif record.kind == "handed_back":
+            self.handed_back = data
+        elif record.kind == "departed":
+            self.departed = data
         elif record.kind == "unwritten":
             self.unwritten = True
         else:
@@ -167,27 +225,60 @@ def answer_facts(
 ) -> AnsweredFacts:
     arguments = None if action.arguments is None else hide(action.arguments, secrets)
     return AnsweredFacts(
-        action.primary_confirmed, action.secondary_confirmed, action.reason, arguments, request, approver, answered_at
+        action.primary_confirmed,
+        action.secondary_confirmed,
+        action.reason,
+        arguments,
+        request,
+        approver,
+        answered_at,
+        True if action.rest else UNSET,
+        action.acts,
+        action.grant,
     )
 
 
 def read_answer(nonce: str, data: dict[str, Any]) -> tuple[UserAction, Seal]:
     """An answer as it was written down, bound to the request that its author saw."""
     action = UserAction(
-        data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"], data["request"]
+        data["primary_confirmed"],
+        data["secondary_confirmed"],
+        data["reason"],
+        data["arguments"],
+        data["request"],
+        data.get("rest", False),
+        data.get("acts"),
+        _terms(data.get("grant")),
     )
     return action, Seal(data["request"], nonce, read_answerer(data["approver"]), data["answered_at"])
 
 
+def _terms(written: Any) -> GrantTerms | None:
+    """What was granted beside a call, as a record has it. What is not understood grants nothing."""
+    try:
+        return None if written is None else msgspec.convert(written, GrantTerms)
+    except (msgspec.ValidationError, LastWordError):
+        return None
+
+
 _SAYS: dict[str, frozenset[str]] = {
     "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
-    "answered": frozenset(AnsweredFacts.__struct_fields__),
-    "started": frozenset(StartedFacts.__struct_fields__),
-    "finished": frozenset(FinishedFacts.__struct_fields__),
+    "answered": frozenset(AnsweredFacts.__struct_fields__) - {"acts", "rest", "grant"},
+    "started": frozenset(StartedFacts.__struct_fields__) - {"why"},
+    "granted": frozenset(["id", "tool", "tool_digest", "where", "scope", "session_id"]),
+    "grant_used": frozenset(["number", "totals", "call"]),
+    "revoked": frozenset(["by", "why"]),
+    "policy_loaded": frozenset(["files"]),
+    "finished": frozenset(FinishedFacts.__struct_fields__) - {"content"},
+    "handed_over": frozenset(HandedOverFacts.__struct_fields__),
+    "handed_back": frozenset(["to", "went_well", "message"]),
+    "departed": frozenset(["to", "why"]),
     "restarted": frozenset(["why"]),
     "settled": frozenset(["why"]),
     "unwritten": frozenset(["why"]),
     "reported": frozenset(["message"]),
+    "question_asked": frozenset(["question"]),
+    "question_answered": frozenset(["question", "how", "by"]),
     "changing_file": frozenset(["project", "change"]),
     "changed_file": frozenset(["path"]),
     "undone": frozenset(["by"]),
@@ -198,6 +289,21 @@ _SAYS: dict[str, frozenset[str]] = {
     "run_finished": frozenset(["status", "output", "error"]),
 }
 """What the records of each kind say at least. One that does not was not written by us."""
+
+
+def asked_by(records: Sequence[Record]) -> str:
+    """The principal of a call, by its last question; empty where nobody was named."""
+    return next((str(data_of(r).get("principal", "")) for r in reversed(records) if r.kind == "asked"), "")
+
+
+def content_of(record: Record) -> tuple[Kept, ...]:
+    """What a record says that it holds."""
+    # Nearly no record holds anything, and decoding all of them is most of what a look at a long journal costs.
+    return _kept(data_of(record)) if record.data is not None and b'"content":[' in record.data else ()
+
+
+def _kept(finished: dict[str, Any]) -> tuple[Kept, ...]:
+    return msgspec.convert(finished.get("content", ()), tuple[Kept, ...])
 
 
 def data_of(record: Record) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lastword import values
 from lastword.consent.answerer import read_answerer
+from lastword.consent.approval import MASK
 from lastword.display import visible
 from lastword.journal.records import data_of
 from lastword.store import Record
@@ -67,20 +68,49 @@ def _words(record: Record) -> str | None:
         case "stop":
             return f"everything was stopped by {read_answerer(data['by'])}"
         case "stop_heard":
-            return f"everything was stopped; here {len(data['calls'])} calls"
+            count = len(data["calls"])
+            return f"everything was stopped; here {count} call{'' if count == 1 else 's'}"
         case "stop_settled":
             return f"told to stop, and still at work: {', '.join(data['working'])}" if data["working"] else None
         case "started":
-            why = {"not_needed": "no approval needed", "auto": "auto-approved", "person": "approved by a person"}
-            return f"started {data['tool']} {_short(data['arguments'])} ({why.get(data['approval'], data['approval'])})"
+            why = _APPROVALS.get(data["approval"], data["approval"])
+            why = f"Not asked: {data['why']}." if data.get("why") else why
+            return f"started {data['tool']} {_short(data['arguments'])} ({why})"
+        case "handed_over":
+            why = _APPROVALS.get(data["approval"], data["approval"])
+            return f"handed over to {data['to']}: {data['tool']} {_short(data['arguments'])} ({why})"
+        case "handed_back":
+            how = "done" if data["went_well"] else "failed"
+            return f"{data['to']} says: {how}" + (f": {cut(data['message'])}" if data["message"] else "")
+        case "departed":
+            given = f": {_short(data['arguments'])}" if "arguments" in data else ""
+            return f"{data['to']} departed from what was allowed: {cut(data['why'])}{given}"
+        case "granted":
+            return f"granted {data['tool']} {_short(data['where'])}"
+        case "grant_used":
+            return f"a grant was used: {data.get('words') or data['number']}"
+        case "revoked":
+            return f"the grant ended: {data['why']}" if data["why"] else f"taken back by {read_answerer(data['by'])}"
+        case "policy_loaded":
+            return f"rules were read: {', '.join(file['path'] for file in data['files'])}"
         case "restarted":
             return f"started once more: {data['why']}"
         case "settled":
             return f"settled: {data['why']}"
+        case "unwritten" if data.get("by_tool"):
+            return f"it does not know how it ended: {cut(data['why'])}"
+        case "detached":
+            return "nobody waits for the answer any more; the question stays"
         case "unwritten":
             return f"its end could not be written down: {cut(data['why'])}"
         case "reported":
             return f"reported: {cut(data['message'])}"
+        case "question_asked":
+            return f"{data['question']['tool']} asked: {cut(data['question']['message'])}"
+        case "question_answered":
+            return _question_answer(data)
+        case "finished" if data["kind"] == "handed_over":
+            return None  # The record before it says more.
         case "finished":
             return f"{data['tool']} {data['kind'].replace('_', ' ')}: {cut(data['message'])}"
         case "ended_late":
@@ -106,12 +136,40 @@ def _words(record: Record) -> str | None:
     return f"{record.kind} {_short(data)}"
 
 
+_APPROVALS = {
+    "not_needed": "no approval needed",
+    "auto": "auto-approved",
+    "waived": "the tool's own rule asks nobody for this",
+    "rule": "allowed by a rule",
+    "grant": "allowed by a grant",
+    "person": "approved by a person",
+}
+
+
 def _answer(data: dict[str, Any]) -> str:
     by = read_answerer(data["approver"])
     if data["primary_confirmed"]:
         return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "")
+    if data.get("acts"):
+        return f"allowed by {by}, with the second button"
     reason = f": {data['reason']}" if data["reason"] else ""
     return f"{'denied' if data['secondary_confirmed'] else 'closed'} by {by}{reason}"
+
+
+_QUESTION_ENDS = {"given": "its question was answered", "declined": "an answer was declined"}
+
+
+def _question_answer(data: dict[str, Any]) -> str:
+    by = read_answerer(data["by"])
+    if data["how"] in _QUESTION_ENDS:
+        given = f": {_short(_dotted(data['values']))}" if data.get("values") else ""
+        return f"{_QUESTION_ENDS[data['how']]} by {by}{given}"
+    return "its question was closed" + (f": {cut(data['why'])}" if data.get("why") else f" by {by}")
+
+
+def _dotted(given: dict[str, Any]) -> dict[str, Any]:
+    """Secrets, which the journal has as digests, as dots."""
+    return {k: MASK if type(v) is dict and list(v) == ["secret"] else v for k, v in given.items()}
 
 
 def _short(value: Any) -> str:

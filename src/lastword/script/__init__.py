@@ -3,7 +3,7 @@
 A row of rooms, each knowing only those before it:
 
     lexer ← errors, nodes ← nesting, mistakes ← parser               from text to a tree
-    limits, operators ← runtime ← binary, builtins                   what values can do, and what a run may use
+    limits, operators ← runtime ← binary, arguments ← texts ← builtins    what values can do, and what a run may use
     work, scopes, sites ← expressions ← steps ← program ← machine    from a tree to a run; aside: large work in a thread
     printer ← format                                                 from a tree back to text
     signatures, kinds ← inference ← checker; plan, prompt, grammar   what is known of a script before it runs

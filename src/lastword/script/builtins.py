@@ -1,4 +1,5 @@
-"""The built-in functions. All but PRINT and NOW are pure; NOW is the machine's, since the host must be asked.
+"""The built-in functions. All but PRINT and NOW are pure; NOW is the machine's, since the host must be asked. Those for
+texts, and for single places of lists and objects, are in texts.py.
 
 A function gets the run, for its budgets, the evaluated arguments and the token to blame. It pays for what it makes
 before it makes it.
@@ -7,20 +8,21 @@ before it makes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from decimal import ROUND_HALF_UP, Decimal
 from functools import reduce
 from operator import add
 from typing import Any
 
-import msgspec
-
+from lastword.script import texts
+from lastword.script.arguments import CHARACTERS, Builtin
+from lastword.script.arguments import number as _number
+from lastword.script.arguments import want as _want
+from lastword.script.arguments import whole as _whole
 from lastword.script.errors import FormatKey, NumberRange, TypeMismatch
 from lastword.script.operators import arithmetic, is_number, kind_of, nearest
 from lastword.script.runtime import RunState, equality
 from lastword.values import MAX_SAFE_INTEGER
-
-Body = Callable[[RunState, list[Any], int], Any]
 
 # A double has 17 significant digits; more places than this change nothing that prints.
 MAX_ROUND_DIGITS = 15
@@ -35,25 +37,9 @@ PLACEHOLDER = re.compile(r"(\{\{|\}\}|\{[A-Za-z_][A-Za-z0-9_]*\})")
 DOUBLED = frozenset(["{{", "}}"])
 # Possessive, as in the lexer: no text makes the pattern try twice.
 _NUMBER = re.compile(r"\s*+[-+]?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?\s*+")
-# What a run of a pattern, or a search, takes for a character: a sixteenth of a step.
-_CHARACTERS = 16
 _NUMBERS = frozenset([int, float])
 _STRINGS = frozenset([str])
 _SCALARS = frozenset([str, int, float, bool, type(None)])
-
-
-class Builtin(msgspec.Struct, frozen=True):
-    """A function, how many arguments it takes, and what a model is told about it."""
-
-    name: str
-    least: int
-    most: int
-    usage: str
-    summary: str
-    takes: tuple[str, ...]
-    """The types of the arguments, for the checker: several are joined by |, and * is any."""
-    gives: str
-    body: Body
 
 
 def _print(run: RunState, arguments: list[Any], at: int) -> None:
@@ -65,7 +51,7 @@ def _format(run: RunState, arguments: list[Any], at: int) -> str:
     _want("FORMAT", "a template that is a string", template, (str,), at)
     _want("FORMAT", "an object of values", values, (dict,), at)
     # Every brace may be cut at, and cutting is dear; the text between them is passed over.
-    run.work(2 * (template.count("{") + template.count("}")) + len(template) // _CHARACTERS, 0, at)
+    run.work(2 * (template.count("{") + template.count("}")) + len(template) // CHARACTERS, 0, at)
     pieces = PLACEHOLDER.split(template)
     run.work(_SHOWING * (len(pieces) // 2), 0, at)
     for number in range(1, len(pieces), 2):
@@ -106,7 +92,7 @@ def _contains(run: RunState, arguments: list[Any], at: int) -> bool:
     if type(whole) is list:
         return _has_element(run, whole, part, at)
     _want("CONTAINS", f"a string to look for in {kind_of(whole)}", part, (str,), at)
-    run.work(len(whole if type(whole) is str else part) // _CHARACTERS, 0, at)
+    run.work(len(whole if type(whole) is str else part) // CHARACTERS, 0, at)
     return part in whole
 
 
@@ -118,7 +104,7 @@ def _has_element(run: RunState, items: list[Any], part: Any, at: int) -> bool:
         return any(equality([run], item, part, at) for item in items)
     same = _NUMBERS if kind in _NUMBERS else frozenset([kind])
     alike = [item for item in items if type(item) in same]
-    if kind is str and len(part) >= _CHARACTERS:
+    if kind is str and len(part) >= CHARACTERS:
         # Only strings of one length are compared by their characters.
         alike = [item for item in alike if len(item) == len(part)]
         run.work(len(alike) * (len(part) // 512), 0, at)
@@ -223,9 +209,9 @@ def _split(run: RunState, arguments: list[Any], at: int) -> list[str]:
     whole = _want("SPLIT", "a string", arguments[0], (str,), at)
     separator = _want("SPLIT", "a separator that is a string", arguments[1], (str,), at)
     # Counting reads the text as much as cutting it does.
-    run.work(len(whole) // _CHARACTERS, 0, at)
+    run.work(len(whole) // CHARACTERS, 0, at)
     length = whole.count(separator) + 1 if separator else len(whole)
-    run.list(length, length // 2 + len(whole) // _CHARACTERS, at)
+    run.list(length, length // 2 + len(whole) // CHARACTERS, at)
     run.work(0, 8 * length + len(whole) // 2, at)
     return whole.split(separator) if separator else list(whole)
 
@@ -236,7 +222,7 @@ def _to_number(run: RunState, arguments: list[Any], at: int) -> int | float:
         number: int | float = value
         return number
     _want("NUMBER", "a string or a number", value, (str,), at)
-    run.work(1 + len(value) // _CHARACTERS, 0, at)
+    run.work(1 + len(value) // CHARACTERS, 0, at)
     if not _NUMBER.fullmatch(value):
         raise TypeMismatch("the string is not a number", at, hint='a number looks like "12", "-3.5" or "1e6"')
     parsed = float(value)
@@ -247,28 +233,6 @@ def _to_number(run: RunState, arguments: list[Any], at: int) -> int | float:
 
 def _to_string(run: RunState, arguments: list[Any], at: int) -> str:
     return run.show(arguments[0], at)
-
-
-def _want(function: str, wanted: str, value: Any, kinds: tuple[type, ...], at: int) -> Any:
-    if type(value) not in kinds:
-        raise TypeMismatch(f"{function} takes {wanted}, not {kind_of(value)}", at)
-    return value
-
-
-def _number(function: str, value: Any, at: int) -> int | float:
-    if not is_number(value):
-        raise TypeMismatch(f"{function} takes numbers, not {kind_of(value)}", at)
-    number: int | float = value
-    return number
-
-
-def _whole(function: str, value: Any, at: int) -> int:
-    number = _number(function, value, at)
-    if number != number // 1:
-        raise TypeMismatch(f"{function} takes whole numbers, not {number}", at)
-    if abs(number) > MAX_SAFE_INTEGER:
-        raise NumberRange(f"{function} takes numbers up to 2^53", at)
-    return int(number)
 
 
 def _numbers(run: RunState, function: str, value: Any, at: int) -> list[int | float]:
@@ -372,6 +336,7 @@ BUILTINS: dict[str, Builtin] = {
         Builtin("SPLIT", 2, 2, 'SPLIT(string, ",")', "a list of strings", ("string", "string"), "list", _split),
         Builtin("NUMBER", 1, 1, 'NUMBER("12.5")', "a number from text", ("string|number",), "number", _to_number),
         Builtin("STRING", 1, 1, "STRING(value)", "as PRINT would write it", ("*",), "string", _to_string),
+        *texts.BUILTINS,
     )
 }
 

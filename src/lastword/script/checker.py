@@ -11,13 +11,28 @@ Where the checker is not sure, it says nothing: a script without findings can st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from operator import length_hint
 
 from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError, UndefinedVariable, locate_all
-from lastword.script.inference import MAX_FINDINGS, Inference, hides
+from lastword.script.habits import division, hint_for_word, improve, warn_of_divisions
+from lastword.script.inference import MAX_FINDINGS, Inference, hides, never_reached
 from lastword.script.kinds import ANY, Kind, Known, in_words, plain_kind
 from lastword.script.lexer import KEYWORDS
-from lastword.script.nodes import Do, For, If, Let, Name, Script, Set, Statement
+from lastword.script.nodes import (
+    Break,
+    Do,
+    ElseIf,
+    For,
+    If,
+    Let,
+    Name,
+    Script,
+    Set,
+    Statement,
+    Stop,
+    comes_to_an_end,
+)
 from lastword.script.parser import parse
 from lastword.script.program import MAX_CLOSURE_DEPTH
 from lastword.script.signatures import Signatures
@@ -42,12 +57,18 @@ def check(
             return [error]
     checker = _Checker(script, signatures, variables)
     walk(script.body, checker.take)
-    if not (checker.errors or checker.warnings):
+    source = script.source
+    divisions = list(islice(warn_of_divisions(source), MAX_FINDINGS)) if "//" in source else []
+    if not (checker.errors or checker.warnings or divisions):
         return []
     # Errors first when there are too many, so that no number of warnings hides one.
     found = (checker.errors + checker.warnings)[:MAX_FINDINGS]
-    found.sort(key=lambda finding: finding.at)
-    locate_all(found, script.source, script.name, "check")
+    locate_all(found, source, script.name, "check")
+    lines = source.split("\n")
+    for finding in found:
+        improve(finding, lines)
+    found += [division(*place, source, script.name) for place in divisions[: MAX_FINDINGS - len(found)]]
+    found.sort(key=lambda finding: (finding.line, finding.column))
     return found
 
 
@@ -85,12 +106,20 @@ class _Checker(Inference):
                 return self.vaguely(statement) if self.depth >= MAX_FOLLOWED else self.choice(statement)
             elif type(statement) is For:
                 return self.vaguely(statement) if self.depth >= MAX_FOLLOWED else self.loop(statement)
+            elif type(statement) is Stop or type(statement) is Break:
+                if type(statement) is Stop:
+                    self.kind(statement.value, statement.suspends)
+                if left := length_hint(statements):
+                    word = type(statement).__name__.upper()
+                    self.report(never_reached(word, block[len(block) - left].at))
         return None
 
     def is_text(self, word: Name, beside: Block) -> bool:
         """Whether a bare word is part of a sentence: two in a row are one, and get one finding together."""
         if not any(type(other) is Do and type(other.value) is Name for other in beside):
             return False
+        if hint_for_word(word.name) is not None:
+            return False  # A word of another language is no sentence.
         if not self.in_text and not {word.name.upper(), word.name.lower()} & KEYWORDS:
             self.in_text = True
             self.report(
@@ -110,13 +139,16 @@ class _Checker(Inference):
         if isinstance(node, If):
             self.condition(node)
             yield node.then
+            for other in node.others:
+                self.condition(other)
+                yield other.then
             yield node.otherwise or ()
         else:
             self.items(node)
             yield node.body
         self.depth -= 1
 
-    def condition(self, node: If) -> None:
+    def condition(self, node: If | ElseIf) -> None:
         kind = self.kind(node.condition, node.suspends)
         if kind != "boolean" and kind != ANY:
             self.report(
@@ -138,17 +170,35 @@ class _Checker(Inference):
         scope = self.scope
         since = len(scope.news)
         self.depth += 1
-        yield node.then
-        after_then = scope.take_back(since)
-        after_else: dict[str, tuple[Kind, bool]] = {}
-        if node.otherwise is not None:
+        # What each name is after the branches that change it, of those from which the script goes on.
+        after: dict[str, list[tuple[Kind, bool]]] = {}
+        going_on = 0
+        for part in node.parts:
+            if part is not node:
+                self.condition(part)
+            yield part.then
+            going_on += self.leave_branch(part.then, since, after)
+        if node.otherwise is None:
+            going_on += 1
+        else:
             yield node.otherwise
-            after_else = scope.take_back(since)
+            going_on += self.leave_branch(node.otherwise, since, after)
         self.depth -= 1
-        for name in after_then | after_else:
-            before = scope.kinds[name], name in scope.sure
-            (kind, sure), (other, also_sure) = after_then.get(name, before), after_else.get(name, before)
-            scope.learn(name, kind if kind == other else ANY, sure and also_sure)
+        for name, found in after.items():
+            if len(found) < going_on:
+                found.append((scope.kinds[name], name in scope.sure))
+            kind = found[0][0]
+            same = all(other == kind for other, _ in found)
+            scope.learn(name, kind if same else ANY, all(sure for _, sure in found))
+
+    def leave_branch(self, block: Block, since: int, after: dict[str, list[tuple[Kind, bool]]]) -> bool:
+        """Take back what a branch has changed; says whether the script goes on behind it."""
+        learnt = self.scope.take_back(since)
+        if comes_to_an_end(block):
+            return False
+        for name, known in learnt.items():
+            after.setdefault(name, []).append(known)
+        return True
 
     def loop(self, node: For) -> Iterator[Block]:
         self.items(node)
@@ -187,7 +237,7 @@ def _inner_statements(statements: Block) -> Iterator[Statement]:
             if isinstance(statement, For):
                 waiting.append(statement.body)
             elif isinstance(statement, If):
-                waiting += [statement.then, statement.otherwise or ()]
+                waiting += statement.blocks
 
 
 def _names_set(statements: Block) -> set[str]:

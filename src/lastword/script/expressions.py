@@ -17,9 +17,11 @@ from functools import partial
 from typing import Any
 
 from lastword.script.access import element_at, element_of, member_of, member_of_slot
+from lastword.script.arguments import Body, Builtin
 from lastword.script.binary import SHORT_STRING, Operand, binary
-from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, Body, Builtin, missing_key
+from lastword.script.builtins import BUILTINS, DOUBLED, PLACEHOLDER, missing_key
 from lastword.script.errors import PlacedError, TypeMismatch, UndefinedVariable, UnknownFunction, WrongArity
+from lastword.script.habits import hint_for_function, hint_for_word
 from lastword.script.nodes import (
     Access,
     Calc,
@@ -430,14 +432,14 @@ def undefined(name: str, scopes: Scopes, at: int) -> UndefinedVariable:
     if name in BUILTINS:
         hint: str | None = f"{name} is a function: {BUILTINS[name].usage}"
     else:
-        hint = nearest(name, known) or (f"give it a value first: LET {name} = …")
+        hint = hint_for_word(name) or nearest(name, known) or f"give it a value first: LET {name} = …"
     return UndefinedVariable(f"{name} has no value", at, hint=hint)
 
 
 def wrong_function(node: Function, builtin: Builtin | None) -> PlacedError:
     """What is wrong with the name or the number of arguments of a function, known without running it."""
     if builtin is None:
-        near = nearest(node.name, BUILTINS)
+        near = hint_for_function(node.name) or nearest(node.name, BUILTINS)
         return UnknownFunction(f"unknown function {node.name}", node.at, hint=near or "tools are called with CALL")
     words = f"{node.name} takes {_how_many(builtin)}, not {len(node.arguments)}"
     return WrongArity(words, node.at, hint=f"write {builtin.usage}")

@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from lastword.script.lexer import KEYWORDS, tokens_and_comments
-from lastword.script.nodes import CallNode, Do, For, If, Let, Set, Statement
+from lastword.script.nodes import Break, CallNode, Do, For, If, Let, Set, Statement, Stop
 from lastword.script.parser import parse
 from lastword.script.printer import laid_out, margin
 from lastword.script.work import Work, drive
@@ -41,9 +41,9 @@ class _Line(msgspec.Struct):
     start: str
     text: str = ""
     opens: bool = False
-    """After it a block begins: IF, FOR, ELSE."""
+    """After it a block begins: IF, FOR, ELSEIF, ELSE."""
     closes: bool = False
-    """Before it a block ends: ELSE, END. Comments above it belong to that block."""
+    """Before it a block ends: ELSEIF, ELSE, END. Comments above it belong to that block."""
     ends: bool = False
     """Whether it is a CALL, which nothing that follows can be part of."""
     comment: str = ""
@@ -63,6 +63,10 @@ class _Writer:
                 text = laid_out(statement.condition, indent, len(margin(indent)) + 3, WIDTH)
                 self.add(statement.at, indent, "IF ", f"{text} THEN", opens=True)
                 yield self.block(statement.then, indent + 1)
+                for other in statement.others:
+                    text = laid_out(other.condition, indent, len(margin(indent)) + 7, WIDTH)
+                    self.add(other.at, indent, "ELSEIF ", f"{text} THEN", opens=True, closes=True)
+                    yield self.block(other.then, indent + 1)
                 if statement.otherwise is not None:
                     self.add(statement.else_at, indent, "ELSE", opens=True, closes=True)
                     yield self.block(statement.otherwise, indent + 1)
@@ -73,16 +77,20 @@ class _Writer:
                 self.add(statement.at, indent, start, f"{text} DO", opens=True)
                 yield self.block(statement.body, indent + 1)
                 self.add(statement.end_at, indent, "END", closes=True)
+            elif isinstance(statement, Break):
+                self.add(statement.at, indent, "BREAK")
             else:
                 self.simple(statement, indent)
 
-    def simple(self, node: Let | Set | Do, indent: int) -> None:
+    def simple(self, node: Let | Set | Do | Stop, indent: int) -> None:
         first, start = node.at, ""
-        if not isinstance(node, Do):
+        if isinstance(node, Stop):
+            start = "STOP "
+        elif not isinstance(node, Do):
             first, start = node.at - 1, f"{type(node).__name__.upper()} {node.name} = "
         text = laid_out(node.value, indent, len(margin(indent)) + len(start), WIDTH)
         ends = isinstance(node, Do) and isinstance(node.value, CallNode)
-        if isinstance(node, Do) and text.startswith("CALL ") and not ends:
+        if isinstance(node, Do) and text.startswith(("CALL ", "TRY CALL ")) and not ends:
             # Bare, the statement would end at the first }.
             text = f"({text})"
         self.add(first, indent, start, text, ends=ends)

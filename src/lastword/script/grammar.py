@@ -3,7 +3,8 @@
 Whatever the grammar admits parses, and names only tools, arguments and functions that exist. It is narrower than the
 language where that keeps a model from mistakes: a statement that is an expression is a function or a CALL, the
 arguments of a CALL come in the order in which the tool declares them, comparisons do not follow each other, and no
-literal but a number is added or multiplied. One thing no such grammar can see: the same key twice in one object.
+literal but a number is added or multiplied, and white space comes to an end. BREAK stands in a FOR, so whatever a FOR
+may hold has rules of its own. One thing no such grammar can see: the same key twice in one object.
 """
 
 from __future__ import annotations
@@ -11,21 +12,30 @@ from __future__ import annotations
 import json
 from string import ascii_letters, digits
 
-from lastword.script.builtins import BUILTINS, Builtin
+from lastword.script.arguments import Builtin
+from lastword.script.builtins import BUILTINS
 from lastword.script.lexer import KEYWORDS
 from lastword.script.signatures import Signature, Signatures
 
-# A model that may write blanks without end sometimes does.
-_BLANKS = '[ \\t] | "\\n" [ ]{0,40}'
+# A small model that may write blanks, empty lines or empty comments without end does, so there are few of each.
+_BLANKS = "{0,3}"
+_EMPTY_LINES = "{0,2}"
+_INDENT = "{0,24}"
+_NOTES = "{0,8}"
 
 _FRAME = r"""
 root ::= ws notes (statement (gap statement)*)? gap?
 block ::= (statement gap)*
-statement ::= let | set | if | for | function{or_call}
+statement ::= simple | if | for
+simple ::= let | set | stop | function{or_call}
 let ::= "LET" sp name ws "=" ws expr
 set ::= "SET" sp name ws "=" ws expr
-if ::= "IF" sp expr sp "THEN" gap block ("ELSE" gap block)? "END"
-for ::= "FOR" sp name sp "IN" sp expr sp "DO" gap block "END"
+stop ::= "STOP" sp expr
+if ::= "IF" sp expr sp "THEN" gap block ("ELSEIF" sp expr sp "THEN" gap block)* ("ELSE" gap block)? "END"
+for ::= "FOR" sp name sp "IN" sp expr sp "DO" gap round "END"
+round ::= (inside gap)*
+inside ::= simple | choice | for | "BREAK"
+choice ::= "IF" sp expr sp "THEN" gap round ("ELSEIF" sp expr sp "THEN" gap round)* ("ELSE" gap round)? "END"
 
 expr ::= and (sp "OR" sp and)*
 and ::= condition (sp "AND" sp condition)*
@@ -46,22 +56,30 @@ formula ::= formula-part ([ ]? [-+*/%] [ ]? formula-part)*
 formula-part ::= [-+]? (number | name | "(" formula ")")
 
 number ::= [0-9]{{1,15}} ("." [0-9]{{1,15}})?
-string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" unicode))* "\""
+string ::= "\"" char* "\""
+char ::= [^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" unicode)
 unicode ::= [0-9a-cA-CefEF] hex hex hex | [dD] [0-7] hex hex
 hex ::= [0-9a-fA-F]
 word ::= [A-Za-z_] [A-Za-z0-9_]*
 gap ::= sp notes
-notes ::= ("//" [^\n]* "\n" ws)*
-sp ::= blank ws
-ws ::= blank*
-blank ::= {blanks}
+notes ::= ("//" note "\n" ws){notes}
+note ::= ([ \t]{blanks} [^\x00-\x20\x7F])* [ \t]{blanks}
+sp ::= ([ \t] | line) ws
+ws ::= [ \t]{blanks} line{empty_lines}
+line ::= "\n" [ \t]{indent}
 """
 
 
 def script_grammar(signatures: Signatures) -> str:
     """The grammar of scripts that use these tools and no others."""
     parts = [
-        _FRAME.strip().format(blanks=_BLANKS, or_call=" | call" if signatures else ""),
+        _FRAME.strip().format(
+            blanks=_BLANKS,
+            empty_lines=_EMPTY_LINES,
+            indent=_INDENT,
+            notes=_NOTES,
+            or_call=" | call" if signatures else "",
+        ),
         "",
         *_names(),
         "",
@@ -69,7 +87,7 @@ def script_grammar(signatures: Signatures) -> str:
     ]
     if signatures:
         rules = [f"tool-{_letters(number)}" for number in range(len(signatures))]
-        parts += ["", f"call ::= {' | '.join(rules)}"]
+        parts += ["", 'call ::= ("TRY" sp)? tool', f"tool ::= {' | '.join(rules)}"]
         for rule, signature in zip(rules, signatures.values(), strict=True):
             parts += _tool(rule, signature)
     return "\n".join(parts) + "\n"
@@ -105,9 +123,11 @@ def _letters(number: int) -> str:
 
 
 def _functions() -> list[str]:
-    rules = [f"function ::= {' | '.join(f'fn-{name.lower()}' for name in BUILTINS)}"]
+    # No underscore in the name of a rule: llama.cpp would end it there.
+    names = {name: f"fn-{name.lower().replace('_', '-')}" for name in BUILTINS}
+    rules = [f"function ::= {' | '.join(names.values())}"]
     for name, builtin in BUILTINS.items():
-        rules.append(f'fn-{name.lower()} ::= "{name}(" ws {_arguments(builtin)}")"')
+        rules.append(f'{names[name]} ::= "{name}(" ws {_arguments(builtin)}")"')
     return rules
 
 

@@ -23,6 +23,7 @@ from lastword.script.errors import (
     UndefinedVariable,
 )
 from lastword.script.expressions import MAX_GAPS, wrong_function
+from lastword.script.habits import hint_for_word, seldom_meant
 from lastword.script.kinds import ANY, OPERATORS, Kind, Known, Shape, in_words, plain_kind
 from lastword.script.lexer import KEYWORDS
 from lastword.script.nodes import (
@@ -53,6 +54,8 @@ _builtin = BUILTINS.get
 _holes = PLACEHOLDER.finditer
 _kind = KINDS.get
 _DIVISIONS = {"/": "division", "%": "modulo"}
+# What a TRY CALL gives: the value is null where there is none.
+_TRIED = Shape({"success": "boolean", "message": "string", "value": ANY, "kind": "string"})
 
 
 class Inference:
@@ -138,7 +141,7 @@ class Inference:
         elif self.signatures and name in self.signatures:
             hint = f"tools are called with CALL {name} {{ … }}"
         else:
-            hint = self.nearest_name(name) or f"give it a value first: LET {name} = …"
+            hint = hint_for_word(name) or self.nearest_name(name) or f"give it a value first: LET {name} = …"
         return UndefinedVariable(f"{name} has no value", at, hint=hint)
 
     def nearest_name(self, name: str) -> str | None:
@@ -320,8 +323,11 @@ class Inference:
             if plain != takes and plain not in takes.split("|"):
                 wanted = " or ".join(in_words(one) for one in takes.split("|"))
                 self.report(TypeMismatch(f"{node.name} takes {wanted}, not {in_words(kind)}", argument.at))
-        if node.name == "FORMAT":
-            self._template(arguments[0], kind)
+        if node.name == "FORMAT" or node.name == "PRINT":
+            if (warning := seldom_meant(node)) is not None:
+                self.report(warning)
+            if node.name == "FORMAT":
+                self._template(arguments[0], kind)
         return builtin.gives
 
     def _template(self, template: Expression, values: Kind) -> None:
@@ -359,7 +365,7 @@ class Inference:
                 if hint is None and node.tool in BUILTINS:
                     hint = f"{node.tool} is a function: {BUILTINS[node.tool].usage}"
                 self.report(ToolNotFound(f"unknown tool {node.tool}", node.at, hint=hint or self._known_tools()))
-            return ANY
+            return _TRIED if node.tries else ANY
         looks, keys, parameters = self.looks, node.keys, signature.by_name
         left_out = len(parameters)
         for number, value in enumerate(node.values):
@@ -380,7 +386,7 @@ class Inference:
                     self._wrong_argument(node, number, wanted, kind)
         if left_out:
             self._missing_arguments(node, signature)
-        return _kind(signature.returns, ANY)
+        return _TRIED if node.tries else _kind(signature.returns, ANY)
 
     def _known_tools(self) -> str:
         if not self.signatures:
@@ -427,6 +433,13 @@ def hides(name: str, at: int) -> ScriptWarning:
         f"this LET makes a new {name} in every round; the {name} outside the loop never changes",
         at,
         hint=f"write SET {name} = … to change the one outside, or use another name",
+    )
+
+
+def never_reached(word: str, at: int) -> ScriptWarning:
+    """The warning for what stands behind a BREAK or STOP in its block."""
+    return ScriptWarning(
+        f"nothing comes here: {word} stands before it", at, hint=f"move it before {word}, or remove it"
     )
 
 

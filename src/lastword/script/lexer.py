@@ -22,8 +22,8 @@ import msgspec
 from lastword.values import MAX_SAFE_INTEGER
 
 KEYWORDS = frozenset(
-    ["LET", "SET", "CALL", "CALC", "IF", "THEN", "ELSE", "END", "FOR", "IN", "DO", "AND", "OR", "NOT"]
-) | {"true", "false", "null"}
+    ["LET", "SET", "CALL", "TRY", "CALC", "IF", "THEN", "ELSEIF", "ELSE", "END", "FOR", "IN", "DO", "BREAK", "STOP"]
+) | {"AND", "OR", "NOT", "true", "false", "null"}
 NAME_START = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 DIGITS = frozenset("0123456789")
 SYMBOLS = frozenset("+-*/%()[]{}:,.=<>") | {"==", "!=", "<=", ">="}

@@ -7,7 +7,9 @@ has its own hint here. What is right is in parser.py.
 from __future__ import annotations
 
 from lastword.script.errors import LexError, ParseError, PlacedError
+from lastword.script.habits import hint_for_token
 from lastword.script.lexer import DIGITS, END, KEYWORDS, SYMBOLS, is_name, is_string
+from lastword.script.nesting import OpenBlock
 
 _FOREIGN_CHARACTERS = {
     "'": "strings are written with double quotes",
@@ -24,7 +26,8 @@ _FOREIGN_CHARACTERS = {
     "$": 'put values into text with FORMAT("{name}", {name: name})',
     "\ufeff": "remove the byte order mark",
 }
-_CHAINED_ELSE = ("ELSEIF", "ELIF", "ELSIF")
+CHAINED_ELSE = ("ELSEIF", "ELIF", "ELSIF")
+"""What stands, in some language, before a condition in the middle of an IF."""
 
 
 def unexpected(tokens: list[str], at: int, wanted: str) -> PlacedError:
@@ -36,9 +39,17 @@ def unexpected(tokens: list[str], at: int, wanted: str) -> PlacedError:
     return ParseError(f"expected {wanted}, found {found}", at, hint=_hint(tokens, at, wanted))
 
 
-def never_closed(kind: str, at: int) -> ParseError:
+def never_closed(tokens: list[str], block: OpenBlock) -> ParseError:
     """The error for an IF or FOR without an END."""
-    return ParseError(f"this {kind} is never closed", at, hint=f"write END after the last statement of the {kind}")
+    hint = f"write END after the last statement of the {block.kind}"
+    if block.else_at and tokens[block.else_at + 1] == "IF":
+        hint = "ELSE IF begins a second IF, which has an END of its own; write ELSEIF to need one END only"
+    return ParseError(f"this {block.kind} is never closed", block.at, hint=hint)
+
+
+def outside_a_loop(at: int) -> ParseError:
+    """The error for a BREAK that has nothing to leave."""
+    return ParseError("BREAK stands outside every FOR", at, hint="STOP value ends the whole script")
 
 
 def _foreign(tokens: list[str], at: int) -> LexError:
@@ -58,8 +69,16 @@ def _shown(token: str) -> str:
 def _hint(tokens: list[str], at: int, wanted: str) -> str | None:
     token = tokens[at]
     before = tokens[at - 1] if at else ""
-    if token.upper() in _CHAINED_ELSE:
-        return "write ELSE IF … THEN … END END: the inner IF needs an END of its own"
+    if token.upper() in CHAINED_ELSE:
+        if token != "ELSEIF":
+            return "write ELSEIF condition THEN"
+        return "ELSEIF stands inside an IF, before its ELSE"
+    if wanted == "CALL after TRY":
+        return "TRY stands before a CALL: LET r = TRY CALL tool { … }, then look at r.success"
+    if wanted == "a value after STOP":
+        return 'STOP ends the script and shows a value: STOP "done"'
+    if (habit := hint_for_token(tokens, at, wanted)) is not None:
+        return habit
     if token == "=":
         if before in ("+", "-", "*", "/", "%"):
             return f"write SET name = name {before} value"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lastword.script.nodes import Chain, Expression, For, If, Index, Member, Statement, Unary
+from lastword.script.nodes import Chain, ElseIf, Expression, For, If, Index, Member, Statement, Unary
 
 # A script promises that 500 levels work. Some room above it, and equal to the depth of the values it can build.
 MAX_NESTING = 600
@@ -86,6 +86,8 @@ class Bracket(msgspec.Struct, gc=False):
     """For a CALL, its number in the text."""
     way: tuple[Expression, list[Member | Index]] | None = None
     """For an index, what it leads into and the steps so far."""
+    tries: bool = False
+    """For a CALL, whether TRY stands before it."""
 
 
 class OpenBlock(msgspec.Struct, gc=False):
@@ -100,6 +102,18 @@ class OpenBlock(msgspec.Struct, gc=False):
     name_at: int
     then: tuple[Statement, ...] | None = None
     else_at: int = 0
+    """The token ELSE, once it has come."""
+    other: tuple[int, Expression, int] | None = None
+    """The ELSEIF whose block is being read: its token, its condition, and how often that waits."""
+    others: list[ElseIf] = []
+
+    def turn(self, body: tuple[Statement, ...]) -> None:
+        """The block after THEN is over, and another part of the IF begins, or its END has come."""
+        if self.other is None:
+            self.then = body
+        else:
+            at, condition, suspends = self.other
+            self.others.append(ElseIf(at, condition, body, suspends))
 
     def close(self, body: tuple[Statement, ...], end: int) -> If | For:
         """The statement that it was, once its END has come."""
@@ -108,4 +122,7 @@ class OpenBlock(msgspec.Struct, gc=False):
             return For(at, self.name_at, self.name, head, body, suspends, end)
         if self.then is None:
             return If(at, head, body, None, suspends, end, end)
-        return If(at, head, self.then, body, suspends, self.else_at, end)
+        if self.else_at:
+            return If(at, head, self.then, body, suspends, self.else_at, end, tuple(self.others))
+        self.turn(body)
+        return If(at, head, self.then, None, suspends, end, end, tuple(self.others))

@@ -100,6 +100,8 @@ class CallNode(msgspec.Struct, frozen=True, gc=False):
     keys: tuple[str, ...]
     key_ats: tuple[int, ...]
     values: tuple[Expression, ...]
+    tries: bool = False
+    """Whether TRY stands before it: what becomes of it is then a value."""
 
 
 class Calc(msgspec.Struct, frozen=True, gc=False):
@@ -141,8 +143,17 @@ class Do(msgspec.Struct, frozen=True, gc=False):
     suspends: int
 
 
+class ElseIf(msgspec.Struct, frozen=True, gc=False):
+    """`ELSEIF a THEN …`, a part of an If; `at` is ELSEIF."""
+
+    at: int
+    condition: Expression
+    then: tuple[Statement, ...]
+    suspends: int
+
+
 class If(msgspec.Struct, frozen=True, gc=False):
-    """`IF a THEN … ELSE … END`; `at` is IF, and `otherwise` is None without an ELSE."""
+    """`IF a THEN … ELSEIF b THEN … ELSE … END`; `at` is IF, and `otherwise` is None without an ELSE."""
 
     at: int
     condition: Expression
@@ -153,6 +164,18 @@ class If(msgspec.Struct, frozen=True, gc=False):
     else_at: int
     """The token ELSE, or END where there is none."""
     end_at: int
+    others: tuple[ElseIf, ...] = ()
+    """Beside each other, and not one inside the other: a chain of them is as flat as its text."""
+
+    @property
+    def parts(self) -> tuple[If | ElseIf, ...]:
+        """What has a condition and a block: itself and its ELSEIFs."""
+        return (self, *self.others)
+
+    @property
+    def blocks(self) -> tuple[tuple[Statement, ...], ...]:
+        """What may run, in the order of the text."""
+        return (self.then, *(other.then for other in self.others), self.otherwise or ())
 
 
 class For(msgspec.Struct, frozen=True, gc=False):
@@ -168,7 +191,26 @@ class For(msgspec.Struct, frozen=True, gc=False):
     end_at: int
 
 
-Statement: TypeAlias = Let | Set | Do | If | For
+class Break(msgspec.Struct, frozen=True, gc=False):
+    """`BREAK`; the parser takes it in a FOR only."""
+
+    at: int
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """`STOP a`; `at` is STOP."""
+
+    at: int
+    value: Expression
+    suspends: int
+
+
+Statement: TypeAlias = Let | Set | Do | If | For | Break | Stop
+
+
+def comes_to_an_end(block: tuple[Statement, ...]) -> bool:
+    """Whether nothing that follows a block is reached from it, as far as the block itself says so."""
+    return any(type(statement) is Stop or type(statement) is Break for statement in block)
 
 
 class Script(msgspec.Struct, frozen=True):

@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 
 from lastword.script.errors import DuplicateKey, LexError, LimitExceeded, NumberRange, ParseError, PlacedError
+from lastword.script.habits import improve
 from lastword.script.lexer import CUT_SHORT, DIGITS, END, KEYWORDS, NAME_START, cut, is_string, read_number, read_string
-from lastword.script.mistakes import never_closed, unexpected
+from lastword.script.mistakes import CHAINED_ELSE, never_closed, outside_a_loop, unexpected
 from lastword.script.nesting import ACCESS_LEVEL, LEVELS, MAX_NESTING, UNARY_LEVEL, Bracket, Joined, OpenBlock, Sign
 from lastword.script.nodes import (
     Access,
+    Break,
     Calc,
     CallNode,
     Chain,
@@ -34,6 +36,7 @@ from lastword.script.nodes import (
     Script,
     Set,
     Statement,
+    Stop,
     Unary,
     inside,
 )
@@ -61,7 +64,7 @@ def parse(source: str, *, name: str | None = None) -> Script:
     try:
         return _Parser(source, name, MAX_NESTING, MAX_TOKENS).script()
     except PlacedError as error:
-        raise error.locate(source, name, "parse") from None
+        raise improve(error.locate(source, name, "parse"), source.split("\n")) from None
 
 
 class _Parser:
@@ -87,6 +90,7 @@ class _Parser:
         tokens = self.tokens
         body: list[Statement] = []
         blocks: list[OpenBlock] = []
+        loops = 0
         while True:
             at = self.i
             token = tokens[at]
@@ -103,28 +107,46 @@ class _Parser:
                 body.append(node(at, name, value, self.suspends))
             elif token == "IF" or token == "FOR":
                 blocks.append(self.open_block(token, body))
+                loops += token == "FOR"
                 body = []
             elif token == "END" and blocks:
                 self.i = at + 1
                 self.depth -= 1
                 block = blocks.pop()
+                loops -= block.kind == "FOR"
                 statement = block.close(tuple(body), at)
                 body = block.outer
                 body.append(statement)
-            elif token == "ELSE" and blocks and blocks[-1].kind == "IF" and blocks[-1].then is None:
-                blocks[-1].then = tuple(body)
+            elif token == "ELSE" and blocks and blocks[-1].kind == "IF" and not blocks[-1].else_at:
+                blocks[-1].turn(tuple(body))
                 blocks[-1].else_at = at
                 self.i = at + 1
                 body = []
+            elif token == "ELSEIF" and blocks and blocks[-1].kind == "IF" and not blocks[-1].else_at:
+                blocks[-1].turn(tuple(body))
+                self.i = at + 1
+                condition = self.expression("a condition")
+                self.expect("THEN", "THEN after the condition of ELSEIF")
+                blocks[-1].other = (at, condition, self.suspends)
+                body = []
+            elif token == "BREAK":
+                if not loops:
+                    raise outside_a_loop(at)
+                self.i = at + 1
+                body.append(Break(at))
+            elif token == "STOP":
+                self.i = at + 1
+                value = self.expression("a value after STOP")
+                body.append(Stop(at, value, self.suspends))
             elif token == END:
                 if blocks:
-                    raise never_closed(blocks[-1].kind, blocks[-1].at)
+                    raise never_closed(tokens, blocks[-1])
                 return Script(self.source, self.name, tuple(body), self.deepest, self.sites)
             else:
-                if blocks and token.upper() in ("ELSEIF", "ELIF", "ELSIF"):
+                if blocks and token.upper() in CHAINED_ELSE:
                     raise self.unexpected(at, "a statement")
                 # A CALL that is a statement ends at its }: what follows, on whatever line, is another.
-                value = self.expression("a statement", ends=token == "CALL")
+                value = self.expression("a statement", ends=token == "CALL" or token == "TRY")
                 body.append(Do(at, value, self.suspends))
 
     def open_block(self, keyword: str, outer: list[Statement]) -> OpenBlock:
@@ -350,6 +372,11 @@ class _Parser:
             return Bracket("{", "}", at, around, waiting, [], {})
         if token == "CALL":
             return self.open_call(at + 1, around, waiting)
+        if token == "TRY":
+            self.expect("CALL", "CALL after TRY")
+            bracket = self.open_call(at + 2, around, waiting)
+            bracket.tries = True
+            return bracket
         if token == "[":
             return Bracket("[", "]", at, around, waiting, [])
         if token == "(":
@@ -366,7 +393,8 @@ class _Parser:
         if keys is None:
             return ListOf(at, items)
         if kind == "call":
-            return CallNode(at, self.tokens[at], bracket.site, tuple(keys), tuple(keys.values()), items)
+            ats = tuple(keys.values())
+            return CallNode(at, self.tokens[at], bracket.site, tuple(keys), ats, items, bracket.tries)
         variables = ObjectOf(at, tuple(keys), tuple(keys.values()), items)
         return variables if kind == "{" else self.close_calc(at, variables)
 

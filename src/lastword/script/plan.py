@@ -13,8 +13,10 @@ import msgspec
 
 from lastword.script.lexer import Places
 from lastword.script.nodes import (
+    Break,
     CallNode,
     Chain,
+    Do,
     Expression,
     For,
     Function,
@@ -27,8 +29,10 @@ from lastword.script.nodes import (
     Script,
     Set,
     Statement,
+    Stop,
     Unary,
     children,
+    comes_to_an_end,
 )
 from lastword.script.parser import parse
 from lastword.script.printer import one_line
@@ -83,10 +87,15 @@ class Step(msgspec.Struct, frozen=True):
     """The loops and branches around it, from the outside in, in words."""
     least: int
     most: int | None
-    """How often it may run; None where that depends on what the script meets."""
+    """How often it may run; None where that depends on what the script meets. What is tried may turn out to be denied
+    or to fail, so the least is 0 there."""
     needs_person: bool | None
     """Whether somebody is asked first; None where the tool is not known, and so nobody can say."""
     effect: str | None
+    may_pass: bool = False
+    """Whether a rule of the tool may let it pass without asking anybody."""
+    tries: bool = False
+    """Whether the script goes on when it fails or is denied."""
 
     @property
     def how_often(self) -> str:
@@ -114,7 +123,9 @@ class Step(msgspec.Struct, frozen=True):
             "most": self.most,
             "how_often": self.how_often,
             "needs_person": self.needs_person,
+            "may_pass": self.may_pass,
             "effect": self.effect,
+            "tries": self.tries,
         }
 
 
@@ -143,13 +154,18 @@ def plan(script: str | Script, signatures: Signatures | None = None) -> list[Ste
                     for key, value in zip(call.keys, call.values, strict=True)
                 ),
                 when=around.when,
-                least=around.least,
+                least=0 if call.tries else around.least,
                 most=around.most,
                 needs_person=signature.needs_person if signature else None,
                 effect=signature.effect if signature else None,
+                may_pass=signature is not None and signature.may_pass,
+                tries=call.tries,
             )
         )
     return steps
+
+
+_UNLESS = ", unless its own rule lets it pass"
 
 
 def plan_text(steps: list[Step]) -> str:
@@ -167,7 +183,10 @@ def plan_text(steps: list[Step]) -> str:
         if not step.known:
             lines.append("   No such tool is known here: the script would stop.")
         elif step.needs_person:
-            lines.append(f"   You are asked {'first' if step.most == 1 else 'first, each time'}.")
+            unless = _UNLESS if step.may_pass else ""
+            lines.append(f"   You are asked {'first' if step.most == 1 else 'first, each time'}{unless}.")
+        if step.tries:
+            lines.append(f"   If it fails{' or you deny it' if step.needs_person else ''}, the script goes on.")
         if step.effect:
             lines.append(f"   {_sentence([_flat(step.effect)])}")
         lines.append("")
@@ -179,10 +198,11 @@ def _summary(steps: list[Step]) -> str:
     sentences = [f"This script has {count}."]
     known = sum(step.known for step in steps)
     asked = sum(step.needs_person is True for step in steps)
+    passing = _UNLESS if any(step.may_pass for step in steps) else ""
     if asked == len(steps):
-        sentences.append("You are asked before it runs." if asked == 1 else "You are asked before each of them runs.")
+        sentences.append(f"You are asked before {'it' if asked == 1 else 'each of them'} runs{passing}.")
     elif asked:
-        sentences.append(f"You are asked before {asked} of them run{'s' if asked == 1 else ''}.")
+        sentences.append(f"You are asked before {asked} of them run{'s' if asked == 1 else ''}{passing}.")
     elif known == len(steps):
         sentences.append("Nobody is asked.")
     elif known:
@@ -225,8 +245,19 @@ class _Around(msgspec.Struct, frozen=True):
     def maybe(self, words: str) -> _Around:
         return self._inside(words, 0, self.most)
 
-    def times(self, words: str, count: int | None) -> _Around:
+    def unsure(self) -> _Around:
+        """The same where the script may have left before."""
+        return msgspec.structs.replace(self, least=0)
+
+    def never(self) -> _Around:
+        """The same behind a BREAK or STOP."""
+        return msgspec.structs.replace(self, least=0, most=0)
+
+    def times(self, words: str, count: int | None, *, ends_early: bool) -> _Around:
+        """In a loop of so many rounds; after the first of them it may end."""
         least = min(self.least * (count or 0), MAX_TIMES)
+        if ends_early:
+            least = min(least, self.least)
         if self.most == 0:
             most: int | None = 0
         elif self.most is None or count is None or self.most * count > MAX_TIMES:
@@ -248,6 +279,7 @@ class _Constant(msgspec.Struct, frozen=True):
 
     node: Expression
     value: Any
+    """_MISSING for a RANGE, of which the length alone is known."""
     text: str
     long: bool
 
@@ -266,35 +298,99 @@ def _constants(body: tuple[Statement, ...]) -> dict[str, _Constant]:
         elif isinstance(statement, For):
             waiting += [(inner, False) for inner in statement.body]
         elif isinstance(statement, If):
-            waiting += [(inner, False) for inner in (*statement.then, *(statement.otherwise or ()))]
+            waiting += [(inner, False) for block in statement.blocks for inner in block]
     found: dict[str, _Constant] = {}
     for name, node in constants.items():
         # Worked out here and once, since very many CALLs may be given it.
-        if given[name] == 1 and (value := _constant(node)) is not _MISSING:
+        if given[name] == 1 and _length(node) is not None and isinstance(node, Function):
+            found[name] = _Constant(node, _MISSING, "", long=False)
+        elif given[name] == 1 and (value := _constant(node)) is not _MISSING:
             text = one_line(node)
             found[name] = _Constant(node, value, _cut(text), len(text) > MAX_SHARED)
     return found
 
 
+class _Loop(msgspec.Struct, eq=False):
+    """A FOR on the way through a script."""
+
+    is_left: bool = False
+    """Whether a BREAK stands before the place that the way has come to."""
+
+
 def _calls(body: tuple[Statement, ...], constants: dict[str, _Constant]) -> Iterator[tuple[CallNode, _Around]]:
-    """Every CALL of a script with what is around it, without recursion."""
-    waiting: list[tuple[Statement, _Around]] = [(statement, _Around()) for statement in reversed(body)]
+    """Every CALL of a script with what is around it, in the order of the text, without recursion."""
+    early = _loops_that_end_early(body)
+    is_over = False  # Whether a STOP stands before the place that the way has come to.
+    waiting = _block(body, _Around(), _Loop())
     while waiting:
-        statement, around = waiting.pop()
-        inner: list[tuple[Statement, _Around]] = []
+        statement, around, loop = waiting.pop()
+        if is_over or loop.is_left:
+            around = around.unsure()
         if isinstance(statement, If):
             yield from _calls_in(statement.condition, around)
-            condition = _in_words(statement.condition)
-            then, otherwise = around.maybe(f"only if {condition}"), around.maybe(f"unless {condition}")
-            inner = [(one, then) for one in statement.then] + [(one, otherwise) for one in statement.otherwise or ()]
+            waiting += _branches(statement, around, loop)
         elif isinstance(statement, For):
             yield from _calls_in(statement.items, around)
             words = f"for each {statement.name} in {_in_words(statement.items)}"
-            each = around.times(words, _length(_known(statement.items, constants)))
-            inner = [(one, each) for one in statement.body]
+            # Behind the first round nothing comes where BREAK or STOP stands in no branch.
+            count = 1 if comes_to_an_end(statement.body) else _length(_known(statement.items, constants))
+            each = around.times(words, count, ends_early=id(statement) in early)
+            waiting += _block(statement.body, each, _Loop())
+        elif isinstance(statement, Break):
+            loop.is_left = True
         else:
             yield from _calls_in(statement.value, around)
-        waiting.extend(reversed(inner))
+            is_over = is_over or isinstance(statement, Stop)
+
+
+_Waiting = list[tuple[Statement, _Around, _Loop]]
+
+
+def _block(statements: tuple[Statement, ...], around: _Around, loop: _Loop) -> _Waiting:
+    """The statements of a block, the last first. Behind a BREAK or STOP none is ever reached."""
+    found: _Waiting = []
+    for statement in statements:
+        found.append((statement, around, loop))
+        if isinstance(statement, Break | Stop):
+            around = around.never()
+    found.reverse()
+    return found
+
+
+def _branches(node: If, around: _Around, loop: _Loop) -> _Waiting:
+    """The branches of an IF, the last first, each with its condition and those that were not so before it."""
+    condition = _in_words(node.condition)
+    found = [_block(node.then, around.maybe(f"only if {condition}"), loop)]
+    around = around.maybe(f"unless {condition}")
+    for other in node.others:
+        found.append([(Do(other.at, other.condition, other.suspends), around, loop)])
+        condition = _in_words(other.condition)
+        found.append(_block(other.then, around.maybe(f"only if {condition}"), loop))
+        around = around.maybe(f"unless {condition}")
+    found.append(_block(node.otherwise or (), around, loop))
+    return [one for part in reversed(found) for one in part]
+
+
+def _loops_that_end_early(body: tuple[Statement, ...]) -> set[int]:
+    """The FORs, by identity, that a BREAK or STOP inside them may end before their list does."""
+    found: set[int] = set()
+    stopped: set[int] = set()
+    waiting: list[tuple[Statement, tuple[For, ...]]] = [(statement, ()) for statement in body]
+    while waiting:
+        statement, around = waiting.pop()
+        if isinstance(statement, For):
+            around = (*around, statement)
+            waiting += [(inner, around) for inner in statement.body]
+        elif isinstance(statement, If):
+            waiting += [(inner, around) for block in statement.blocks for inner in block]
+        elif isinstance(statement, Break):
+            found.add(id(around[-1]))
+        elif isinstance(statement, Stop):
+            for loop in reversed(around):
+                if id(loop) in stopped:
+                    break  # And so are those around it.
+                stopped.add(id(loop))
+    return found | stopped
 
 
 def _calls_in(node: Expression, around: _Around) -> Iterator[tuple[CallNode, _Around]]:
@@ -336,7 +432,7 @@ def _known(node: Expression, constants: dict[str, _Constant]) -> Expression:
 
 
 def _argument(name: str, node: Expression, secret: bool, constants: dict[str, _Constant]) -> Argument:
-    if isinstance(node, Name) and node.name in constants:
+    if isinstance(node, Name) and node.name in constants and constants[node.name].value is not _MISSING:
         constant = constants[node.name]
         if secret:
             return Argument(name, True, None, "(secret)", secret=True)

@@ -89,7 +89,8 @@ class _Writer:
             case Function():
                 yield self.bracket(node, f"{node.name}(", ")", None, node.arguments, indent)
             case CallNode():
-                yield self.bracket(node, f"CALL {node.tool} {{", "}", node.keys, node.values, indent)
+                opening = f"{'TRY ' if node.tries else ''}CALL {node.tool} {{"
+                yield self.bracket(node, opening, "}", node.keys, node.values, indent)
             case Unary():
                 self.put("NOT " if node.operator == "NOT" else node.operator)
                 yield self.operand(node.operand, UNARY_LEVEL, indent)

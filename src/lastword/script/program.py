@@ -30,6 +30,7 @@ from lastword.script.expressions import (
 from lastword.script.lexer import Places
 from lastword.script.nodes import (
     Access,
+    Break,
     Calc,
     CallNode,
     Chain,
@@ -45,6 +46,7 @@ from lastword.script.nodes import (
     Script,
     Set,
     Statement,
+    Stop,
     Unary,
     children,
 )
@@ -80,6 +82,8 @@ def write_program(script: Script, given: Iterable[str] = ()) -> Program:
     if script.sites and len(script.source) > LARGE_TEXT:
         # Not when the first CALL asks where it stands: then everybody would wait for it.
         writer.places.of(0)
+    for number, value, at in writer.stops:
+        writer.steps[number] = steps.finish(value, len(writer.steps), at)
     scopes, cost = writer.scopes, writer.cost + len(script.body)
     return Program(writer.steps, cost, writer.words, scopes.innermost.slots, writer.changed, scopes.size)
 
@@ -87,7 +91,7 @@ def write_program(script: Script, given: Iterable[str] = ()) -> Program:
 class _Writer(Expressions):
     """Writes statements, with the closures of the expressions inside them."""
 
-    __slots__ = ("changed", "deep", "hard", "height", "jumps", "places", "steps")
+    __slots__ = ("breaks", "changed", "deep", "hard", "height", "jumps", "places", "steps", "stops")
 
     def __init__(self, script: Script, given: Iterable[str]) -> None:
         Expressions.__init__(self, Scopes.of(given))
@@ -101,6 +105,10 @@ class _Writer(Expressions):
         """How many closures deep the highest step of the current block is."""
         self.hard: frozenset[int] | set[int] = _NOTHING
         """The expressions of the current statement, by identity, that no closure can be made for."""
+        self.breaks: list[list[int]] = []
+        """For every FOR that is open, the steps that leave it."""
+        self.stops: list[tuple[int, Closure, int]] = []
+        """The steps that end the script, with what each of them shows."""
 
     # Statements.
 
@@ -117,9 +125,16 @@ class _Writer(Expressions):
             elif type(statement) is Set:
                 self.steps.append(self.assign(statement, self.value(statement.value, statement.suspends)))
             elif type(statement) is If:
-                return self.choice(statement)
+                return self.choices(statement) if statement.others else self.choice(statement)
             elif type(statement) is For:
                 return self.loop(statement)
+            elif type(statement) is Break:
+                self.jumps += 1
+                self.breaks[-1].append(self.leave_room())
+            elif type(statement) is Stop:
+                value = self.value(statement.value, statement.suspends)
+                self.jumps += 1
+                self.stops.append((self.leave_room(), value, statement.at))
         return None
 
     def value(self, node: Expression, suspends: int) -> Closure:
@@ -187,6 +202,43 @@ class _Writer(Expressions):
             self.steps[branch] = steps.branch(condition, skip + 1, node.condition.at)
             self.steps[skip] = steps.jump(len(self.steps))
 
+    def choices(self, node: If) -> Iterator[Block]:
+        """An IF with ELSEIFs: beside each other, so that a long chain of them is not deep."""
+        jumps, height = self.jumps, self.height
+        outside, self.elastic = self.elastic, False
+        self.height = 0
+        scope = self.scopes.innermost
+        since = len(scope.sure)
+        always: set[str] | None = None
+        parts: list[tuple[Closure, int, int, int]] = []
+        """For each condition: its closure, the steps before and behind what it guards, and its token."""
+        for part in node.parts:
+            condition = self.value(part.condition, part.suspends)
+            self.cost += len(part.then)
+            branch = self.leave_room()
+            yield part.then
+            sure = scope.take_back(since)
+            always = set(sure) if always is None else always.intersection(sure)
+            parts.append((condition, branch, self.leave_room(), part.condition.at))
+        if node.otherwise is not None:
+            self.cost += len(node.otherwise)
+            yield node.otherwise
+            for name in (always or set()).intersection(scope.take_back(since)):
+                self.scopes.define(name)
+
+        elastic, self.elastic = self.elastic, self.elastic or outside
+        if self.jumps == jumps and self.height < MAX_CLOSURE_DEPTH:
+            guarded = [(condition, self.steps[start + 1 : end], at) for condition, start, end, at in parts]
+            step = steps.choose_first(guarded, self.steps[parts[-1][2] + 1 :], elastic)
+            del self.steps[parts[0][1] :]
+            self.steps.append(step)
+            self.height = max(height, self.height + 1)
+            return
+        self.jumps += 1
+        for condition, start, end, at in parts:
+            self.steps[start] = steps.branch(condition, end + 1, at)
+            self.steps[end] = steps.jump(len(self.steps))
+
     def loop(self, node: For) -> Iterator[Block]:
         items = self.value(node.items, node.suspends)
         outside = self.cost, self.words, self.elastic
@@ -195,21 +247,29 @@ class _Writer(Expressions):
         slot = self.scopes.define(node.name)
         enter = self.leave_room()
         following = self.leave_room()
-        jumps = self.jumps
+        jumps, stops = self.jumps, len(self.stops)
+        self.breaks.append([])
         yield node.body
+        breaks = self.breaks.pop()
         self.scopes.leave()
         cost, words, elastic = self.cost, self.words, self.elastic
         self.cost, self.words, self.elastic = outside
 
         emptied = sorted(scope.asked)
-        self.steps[enter] = steps.enter(items, cost, words, node.items.at, waits=self.jumps != jumps)
+        ends_early = bool(breaks) or len(self.stops) > stops
+        self.steps[enter] = steps.enter(
+            items, cost, words, node.items.at, waits=self.jumps != jumps, ends_early=ends_early
+        )
         if self.jumps == jumps:
             body = self.steps[following + 1 :]
             del self.steps[following + 1 :]
             self.steps[following] = steps.sweep(slot, emptied, body, cost, elastic, following, node.at)
         else:
             self.steps.append(steps.jump(following))
-            self.steps[following] = steps.take_next(slot, emptied, cost, len(self.steps), node.at)
+            end = len(self.steps)
+            self.steps[following] = steps.take_next(slot, emptied, cost, end, node.at)
+            for number in breaks:
+                self.steps[number] = steps.leave(end)
         self.jumps += 1
 
     def leave_room(self) -> int:
@@ -232,7 +292,7 @@ class _Writer(Expressions):
                 self.steps.append(steps.look_up(node))
                 for value in node.values:
                     yield self.part(value)
-                self.steps.append(steps.invoke(node, CallSite(self.places, node.at, node.tool, node.site)))
+                self.steps.append(steps.invoke(node, self.site(node)))
             case CallNode():
                 self.call(node)
             case Chain() if node.operators[0] in ("AND", "OR"):
@@ -304,10 +364,13 @@ class _Writer(Expressions):
         self.elastic = True
         self.steps.append(steps.apply(builtin.body, len(node.arguments), node.at))
 
+    def site(self, node: CallNode) -> CallSite:
+        return CallSite(self.places, node.at, node.tool, node.site, node.tries)
+
     def call(self, node: CallNode) -> None:
         """A CALL whose arguments need no waiting."""
         constants, entries = self.entries(node)
-        self.steps.append(steps.call(node, constants, entries, CallSite(self.places, node.at, node.tool, node.site)))
+        self.steps.append(steps.call(node, constants, entries, self.site(node)))
 
 
 def _hard_parts(node: Expression) -> set[int]:

@@ -22,9 +22,9 @@ FIRST_SLOT = 2
 
 # Steps between two breaths, at which other runs get their turn: about two milliseconds of computing.
 SLICE = 20_000
-# What a CALL brings the next breath nearer, in steps. The way through a host's door takes some microseconds, which are
-# no work of the script: so that there is a breath every thousand of them.
-CALL_FUEL = 20
+# What a CALL brings the next breath nearer, in steps. The way through a host's door is no work of the script, and takes
+# some twenty microseconds of everybody's: so that there is a breath every few milliseconds of it as well.
+CALL_FUEL = 100
 # Steps for one element of a value that is written as text, for one of two that are compared, and for a line of output.
 WRITING = 5
 COMPARING = 5
@@ -54,6 +54,11 @@ class Site(Protocol):
         ...
 
     @property
+    def tries(self) -> bool:
+        """Whether it is a TRY CALL, which wants to know what became of it."""
+        ...
+
+    @property
     def line(self) -> int: ...
     @property
     def column(self) -> int: ...
@@ -68,6 +73,9 @@ class Host(Protocol):
     A host gives each tool as a function from arguments and a site to a JSON value, or to an awaitable of one. It may
     raise CallFailed wherever it is asked something. The arguments are the script's own values: a host copies what it
     keeps and changes none.
+
+    Where the site `tries`, the value is `{success, message, value, kind}`, and failing is one of its kinds. A host
+    still raises where going on would be wrong: nobody knows what happened, or nobody wants the run to go on.
     """
 
     def lookup(self, name: str) -> Tool:

@@ -43,11 +43,15 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
     returns: str = "any"
     needs_person: bool = False
     """Whether somebody will be asked before it runs."""
+    may_pass: bool = False
+    """Whether a rule of its own may say of some arguments that nobody need be asked."""
     additional: bool = False
     """Whether it takes arguments that are not listed."""
     effect: str | None = None
     """What it does to the world, in a word, where its author said so."""
     display_name: str | None = None
+    reports: bool = False
+    """Whether a CALL of it gives `{success, message}`, also when it was denied or failed."""
 
     @cached_property
     def by_name(self) -> dict[str, SignatureParameter]:

@@ -14,6 +14,7 @@ class CallSite(msgspec.Struct, frozen=True, gc=False):
     at: int
     tool: str
     index: int
+    tries: bool = False
 
     @property
     def line(self) -> int:

@@ -21,7 +21,7 @@ from itertools import islice
 from operator import length_hint
 from typing import Any
 
-from lastword.script.builtins import Body
+from lastword.script.arguments import Body
 from lastword.script.errors import InvalidCondition, InvalidIterable, PlacedError
 from lastword.script.expressions import undefined
 from lastword.script.nodes import CallNode, Member
@@ -119,6 +119,22 @@ def choose(condition: Closure, then: list[Step], otherwise: list[Step], elastic:
     return step
 
 
+def choose_first(parts: list[tuple[Closure, list[Step], int]], otherwise: list[Step], elastic: bool) -> Step:
+    """An IF with ELSEIFs whose branches neither wait nor jump."""
+    through = go_through if elastic else _hurry_through
+
+    def step(f: Frame, parts: list[tuple[Closure, list[Step], int]] = parts, otherwise: list[Step] = otherwise) -> Any:
+        for condition, then, at in parts:
+            value = condition(f)
+            if value is True:
+                return through(f, iter(then))
+            if value is not False:
+                raise not_a_condition(value, at)
+        return through(f, iter(otherwise))
+
+    return step
+
+
 def _hurry_through(f: Frame, block: Iterator[Step]) -> None:
     for inner in block:
         inner(f)
@@ -156,10 +172,11 @@ def jump(target: int) -> Step:
 # Loops. Entering one pushes its iterator; the step after it takes elements until there are none.
 
 
-def enter(items: Closure, cost: int, words: int, at: int, *, waits: bool) -> Step:
+def enter(items: Closure, cost: int, words: int, at: int, *, waits: bool, ends_early: bool) -> Step:
     """Begin a FOR. Its rounds are paid for now, so that one that is too long fails before its first effect.
 
-    One whose body may wait or loop begins even if it cannot be paid for: it may end before that, at a CALL.
+    One whose body may wait or loop begins even if it cannot be paid for: it may end before that, at a CALL. One with a
+    BREAK or STOP inside pays for each round when it comes, since most of them may never come.
     """
 
     def step(f: Frame, items: Closure = items, cost: int = cost, words: int = words, at: int = at) -> None:
@@ -169,7 +186,7 @@ def enter(items: Closure, cost: int, words: int, at: int, *, waits: bool) -> Ste
             raise InvalidIterable(f"FOR takes a list, not {kind_of(values)}", at, hint=hint)
         run: RunState = f[RUN]
         count = len(values)
-        if waits and not (count * cost <= run.steps and count * words <= run.created):
+        if ends_early or (waits and not (count * cost <= run.steps and count * words <= run.created)):
             f[STACK].append(_paid_one_by_one(values, run, cost, words, at))
             return
         run.charge(count * cost, count * words, at)
@@ -198,6 +215,26 @@ def take_next(place: int, emptied: list[int], cost: int, end: int, at: int) -> S
                 f[other] = UNSET
             return None
         f[STACK].pop()
+        return end
+
+    return step
+
+
+def leave(end: int) -> Step:
+    """BREAK. Between two statements, the last thing on the stack is the innermost FOR."""
+
+    def step(f: Frame, end: int = end) -> int:
+        f[STACK].pop()
+        return end
+
+    return step
+
+
+def finish(value: Closure, end: int, at: int) -> Step:
+    """STOP: the value is the last line of output, and there is no step at the end."""
+
+    def step(f: Frame, value: Closure = value, end: int = end, at: int = at) -> int:
+        f[RUN].print(value(f), at)
         return end
 
     return step

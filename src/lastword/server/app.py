@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -13,7 +15,9 @@ from starlette.datastructures import QueryParams
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lastword.log import traceback_of
 from lastword.server.auth import LOCAL_OWNER, Caller, Tokens, require
+from lastword.server.changing import ChangingUpstream
 from lastword.server.chat import Turns
 from lastword.server.conversations import Conversations
 from lastword.server.limits import ServerLimits
@@ -24,8 +28,13 @@ from lastword.server.perimeter import HEADERS, Body, Gathered, Perimeter, access
 from lastword.server.presence import Stopping
 from lastword.server.refusal import Refusal
 from lastword.server.tail import Tail
-from lastword.server.upstream import Upstream
+from lastword.server.upstream import HttpUpstream, Upstream
 from lastword.store import Store
+
+_log = logging.getLogger("lastword.server")
+
+# How often old conversations are looked for while the server runs.
+RETENTION_LOOK_SECONDS = 3600.0
 
 ANONYMOUS = Caller("nobody", frozenset())
 """Whoever calls an operation that needs no token."""
@@ -41,35 +50,59 @@ def build_app(
     *,
     model: str | None = None,
     persona: str | None = None,
+    is_reasoning: bool = False,
     limits: ServerLimits | None = None,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     log: Callable[[str], Any] | None = None,
     stopping: Stopping | None = None,
+    open_to_machine: bool = True,
+    retention_days: float | None = None,
 ) -> ASGIApp:
-    """The assistant API over this store and this model. It closes the model; the store is the caller's to close."""
+    """The assistant API over this store and this model. It closes the model; the store is the caller's to close.
+
+    `open_to_machine`: while there are no tokens, whoever reaches the socket may come in. `retention_days`:
+    conversations in which nothing was said for so long are deleted.
+    """
     limits = limits or ServerLimits()
     metrics = Metrics()
+    if isinstance(upstream, HttpUpstream | ChangingUpstream):
+        metrics.count_retries = lambda: upstream.retries_made
     tail = Tail(store)
     conversations = Conversations(store, tail)
     parts = Parts(
         store=store,
-        tokens=Tokens(store, tail),
+        tokens=Tokens(store, tail, always_needed=not open_to_machine),
         conversations=conversations,
-        turns=Turns(upstream, conversations, model=model, persona=persona, limits=limits, metrics=metrics),
+        turns=Turns(
+            upstream,
+            conversations,
+            model=model,
+            persona=persona,
+            limits=limits,
+            metrics=metrics,
+            is_reasoning=is_reasoning,
+        ),
         upstream=upstream,
         limits=limits,
         metrics=metrics,
         stopping=stopping or Stopping(),
     )
+    if isinstance(upstream, ChangingUpstream):
+        upstream.changed = parts.turns.forget_model
     rates = Rates(limits.requests_per_minute)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         await conversations.finish_deletions()
+        if retention_days is not None:
+            await _end_unused(conversations, retention_days)
+        ending = None if retention_days is None else asyncio.ensure_future(_keep_ending(conversations, retention_days))
         try:
             yield
         finally:
+            if ending is not None:
+                ending.cancel()
             await upstream.close()
 
     by_path: dict[str, list[ApiOperation]] = {}
@@ -79,10 +112,13 @@ def build_app(
     endpoints["/openapi.json"] = OpenDocument(limits)
     # The router alone: Starlette's application would turn a refusal into a page of its own. And no redirects: a path
     # with a slash too many is none of ours, and a redirect would repeat the Host header of whoever asked.
-    routes = [Route(path, endpoint) for path, endpoint in endpoints.items()]
+    # The name of a model may have slashes in it; nothing else that is named by an address has.
+    routes = [Route(path.replace("models/{id}", "models/{id:path}"), endpoint) for path, endpoint in endpoints.items()]
     router = Router(routes, lifespan=lifespan, default=_unknown_path, redirect_slashes=False)
     write = log or Gathered(sys.stderr.write).write
-    return Perimeter(router, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write))
+    return Perimeter(
+        router, hosts=hosts, origins=origins, metrics=metrics, log=access_log(write), shares_with_origins=True
+    )
 
 
 class Endpoint:
@@ -158,6 +194,21 @@ class Rates:
                 headers={"Retry-After": str(int(wait) + 1)},
             )
         self._buckets[caller] = (left - 1, now)
+
+
+async def _keep_ending(conversations: Conversations, days: float) -> None:
+    while True:
+        await asyncio.sleep(RETENTION_LOOK_SECONDS)
+        try:
+            await _end_unused(conversations, days)
+        except Exception as problem:  # A full disk must not end the looking for good.
+            _log.error("old conversations could not be ended\n%s", traceback_of(problem))
+
+
+async def _end_unused(conversations: Conversations, days: float) -> None:
+    ended = await conversations.end_unused(time.time_ns() / 1e9 - days * 86_400, keep_pending=True)
+    if ended.conversations:
+        _log.info("%s: nothing was said in %g days", ended, days)
 
 
 def wrong_method(allowed: Collection[str]) -> Refusal:

@@ -4,8 +4,9 @@ A token is `lastword_ID_SECRET`. The store remembers a digest of the secret and 
 own, so one round of SHA-256 is as good as a slow hash. Revoking is a record too, so a server sees it with its next
 request, whichever process wrote it.
 
-Without any token the server is open to its own machine, and to nothing else. Once there was a token, there is no way
-in without one, also when all of them are revoked.
+Without any token `lastword serve` is open to its own machine, and to nothing else. Once there was a token, there is no
+way in without one, also when all of them are revoked. Under `lastword up` there never is: the conversation is one
+person's, and a port of this machine is open to everybody who has an account on it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from lastword.server.tail import Tail
 from lastword.store import Entry, Record, Store
 from lastword.values import canonical, digest
 
-Scope = Literal["chat", "approve", "read", "admin"]
+Scope = Literal["chat", "approve", "read", "tools", "admin"]
 """chat: turns, and one's own conversations. approve: answering approval requests. read: all conversations and the
-metrics, to look at. admin: everything."""
+metrics, to look at. tools: calling tools over MCP. admin: everything."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 STREAM = "tokens"
@@ -49,6 +50,8 @@ class Token(msgspec.Struct, frozen=True):
     created: int
     digest: str
     revoked: bool = False
+    person: str = ""
+    """Whose it is, where people have names: sessions that it opens are that person's."""
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -72,23 +75,25 @@ LOCAL_OWNER = Caller(LOCAL, frozenset(SCOPES))
 class Tokens:
     """The tokens of a store, folded as far as it was read."""
 
-    def __init__(self, store: Store, tail: Tail | None = None) -> None:
+    def __init__(self, store: Store, tail: Tail | None = None, *, always_needed: bool = False) -> None:
         self._store = store
         self._tail = tail or Tail(store)
         self._tail.follow(self._take, self._lose)
+        self._always_needed = always_needed
         self._seq = 0
         self._lost = True
         self._tokens: dict[str, Token] = {}
 
-    async def create(self, name: str, scopes: Iterable[str]) -> tuple[Token, str]:
+    async def create(self, name: str, scopes: Iterable[str], person: str = "") -> tuple[Token, str]:
         """A new token and its text, which is shown once and never again."""
         chosen = _check_scopes(scopes)
         if not name or len(name) > MAX_NAME or not name.isprintable():
             raise ConfigError(f"a token's name has 1 to {MAX_NAME} printable characters")
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         at = time.time_ns() // 1000
-        token = Token(id, name, chosen, at, digest(secret.encode()))
-        data = canonical({"name": name, "scopes": sorted(chosen), "digest": token.digest})
+        token = Token(id, name, chosen, at, digest(secret.encode()), person=person)
+        facts = {"name": name, "scopes": sorted(chosen), "digest": token.digest}
+        data = canonical(facts | {"person": person} if person else facts)
         await self._store.commit(Entry(STREAM, "token.created", id, at, data, once=f"token/{id}"))
         self._tail.forget_look()
         return token, f"lastword_{id}_{secret}"
@@ -113,7 +118,7 @@ class Tokens:
     async def identify(self, authorization: str | None) -> Caller:
         """Who sends this Authorization header. Raises 401 when a token is needed and this is none."""
         tokens = await self._caught_up()
-        if not tokens:
+        if not tokens and not self._always_needed:
             return LOCAL_OWNER
         scheme, _, text = (authorization or "").partition(" ")
         shape = _TOKEN.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
@@ -125,10 +130,15 @@ class Tokens:
                 401,
                 "invalid_token" if authorization else "token_required",
                 "this server wants a token" if not authorization else "this token is not known, or was revoked",
-                hint="send `Authorization: Bearer lastword_…`; `lastword token create` makes one",
+                hint="make one with `lastword token create NAME`, and send it as `Authorization: Bearer lastword_…`",
                 headers={"WWW-Authenticate": "Bearer"},
             )
         return Caller(token.id, token.scopes)
+
+    async def person_of(self, id: str) -> str:
+        """Whose token this is; empty when nobody was named for it."""
+        token = (await self._caught_up()).get(id)
+        return "" if token is None else token.person
 
     async def _caught_up(self) -> dict[str, Token]:
         await self._tail.look()
@@ -156,7 +166,13 @@ class Tokens:
             data = msgspec.json.decode(record.data or b'{"name":"","scopes":[],"digest":""}')
             scopes = frozenset(scope for scope in SCOPES if scope in data["scopes"])
             self._tokens[record.subject] = Token(
-                record.subject, data["name"], scopes, record.at, data["digest"], revoked=record.data is None
+                record.subject,
+                data["name"],
+                scopes,
+                record.at,
+                data["digest"],
+                revoked=record.data is None,
+                person=data.get("person", ""),
             )
         elif record.kind == "token.revoked":
             token = self._tokens[record.subject]

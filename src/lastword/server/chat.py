@@ -1,7 +1,8 @@
 """One turn: messages come in, the model is asked once, its reply is read, and all of it is remembered together.
 
-The model is never asked a second time by the server. A reply that asks for a tool goes back to the satellite, and the
-satellite's next request carries the result.
+A reply that asks for a tool goes back to the satellite, and the satellite's next request carries the result; the
+server never goes on by itself. It asks a second time in one case: the model's server refused to read the question,
+because it was too long or because of the form that the reply should have. Then it is asked once more, with less.
 
 What does not live here: how an answer is cut into pieces for a stream (stream.py).
 """
@@ -9,23 +10,35 @@ What does not live here: how an answer is cut into pieces for a stream (stream.p
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar
 
 import msgspec
 
+from lastword.errors import NotJSON
+from lastword.server.abilities import hold, let_go, reasons
 from lastword.server.auth import Caller
+from lastword.server.context import Context, ContextExceeded, turns_left_out
 from lastword.server.conversations import ChatMessage, Conversation, Conversations, Running, Turn, settle
-from lastword.server.intake import Intake, as_they_are, satellite_prompt, take_in
+from lastword.server.intake import Intake, as_they_are, satellite_prompt, take_in, take_in_history
 from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
-from lastword.server.prompt import compose, translate, window
+from lastword.server.prompt import compose, translate, window, without_repairs
+from lastword.server.reasoning import Thoughts, set_aside, set_aside_piece
 from lastword.server.refusal import Refusal
 from lastword.server.reply import read_reply
+from lastword.server.reply_shape import Completion, garbage, kept_keys
+from lastword.server.secrecy import without_secrets
 from lastword.server.upstream import Upstream
 from lastword.server.wire import OURS, ChatRequest, Extras, IgnoredResult, ToolProtocol
 
 CONFIGURED = "lastword"
 """The name under which a request asks for the model that the operator chose."""
+
+
+MAX_CONTEXTS = 100
+"""Models whose size is kept in mind."""
 
 
 class Turns:
@@ -40,7 +53,9 @@ class Turns:
         persona: str | None,
         limits: ServerLimits,
         metrics: Metrics,
+        is_reasoning: bool = False,
     ) -> None:
+        self.is_reasoning = is_reasoning
         self.upstream = upstream
         self.limits = limits
         self.metrics = metrics
@@ -48,27 +63,20 @@ class Turns:
         self._model = model
         self._persona = persona
         self._running: dict[str, int] = {}
+        self._contexts: dict[str, Context] = {}
+        self._takes_grammars = True  # Until the model's server has refused one.
 
     def read(self, body: bytes) -> ParsedRequest:
         """What a client asks for, or a refusal."""
-        try:
-            raw = msgspec.json.decode(body)
-            request = msgspec.convert(raw, ChatRequest)
-        except msgspec.ValidationError as problem:
-            fact, _, place = str(problem).partition(" - at `$.")
-            param = place.rstrip("`").split("[")[0].split(".")[0] or None
-            raise Refusal(400, "invalid_request", _in_words(fact, place), param=param) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-            raise Refusal(400, "invalid_json", f"the body is not JSON: {problem}") from None
-        if len(request.messages) > self.limits.messages:
-            raise Refusal(
-                413,
-                "too_many_messages",
-                f"the request holds {len(request.messages)} messages; at most {self.limits.messages} fit",
-                param="messages",
-                hint="send a conversation_id, and only what is new",
-            )
+        request, raw = decode_body(body, ChatRequest)
+        self.check_count(len(request.messages), "messages", "send a conversation_id, and only what is new")
         return ParsedRequest(request, raw)
+
+    def check_count(self, count: int, param: str, hint: str) -> None:
+        """Refuse a request that holds too much."""
+        if count > self.limits.messages:
+            fact = f"the request holds {count} messages; at most {self.limits.messages} fit"
+            raise Refusal(413, "too_many_messages", fact, param=param, hint=hint)
 
     def slot(self, asked: ParsedRequest, caller: Caller) -> TurnSlot:
         """The slot for a turn, held while it runs."""
@@ -80,38 +88,95 @@ class Turns:
         """A turn that may go to the model. Whoever opens it holds the slot, asks the model and finishes it."""
         if asked.request.conversation_id is None:
             return await self._stateless(asked.request, asked.raw)
-        return await self._in_conversation(asked.request, asked.raw, asked.request.conversation_id, caller)
+        return await self._in_conversation(asked, asked.request.conversation_id, caller)
 
     async def _stateless(self, request: ChatRequest, raw: dict[str, Any]) -> OpenTurn:
         satellite_prompt(request, self.limits)
         kept, ignored = as_they_are(request, raw["messages"])
         persona = [{"role": "system", "content": self._persona}] if self._persona else []
-        messages = persona + translate(kept)
-        return OpenTurn(self, request, await self._upstream_body(request, raw, messages), ignored)
+        turn = OpenTurn(self, request, await self._upstream_body(request, raw), ignored)
+        turn.body["messages"] = persona + translate(kept)
+        turn.constrained = await self._hold(turn)
+        return turn
 
-    async def _in_conversation(self, request: ChatRequest, raw: dict[str, Any], id: str, caller: Caller) -> OpenTurn:
+    async def _in_conversation(self, asked: ParsedRequest, id: str, caller: Caller) -> OpenTurn:
+        request, raw = asked.request, asked.raw
         conversation = await self._conversations.begin(id, caller.id)
         turns = conversation.turns
-        intake = take_in(request, conversation.pending.values(), self.limits)
-        limits = self.limits
-        history = window(conversation.lines, limits.history_turns, limits.history_tokens, conversation.weight)
-        messages = compose(self._persona, intake.prompt, history, intake.results, intake.users)
-        body = await self._upstream_body(request, raw, messages)
+        if asked.after not in (None, turns):
+            raise went_on()
+        if asked.brings_history and not turns:
+            intake = take_in_history(request, raw["messages"], self.limits)
+        else:
+            intake = take_in(request, conversation.pending.values(), self.limits, has_history=turns > 0)
+        body = await self._upstream_body(request, raw)
         remembered = Remembered(self._conversations, conversation, caller.id, intake, turns)
-        return OpenTurn(self, request, body, intake.ignored, remembered)
+        turn = OpenTurn(self, request, body, intake.ignored, remembered)
+        turn.constrained = await self._hold(turn)
+        self._show(turn)
+        return turn
 
-    async def _upstream_body(
-        self, request: ChatRequest, raw: dict[str, Any], messages: list[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """The client's own request, with our fields taken out and our messages put in."""
+    def _show(self, turn: OpenTurn) -> None:
+        """Put into a question what the model gets to see: what has to be there, and of the history what fits."""
+        remembered = turn.remembered
+        assert remembered is not None
+        conversation, intake, limits = remembered.conversation, remembered.intake, self.limits
+        lines = window(conversation.lines, limits.history_turns, limits.history_tokens, conversation.chains)
+        new = [*intake.earlier, *intake.results]
+        fixed = compose(self._persona, intake.prompt, (), new, intake.users, -1)
+        context = self.context(turn.body)
+        shown = context.fit(
+            fixed, without_repairs(lines, conversation.chains.last_repair), is_answering=bool(intake.results)
+        )
+        last = conversation.chains.last_dependent
+        turn.body["messages"] = compose(self._persona, intake.prompt, shown, new, intake.users, last)
+        turn.left_out_turns = turns_left_out(conversation.lines, shown)
+
+    async def _hold(self, turn: OpenTurn) -> bool:
+        """Hold the model to the form that a request names, if it can be."""
+        constrain = turn.request.constrain
+        if constrain is None:
+            return False
+        abilities = await self.upstream.abilities()
+        context = self.context(turn.body)
+        context.tokens = context.tokens or abilities.context_tokens
+        return self._takes_grammars and not self.is_reasoning and hold(turn.body, constrain.grammar, abilities.dialect)
+
+    def ease(self, turn: OpenTurn, problem: Refusal) -> bool:
+        """Make a question smaller that the model's server refused to read; whether there was a way."""
+        if isinstance(problem, ContextExceeded):
+            shown = len(turn.body["messages"])
+            self.context(turn.body).refused(turn.body["messages"], problem)
+            if turn.remembered is None:
+                return False  # The history is the client's, and so is what of it may go.
+            self._show(turn)
+            return len(turn.body["messages"]) < shown
+        if problem.is_upstream and problem.status == 400 and "grammar" in problem.fact and turn.constrained:
+            self._takes_grammars = turn.constrained = False
+            return let_go(turn.body)
+        return False
+
+    def context(self, body: dict[str, Any]) -> Context:
+        """What is known of the context of the model that a question is for."""
+        if len(self._contexts) > MAX_CONTEXTS:
+            self._contexts.clear()  # Clients choose the names.
+        return self._contexts.setdefault(str(body.get("model")), Context())
+
+    async def _upstream_body(self, request: ChatRequest, raw: dict[str, Any]) -> dict[str, Any]:
+        """The client's own request, with our fields taken out; what the model gets to see is put in later."""
         body = {key: value for key, value in raw.items() if key not in OURS and value is not None}
-        body["messages"] = messages
         if request.model == CONFIGURED:
             body["model"] = await self.default_model()
         if not request.stream:
             body.pop("stream", None)
             body.pop("stream_options", None)
         return body
+
+    def forget_model(self, model: str | None) -> None:
+        """Another model answers from now on: this one, where it has a name. What was known was of the one before."""
+        self._model = model
+        self._contexts.clear()
+        self._takes_grammars = True
 
     async def default_model(self) -> str:
         """The configured model; without one, the first that the model's server has."""
@@ -128,6 +193,10 @@ class ParsedRequest(msgspec.Struct, frozen=True):
 
     request: ChatRequest
     raw: dict[str, Any]
+    after: int | None = None
+    """The turn of its conversation that it goes on from, where it says so."""
+    brings_history: bool = False
+    """Whether a conversation that begins with it begins with what the client says was said before."""
 
 
 class TurnSlot:
@@ -190,36 +259,91 @@ class OpenTurn:
         self.request = request
         self.body = body
         self.protocol: ToolProtocol = request.tool_protocol or ("native" if request.tools else "json")
-        self._upstream = turns.upstream
+        self.remembered = remembered
+        self.constrained = False
+        self.left_out_turns = 0
+        self._turns = turns
         self._ignored = ignored
-        self._remembered = remembered
+
+    async def chunks(self) -> AsyncGenerator[dict[str, Any]]:
+        """Ask the model, and give its answer in pieces. Nothing was received when the first of them raises."""
+        asked_again = False
+        while True:
+            async with aclosing(self._turns.upstream.stream(self.body)) as chunks:
+                try:
+                    first = await anext(chunks, None)
+                except Refusal as problem:
+                    if asked_again or not self._turns.ease(self, problem):
+                        raise
+                    asked_again = True
+                    continue
+                thoughts = Thoughts() if self._reasons else None
+                if first is not None:
+                    yield set_aside_piece(first, thoughts) if thoughts else first
+                async for chunk in chunks:
+                    yield set_aside_piece(chunk, thoughts) if thoughts else chunk
+                return
+
+    async def _complete(self) -> Completion:
+        try:
+            return await self._turns.upstream.complete(self.body)
+        except Refusal as problem:
+            if not self._turns.ease(self, problem):
+                raise
+        return await self._turns.upstream.complete(self.body)
+
+    @property
+    def _reasons(self) -> bool:
+        return self._turns.is_reasoning or reasons(str(self.body.get("model", "")))
+
+    def counted(self, usage: dict[str, Any] | None) -> None:
+        """The model's server has counted its tokens."""
+        self.metrics.count_tokens(usage)
+        self._turns.context(self.body).counted(self.body["messages"], usage)
+
+    @property
+    def number(self) -> int:
+        """Which turn of its conversation it will be; 0 for one that is not kept."""
+        return 0 if self.remembered is None else self.remembered.turns + 1
 
     async def answer(self) -> dict[str, Any]:
         """Ask the model and give back its whole answer with our fields in it."""
         start = time.perf_counter()
         try:
-            completion = await self._upstream.complete(self.body)
+            completion = await self._complete()
         finally:
             self.metrics.count_asking(time.perf_counter() - start)
+        if self._reasons:
+            message = set_aside(completion.message)
+            choice = {**completion.body["choices"][0], "message": message}
+            completion = Completion({**completion.body, "choices": [choice]}, message)
         extras = await self.finish(completion.message)
-        self.metrics.count_tokens(completion.body["usage"])
+        self.counted(completion.body["usage"])
         return {**completion.body, **msgspec.to_builtins(extras)}
 
     async def finish(self, message: dict[str, Any]) -> Extras:
         """Read the model's message and remember the turn. After this the client may know of it."""
         at = time.time_ns() // 1000
-        reading = read_reply(message, self.protocol, at, stateless=self._remembered is None)
-        remembered = self._remembered
+        reading = read_reply(message, self.protocol, at, stateless=self.remembered is None)
+        remembered = self.remembered
         if remembered is not None:
             intake = remembered.intake
-            said = ChatMessage("assistant", message.get("content"), tool_calls=message.get("tool_calls"))
+            secrets = self.request.secret_arguments or {}
+            kept, pending = without_secrets(message, reading.pending, self.protocol, secrets)
+            said = ChatMessage(
+                "assistant", kept.get("content"), tool_calls=kept.get("tool_calls"), others=kept_keys(kept)
+            )
             turn = Turn(
-                said=[*intake.results, *intake.users, said],
+                said=[*intake.earlier, *intake.results, *intake.users, said],
                 settled=settle(remembered.conversation.pending.values(), intake.answered),
-                pending=reading.pending,
+                pending=pending,
                 after=remembered.turns,
             )
-            await remembered.conversations.commit(remembered.conversation, remembered.owner, turn)
+            try:
+                await remembered.conversations.commit(remembered.conversation, remembered.owner, turn)
+            except NotJSON:
+                # Of what came in, all was checked; of the model's message, keys that we do not know are kept unread.
+                raise garbage() from None
         self.metrics.count_reading(reading, self._ignored)
         return Extras(
             conversation_id=self.request.conversation_id,
@@ -228,7 +352,41 @@ class OpenTurn:
             tool_request_error=reading.error,
             script=reading.script,
             ignored_tool_results=self._ignored,
+            constrained=self.constrained,
+            left_out_turns=self.left_out_turns,
         )
+
+
+Asked = TypeVar("Asked")
+
+
+def decode_body(
+    body: bytes, kind: type[Asked], prepare: Callable[[Any], Any] = lambda raw: raw
+) -> tuple[Asked, dict[str, Any]]:
+    """A request as its type and as it came, or a refusal that names the parameter."""
+    try:
+        raw = prepare(msgspec.json.decode(body))
+        return msgspec.convert(raw, kind), raw
+    except msgspec.ValidationError as problem:
+        fact, _, place = str(problem).partition(" - at `$.")
+        param = place.rstrip("`").split("[")[0].split(".")[0] or None
+        if param is None and "unknown field" in fact:
+            param = fact.split("`")[1]
+            raise Refusal(400, "unknown_parameter", f"there is no parameter {param} here", param=param) from None
+        raise Refusal(400, "invalid_request", _in_words(fact, place), param=param) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise Refusal(400, "invalid_json", f"the body is not JSON: {problem}") from None
+
+
+def went_on() -> Refusal:
+    """A conversation is a line, not a tree."""
+    return Refusal(
+        409,
+        "conversation_went_on",
+        "the conversation has gone on since that response",
+        param="previous_response_id",
+        hint="go on from its newest response, or send the history and no previous_response_id for a new conversation",
+    )
 
 
 def _in_words(fact: str, place: str) -> str:

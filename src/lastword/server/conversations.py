@@ -4,7 +4,7 @@ A turn is one group of records: the results and messages that came in, the model
 it. The group claims the number of its turn, so of two processes that carry out the same turn one commits, and a
 process that dies leaves the whole turn or none of it.
 
-    stream conversation/ID    opened · message · settled · pending · deleted
+    stream conversation/ID    opened · message · settled · pending · rewound · deleted
     stream conversations/OWNER    listed, one for each conversation
 
 What does not live here: which messages count (intake.py), and what the model gets to see of them (prompt.py).
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -29,6 +29,16 @@ STREAM = "conversation/"
 # Conversations kept folded in memory, by number and by size; the others are read again when somebody comes back.
 CACHED_CONVERSATIONS = 512
 CACHED_BYTES = 64 * 1024 * 1024
+# Characters of a message that is kept as it is sent, besides as it is. Of a longer one there would be two in memory.
+KEPT_ENCODED = 4_000
+# Conversations looked at together when old ones are ended.
+UNUSED_PAGE = 100
+
+UNNAMED = "r-"
+"""How the ids of conversations begin that nobody chose an id for: their answers have ids of their own."""
+
+BYTES_PER_TOKEN = 4
+"""An estimate that errs on the careful side for English and code."""
 
 
 class PendingRequest(msgspec.Struct, frozen=True):
@@ -50,6 +60,10 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str | None = None
     native: bool = False
     tool_calls: list[dict[str, Any]] | None = None
+    others: dict[str, Any] | None = None
+    """Keys of a model's message that we do not know, and its server may want back."""
+    repairs: bool = False
+    """Whether it says what was wrong with the message before it, and nothing else."""
 
 
 class HistoryLine(msgspec.Struct, frozen=True):
@@ -59,9 +73,44 @@ class HistoryLine(msgspec.Struct, frozen=True):
     turn: int
     at: int
     weight: int
-    """Its size in bytes, roughly."""
-    plain: dict[str, Any] | None = None
-    """The message as the model's server knows it, when that does not depend on the messages around it."""
+    """Its size in bytes, roughly; of an image, what it costs a model."""
+    plain: msgspec.Raw | dict[str, Any] | None = None
+    """The message as the model's server knows it, when that does not depend on the messages around it. It is sent again
+    with every turn, so a short one is encoded once."""
+
+    @property
+    def tokens(self) -> int:
+        """An estimate. The model's own count is in `usage`."""
+        return self.weight // BYTES_PER_TOKEN + 1
+
+
+class Chains:
+    """Where the pieces of a history start that belong together, and how heavy it is up to each line.
+
+    A chain begins with a turn that answers no request. Kept as lines come in, so that nobody has to go through a
+    long history to cut it.
+    """
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.tokens_before: list[int] = [0]
+        """Of each line the tokens of all before it, and at the end those of all."""
+        self.last_repair = -1
+        """The newest turn in which a message of the model was corrected."""
+        self.last_dependent = -1
+        """The newest turn with a message that is sent differently beside others than by itself."""
+        self._turn = -1
+
+    def add(self, line: HistoryLine) -> None:
+        """The next line."""
+        if not self.starts or (line.turn != self._turn and line.said.role != "tool_result"):
+            self.starts.append(len(self.tokens_before) - 1)
+        self._turn = line.turn
+        if line.said.repairs:
+            self.last_repair = line.turn
+        if line.plain is None:
+            self.last_dependent = line.turn
+        self.tokens_before.append(self.tokens_before[-1] + line.tokens)
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -74,6 +123,18 @@ class Turn(msgspec.Struct, frozen=True):
     """How many turns there were when the model was asked. The conversation may know of more by now."""
 
 
+class EndedUnused(msgspec.Struct, frozen=True):
+    """What went because nobody had used it."""
+
+    conversations: int
+    messages: int
+
+    def __str__(self) -> str:
+        what = "1 conversation" if self.conversations == 1 else f"{self.conversations} conversations"
+        said = "1 message" if self.messages == 1 else f"{self.messages} messages"
+        return f"{what} with {said} {'was' if self.conversations == 1 else 'were'} deleted"
+
+
 class Conversation:
     """The fold of one conversation's records, up to `seq`. It may grow while a turn runs: other processes write too."""
 
@@ -84,6 +145,7 @@ class Conversation:
         self.deleted = False
         self.turns = 0
         self.lines: list[HistoryLine] = []
+        self.chains = Chains()
         self.pending: dict[str, PendingRequest] = {}
         self.seq = 0
         self.weight = 0
@@ -101,10 +163,14 @@ class Conversation:
         if kind == "conversation.deleted":
             self.deleted = True
             self.lines.clear()
+            self.chains = Chains()
             self.pending.clear()
             return
         data = record.data
         if data is None:
+            return
+        if kind == "conversation.rewound":
+            self._rewind(msgspec.json.decode(data, type=_Rewound))
             return
         if kind == "conversation.opened":
             self.owner = msgspec.json.decode(data)["owner"]
@@ -114,13 +180,25 @@ class Conversation:
         if kind == "conversation.message":
             message = _decode_message(data)
             self.turns = message.turn
-            weight = len(data)
-            self.lines.append(HistoryLine(message.said, message.turn, record.at, weight, _plain(message.said)))
-            self.weight += weight
+            weight = _weigh(message.said, len(data))
+            line = HistoryLine(message.said, message.turn, record.at, weight, _plain(message.said))
+            self.lines.append(line)
+            self.chains.add(line)
+            self.weight += len(data)
         elif kind == "conversation.pending":
             self.pending[record.subject] = msgspec.json.decode(data, type=PendingRequest)
         elif kind == "conversation.settled":
             self.pending.pop(record.subject, None)
+
+    def _rewind(self, rewound: _Rewound) -> None:
+        """Go on from an earlier turn. What came after it stays in the store, and the model does not see it again."""
+        self.turns = rewound.turn
+        self.lines = [line for line in self.lines if line.turn <= rewound.to]
+        self.chains = Chains()
+        for line in self.lines:
+            self.chains.add(line)
+        self.weight = sum(line.weight for line in self.lines)
+        self.pending.clear()
 
 
 class Conversations:
@@ -187,6 +265,15 @@ class Conversations:
             add("pending", pending.id, msgspec.to_builtins(pending))
         await self._commit(conversation, *entries)
 
+    async def rewind(self, conversation: Conversation, turns: int) -> None:
+        """Go back to where there were so many turns. It is a turn itself: two programs cannot go on differently."""
+        with self.running(conversation.id):
+            at, number = time.time_ns() // 1000, conversation.turns + 1
+            data, once = canonical({"to": turns, "turn": number}), _turn_key(conversation.id, number)
+            stream = _stream(conversation.id)
+            await self._commit(conversation, Entry(stream, "conversation.rewound", conversation.id, at, data, once))
+            await self._caught_up(conversation.id)
+
     async def delete(self, conversation: Conversation) -> None:
         """Forget what was said. That there was a conversation, and whose, stays in the chain."""
         with self.running(conversation.id):
@@ -197,6 +284,33 @@ class Conversations:
             gone = Entry(_stream(conversation.id), "conversation.deleted", conversation.id, at, data, once)
             await self._commit(conversation, gone)
             await self._forget(await self._caught_up(conversation.id))
+
+    async def end_unused(self, before: float, keep: Collection[str] = (), *, keep_pending: bool = False) -> EndedUnused:
+        """Delete the conversations in which nothing was said since a time, except those that are to be kept.
+
+        `keep_pending`: also those in which a request still waits for its result: somewhere a card may.
+        """
+        ended = messages = after = 0
+        while True:
+            records, more = await self.page(None, after, UNUSED_PAGE)
+            # One that began later cannot have ended before, so its messages need not be read.
+            old = [record.subject for record in records if record.at < before * 1_000_000]
+            for id in old:
+                # After a loss a conversation has the id of its session with an ending.
+                if id in keep or id.partition(".")[0] in keep or id in self._running:
+                    continue
+                said = await self._store.read(stream=_stream(id), kind="conversation.message")
+                if not said or said[-1].at >= before * 1_000_000:
+                    continue
+                conversation = await self.find(id)
+                # Clients that repeat their history begin a new one with every result, and leave the old one pending.
+                is_waiting = keep_pending and not id.startswith(UNNAMED)
+                if conversation is not None and not (is_waiting and conversation.pending):
+                    await self.delete(conversation)
+                    ended, messages = ended + 1, messages + len(said)
+            if more is None:
+                return EndedUnused(ended, messages)
+            after = more
 
     async def finish_deletions(self) -> None:
         """Forget what a crash between deleting and forgetting left behind."""
@@ -313,6 +427,11 @@ def _stream(id: str) -> str:
     return STREAM + id
 
 
+class _Rewound(msgspec.Struct, frozen=True):
+    to: int
+    turn: int
+
+
 class _Message(msgspec.Struct, frozen=True):
     said: ChatMessage
     turn: int
@@ -322,16 +441,34 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
 
-def _plain(said: ChatMessage) -> dict[str, Any] | None:
+# What an image costs a model, in bytes of text: about a thousand tokens. A large one costs more, since it is sent again
+# with every turn.
+IMAGE_WEIGHT = 4_000
+BYTES_OF_IMAGE = 64
+
+
+def _weigh(said: ChatMessage, size: int) -> int:
+    if not isinstance(said.content, list):
+        return size
+    for part in said.content:
+        if isinstance(part, dict) and part.get("type") == "image_url":
+            sent = len(canonical(part))
+            size += max(IMAGE_WEIGHT, sent // BYTES_OF_IMAGE) - sent
+    return size
+
+
+def _plain(said: ChatMessage) -> msgspec.Raw | dict[str, Any] | None:
     if said.role == "tool_result" or said.tool_calls:
         return None
-    return {"role": said.role, "content": said.content}
+    message = {"role": said.role, "content": said.content}
+    is_short = isinstance(said.content, str) and len(said.content) <= KEPT_ENCODED
+    return msgspec.Raw(msgspec.json.encode(message)) if is_short else message
 
 
 def _message_data(turn: int, said: ChatMessage) -> bytes:
     """A message as canonical JSON. Most are plain text, and need no walk over their values to be that."""
     message = _Message(said, turn)
-    if said.tool_calls is None and (said.content is None or isinstance(said.content, str)):
+    if said.tool_calls is None and said.others is None and (said.content is None or isinstance(said.content, str)):
         return _encode(message)
     return canonical(msgspec.to_builtins(message))
 

@@ -23,6 +23,7 @@ from lastword.server.wire import (
     ChatRequest,
     DeveloperMessage,
     IgnoredResult,
+    Message,
     SystemMessage,
     ToolMessage,
     ToolProtocol,
@@ -48,18 +49,26 @@ class Intake(msgspec.Struct, frozen=True):
     users: list[ChatMessage]
     answered: list[str]
     ignored: list[IgnoredResult]
+    earlier: list[ChatMessage] = []
+    """What the client says was said before, for a conversation that begins with it."""
 
 
-def take_in(request: ChatRequest, pending: Iterable[PendingRequest], limits: ServerLimits) -> Intake:
-    """Sort the messages of a request in a conversation. The client's assistant messages are dropped: we know better."""
+def take_in(
+    request: ChatRequest, pending: Iterable[PendingRequest], limits: ServerLimits, *, has_history: bool = False
+) -> Intake:
+    """Sort the messages of a request in a conversation. The client's assistant messages are dropped: we know better.
+
+    Many clients send their whole history every time. Once there is one here, what stands before the last thing that
+    the assistant said is a repetition, and only what comes after it is new.
+    """
     open_requests = {entry.id: entry for entry in pending}
     answered: list[str] = []
     results: list[ChatMessage] = []
     users: list[ChatMessage] = []
     ignored: list[IgnoredResult] = []
-    for message in request.messages:
+    for message in _new(request.messages) if has_history else request.messages:
         if isinstance(message, UserMessage):
-            users.append(ChatMessage("user", message.content))
+            users.append(ChatMessage("user", message.content, repairs=message.repairs))
         elif isinstance(message, _RESULTS):
             found = match(message, open_requests, answered)
             if isinstance(found, IgnoredResult):
@@ -81,6 +90,42 @@ def take_in(request: ChatRequest, pending: Iterable[PendingRequest], limits: Ser
             hint=_name_ignored(ignored) or "send a message with the role user",
         )
     return Intake(satellite_prompt(request, limits), results, users, answered, ignored)
+
+
+def take_in_history(request: ChatRequest, raw: list[dict[str, Any]], limits: ServerLimits) -> Intake:
+    """Sort the messages of a request that begins a conversation with a history of the client's own.
+
+    It is read as that of a request without a conversation is: a result in it counts if what stands before it asked.
+    """
+    new = len(_new(request.messages))
+    cut = len(raw) - new
+    if not cut:
+        return take_in(request, (), limits)
+    before = msgspec.structs.replace(request, messages=request.messages[:cut])
+    kept, ignored = as_they_are(before, raw[:cut])
+    last = request.messages[cut - 1]
+    assert isinstance(last, AssistantMessage)
+    asked = asked_by(last, request.tool_protocol)
+    intake = take_in(msgspec.structs.replace(request, messages=request.messages[cut:]), asked, limits)
+    earlier = [said for entry in kept if (said := _as_said(entry)) is not None]
+    prompt = satellite_prompt(request, limits)
+    return msgspec.structs.replace(intake, earlier=earlier, prompt=prompt, ignored=[*ignored, *intake.ignored])
+
+
+def _as_said(entry: dict[str, Any] | ChatMessage) -> ChatMessage | None:
+    """A message of a client as a conversation keeps it. Prompts are not kept."""
+    if isinstance(entry, ChatMessage):
+        return entry
+    if entry["role"] in ("system", "developer"):
+        return None
+    if entry["role"] == "tool":
+        return ChatMessage("tool_result", entry["content"], id=entry["tool_call_id"], native=True)
+    return ChatMessage(entry["role"], entry["content"], tool_calls=entry.get("tool_calls"))
+
+
+def _new(messages: Sequence[Message]) -> Sequence[Message]:
+    spoken = [place for place, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+    return messages[spoken[-1] + 1 :] if spoken else messages
 
 
 def satellite_prompt(request: ChatRequest, limits: ServerLimits) -> str:

@@ -17,7 +17,10 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     header_seconds: float = 10.0
     """From the first byte of a request to the end of its headers, and from the connection to that first byte."""
     connections: int = 1024
-    """Open connections. Beyond them a client is told to come back, rather than everybody being slow."""
+    """Open connections. Beyond them, one that asks for nothing is closed; when all are in use, a client is told to
+    come back, rather than everybody being slow."""
+    connections_per_address: int = 512
+    """The same for one address: half of the house is nobody's alone. A proxy in front is one address."""
     messages: int = 2000
     """Messages in one request."""
     prompt_characters: int = 32_768
@@ -38,6 +41,9 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Until the model's server begins to answer. Large models on small machines think for minutes."""
     idle_seconds: float = 60.0
     """Between two pieces of an answer that has begun."""
+    reply_seconds: float = 3600.0
+    """From the first byte of an answer to its last. One that drips is never idle, and would hold its conversation for
+    ever. A slow machine writes some thousands of words in this time."""
     retries: int = 2
     """Further attempts when the model's server is busy, failing or unreachable, before its first byte."""
     retry_seconds: float = 0.5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
@@ -18,10 +18,20 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from lastword.server.refusal import Refusal
 from lastword.server.reply import Reading
 from lastword.server.wire import IgnoredResult
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+OWN_CODES = frozenset(
+    {
+        "upstream_busy", "upstream_key", "upstream_refused", "upstream_slow", "upstream_failed", "upstream_died",
+        "upstream_garbage", "upstream_too_large", "upstream_unreachable", "no_model",
+        "client_gone", "server_stopping", "turn_running", "internal_error",
+    }
+)  # fmt: skip
+"""What may stand in a label. A code of the model's server may be anything."""
 
 # From a local answer without a model to a large model on a small machine.
 SECONDS = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -39,6 +49,10 @@ class Metrics(Collector):
         self._replies = Counter({("tool_request",): 0, ("near_miss",): 0, ("script",): 0, ("text",): 0})
         self._ignored: Counter[tuple[str]] = Counter()
         self._tokens = Counter({("prompt",): 0, ("completion",): 0})
+        self._broken: Counter[tuple[str]] = Counter()
+        self._failures: Counter[tuple[str]] = Counter()
+        self.count_retries: Callable[[], int] = lambda: 0
+        """How many further attempts there were at the model's server, as its client counts them."""
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request has been answered."""
@@ -51,6 +65,20 @@ class Metrics(Collector):
     def count_asking(self, seconds: float) -> None:
         """The model's server has worked this long."""
         self._asking.add(seconds)
+
+    def count_broken(self, code: str) -> None:
+        """A stream ended before its answer did. Its status says 200, since that was sent before."""
+        self._broken[code if code in OWN_CODES else "other",] += 1
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Count a turn that the model's server made fail."""
+        try:
+            yield
+        except Refusal as refusal:
+            if refusal.is_upstream:
+                self._failures[refusal.code if refusal.code in OWN_CODES else "upstream_refused",] += 1
+            raise
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
@@ -103,6 +131,13 @@ class Metrics(Collector):
         asking.add_metric([], self._asking.buckets(), self._asking.total)
         yield asking
         yield GaugeMetricFamily("lastword_streams", "Streams being sent", self._streams)
+        yield _counter("lastword_broken_streams", "Streams that ended before their answer", ["reason"], self._broken)
+        yield _counter(
+            "lastword_upstream_failures", "Turns that failed at the model's server", ["reason"], self._failures
+        )
+        yield CounterMetricFamily(
+            "lastword_upstream_retries", "Further attempts at the model's server", self.count_retries()
+        )
         yield _counter("lastword_replies", "What the model's replies were", ["kind"], self._replies)
         yield _counter(
             "lastword_ignored_tool_results", "Results that answered no pending request", ["reason"], self._ignored

@@ -9,7 +9,6 @@ import msgspec
 from lastword.server.limits import ServerLimits
 from lastword.server.operations import OPERATIONS, ApiOperation
 from lastword.server.refusal import ErrorBody
-from lastword.server.wire import ConversationId
 
 WORDS = {
     200: "Done.",
@@ -37,8 +36,17 @@ EVENT = {
     "required": ["data"],
 }
 
-# Where the answers of an operation name a conversation.
-LINKS = {"chat": "conversation_id", "list_conversations": "data/0/id", "show_conversation": "id"}
+STREAMED = ("chat", "create_response")
+"""The operations whose answer may be a stream."""
+
+# Where the answers of an operation name a conversation, and what can be done with one.
+LINKS = {
+    "chat": "conversation_id",
+    "create_response": "conversation_id",
+    "list_conversations": "data/0/id",
+    "show_conversation": "id",
+}
+LINKED = ("show_conversation", "delete_conversation")
 
 
 def document(limits: ServerLimits) -> dict[str, Any]:
@@ -47,6 +55,11 @@ def document(limits: ServerLimits) -> dict[str, Any]:
     template = "#/components/schemas/{name}"
     _, schemas = msgspec.json.schema_components([*kinds, ErrorBody], ref_template=template)
     schemas["ChatRequest"]["properties"]["messages"]["maxItems"] = limits.messages
+    for form in schemas["ResponsesRequest"]["properties"]["input"]["anyOf"]:
+        if form["type"] == "array":
+            form["maxItems"] = limits.messages
+    # Clients leave out what a message is, and it is put in before the types are looked at.
+    schemas["InputMessage"]["required"].remove("type")
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _describe(operation)
@@ -74,7 +87,7 @@ def _describe(operation: ApiOperation) -> dict[str, Any]:
         "parameters": _parameters(operation),
         "responses": {
             "200": _response(operation),
-            **{str(status): _refusal(status) for status in sorted(refuses)},
+            **{str(status): _refusal(status, operation.method) for status in sorted(refuses)},
         },
     }
     if operation.scopes:
@@ -89,7 +102,7 @@ def _describe(operation: ApiOperation) -> dict[str, Any]:
 def _parameters(operation: ApiOperation) -> list[dict[str, Any]]:
     parameters: list[dict[str, Any]] = []
     if "{id}" in operation.path:
-        parameters.append({"name": "id", "in": "path", "required": True, "schema": _schema(ConversationId)})
+        parameters.append({"name": "id", "in": "path", "required": True, "schema": _schema(operation.id_kind)})
     for number in operation.query:
         schema = {"type": "integer", "minimum": number.low, "maximum": number.high, "default": number.default}
         parameters.append({"name": number.name, "in": "query", "schema": schema, "description": number.description})
@@ -97,23 +110,25 @@ def _parameters(operation: ApiOperation) -> list[dict[str, Any]]:
 
 
 def _response(operation: ApiOperation) -> dict[str, Any]:
+    if operation.method == "HEAD":
+        return {"description": WORDS[200]}
     content: dict[str, Any] = {operation.media: {"schema": _schema(operation.returns)}}
-    if operation.name == "chat":
+    if operation.name in STREAMED:
         content["text/event-stream"] = {"schema": EVENT}
     described: dict[str, Any] = {"description": WORDS[200], "content": content}
     if operation.name in LINKS:
         found = {"id": f"$response.body#/{LINKS[operation.name]}"}
-        described["links"] = {
-            name: {"operationId": name, "parameters": found} for name in ("show_conversation", "delete_conversation")
-        }
+        described["links"] = {name: {"operationId": name, "parameters": found} for name in LINKED}
+    if operation.name == "create_response":
+        itself = {"operationId": "show_response", "parameters": {"id": "$response.body#/id"}}
+        described["links"]["show_response"] = itself
     return described
 
 
-def _refusal(status: int) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "description": WORDS[status],
-        "content": {"application/json": {"schema": _schema(ErrorBody)}},
-    }
+def _refusal(status: int, method: str) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": WORDS[status]}
+    if method != "HEAD":
+        described["content"] = {"application/json": {"schema": _schema(ErrorBody)}}
     if status == 401:
         described["headers"] = {"WWW-Authenticate": {"required": True, "schema": {"type": "string"}}}
     if status == 429:

@@ -6,26 +6,34 @@ that may be a stream.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
 from starlette.types import Receive, Send
 
+from lastword.errors import did_you_mean
 from lastword.server.auth import Caller, Scope, Tokens
-from lastword.server.chat import CONFIGURED, OpenTurn, Turns
+from lastword.server.chat import CONFIGURED, OpenTurn, ParsedRequest, Turns
 from lastword.server.conversations import Conversation, Conversations, not_found, seconds
 from lastword.server.limits import ServerLimits
 from lastword.server.metrics import CONTENT_TYPE, Metrics
-from lastword.server.perimeter import Body, EventStream, error_event, read_body, send_body
+from lastword.server.perimeter import Body, EventStream, read_body, send_body
 from lastword.server.presence import Attended, Stopping
 from lastword.server.refusal import Refusal
+from lastword.server.responses.answer import remembered, whole
+from lastword.server.responses.events import ResponseEvents
+from lastword.server.responses.naming import turn_of
+from lastword.server.responses.request import find_turn, read_request
+from lastword.server.responses.wire import ResponseId, ResponseOut, ResponsesRequest
 from lastword.server.stream import events
 from lastword.server.upstream import Upstream
 from lastword.server.wire import (
     ChatRequest,
     ChatResponse,
+    ConversationId,
     ConversationList,
     ConversationOut,
     ConversationSummary,
@@ -33,7 +41,10 @@ from lastword.server.wire import (
     Health,
     Model,
     ModelList,
+    ModelName,
     PendingOut,
+    RewindRequest,
+    Rewound,
     StoredMessage,
     ToolCall,
 )
@@ -106,6 +117,8 @@ class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
     refuses: tuple[int, ...] = ()
     """The statuses of this operation alone, besides those that every one has."""
     media: str = "application/json"
+    id_kind: Any = ConversationId
+    """What the `{id}` of the path is, where there is one."""
 
 
 OPERATIONS: list[ApiOperation] = []
@@ -136,34 +149,83 @@ _LIMIT = QueryNumber("limit", PAGE, 1, MAX_PAGE, "How many at most.")
     refuses=(400, 404, 408, 409, 413, 415, 502, 503, 504),
 )
 async def chat(parts: Parts, incoming: Incoming) -> None:
+    """One turn, in the form of chat completions."""
+
+    async def read(body: bytes) -> AskedTurn:
+        return AskedTurn(parts.turns.read(body), lambda _, answer: answer, events)
+
+    await _carry_out(parts, incoming, read)
+
+
+@operation(
+    "POST",
+    "/v1/responses",
+    "Carry out one turn in the newer form: the model's words and requests as items.",
+    scopes=("chat",),
+    takes=ResponsesRequest,
+    returns=ResponseOut,
+    refuses=(400, 404, 408, 409, 413, 415, 502, 503, 504),
+)
+async def create_response(parts: Parts, incoming: Incoming) -> None:
+    """One turn, in the form of responses."""
+
+    async def read(body: bytes) -> AskedTurn:
+        asked = await read_request(body, parts.turns, parts.conversations, incoming.caller)
+        written = ResponseEvents(asked.request)
+        return AskedTurn(asked.parsed, partial(whole, asked.request), written.write, written.broken)
+
+    await _carry_out(parts, incoming, read)
+
+
+class AskedTurn(msgspec.Struct, frozen=True):
+    """A turn that somebody asks for, and the form in which they want its answer."""
+
+    parsed: ParsedRequest
+    whole: Callable[[OpenTurn, dict[str, Any]], Any]
+    stream: Callable[[OpenTurn, AsyncGenerator[dict[str, Any]]], AsyncGenerator[bytes]]
+    broken: Callable[[Refusal], bytes] | None = None
+
+
+async def _carry_out(parts: Parts, incoming: Incoming, read: Callable[[bytes], Awaitable[AskedTurn]]) -> None:
     """One turn. Errors before the first piece of an answer have a status; later ones are an event in the stream."""
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
-    stream = EventStream(incoming.send)
-    try:
-        async with Attended(incoming.receive, parts.stopping):
-            asked = parts.turns.read(body)
-            with parts.turns.slot(asked, incoming.caller):
-                turn = await parts.turns.open(asked, incoming.caller)
-                answer = None if turn.request.stream else await turn.answer()
-                if answer is None:
-                    await _stream(parts, turn, stream)
-    except Refusal as refusal:
-        if not stream.begun:
-            raise
-        await stream.write(error_event(refusal))
-        await stream.end()
-        return
+    async with Attended(incoming.receive, parts.stopping):
+        asked = await read(body)
+        stream = EventStream(incoming.send, asked.broken)
+        with parts.turns.slot(asked.parsed, incoming.caller), parts.metrics.failing():
+            turn = await parts.turns.open(asked.parsed, incoming.caller)
+            answer = None if turn.request.stream else await turn.answer()
+            if answer is None:
+                await _stream(parts, asked, turn, stream)
     if answer is None:
         await stream.end()
     else:
-        await send_body(incoming.send, 200, Body(msgspec.json.encode(answer)))
+        await send_body(incoming.send, 200, Body(msgspec.json.encode(asked.whole(turn, answer))))
 
 
-async def _stream(parts: Parts, turn: OpenTurn, stream: EventStream) -> None:
+async def _stream(parts: Parts, asked: AskedTurn, turn: OpenTurn, stream: EventStream) -> None:
     with parts.metrics.streaming():
-        async with aclosing(parts.upstream.stream(turn.body)) as chunks, aclosing(events(turn, chunks)) as pieces:
+        async with aclosing(turn.chunks()) as chunks, aclosing(asked.stream(turn, chunks)) as pieces:
             async for piece in pieces:
                 await stream.write(piece)
+
+
+@operation(
+    "GET",
+    "/v1/responses/{id}",
+    "Read the answer of a turn again.",
+    scopes=("chat",),
+    returns=ResponseOut,
+    id_kind=ResponseId,
+    refuses=(404,),
+)
+async def show_response(parts: Parts, incoming: Incoming) -> ResponseOut:
+    """What the model said and asked for in a turn that is kept."""
+    place = turn_of(incoming.path["id"])
+    conversation = None if place is None else await find_turn(place, parts.conversations, incoming.caller)
+    if place is None or conversation is None or place.response_id != incoming.path["id"]:
+        raise Refusal(404, "response_not_found", "there is no such response", param="id")
+    return remembered(conversation, place, CONFIGURED)
 
 
 @operation(
@@ -222,6 +284,29 @@ async def show_conversation(parts: Parts, incoming: Incoming) -> ConversationOut
 
 
 @operation(
+    "POST",
+    "/v1/conversations/{id}/rewind",
+    "Go on from an earlier turn: the model no longer sees those after it.",
+    scopes=("chat",),
+    takes=RewindRequest,
+    returns=Rewound,
+    refuses=(400, 404, 408, 409, 413, 415),
+)
+async def rewind_conversation(parts: Parts, incoming: Incoming) -> Rewound:
+    """Leave out the turns after a certain one. They stay remembered, as everything that happened does."""
+    conversation = await _visible(parts, incoming, to_change=True)
+    body = await read_body(incoming.headers, incoming.receive, parts.limits)
+    try:
+        asked = msgspec.json.decode(body, type=RewindRequest)
+    except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+        raise Refusal(400, "invalid_request", str(problem)) from None
+    if asked.turns > conversation.turns:
+        raise Refusal(400, "invalid_request", f"there are {conversation.turns} turns", param="turns")
+    await parts.conversations.rewind(conversation, asked.turns)
+    return Rewound(conversation.id, conversation.turns)
+
+
+@operation(
     "DELETE",
     "/v1/conversations/{id}",
     "Delete a conversation.",
@@ -255,8 +340,35 @@ async def list_models(parts: Parts, incoming: Incoming) -> ModelList:
     return ModelList([Model(CONFIGURED, owned_by="lastword"), *(Model(name) for name in found if name != CONFIGURED)])
 
 
+@operation(
+    "GET",
+    "/v1/models/{id}",
+    "Say whether a request may name this model.",
+    scopes=("chat",),
+    returns=Model,
+    id_kind=ModelName,
+    refuses=(404, 429, 502, 504),
+)
+async def show_model(parts: Parts, incoming: Incoming) -> Model:
+    """One model, by the name that a request would use."""
+    name = incoming.path["id"]
+    if name == CONFIGURED:
+        return Model(CONFIGURED, owned_by="lastword")
+    found = await parts.upstream.models()
+    if name not in found:
+        hint = did_you_mean(name, [CONFIGURED, *found]) or "GET /v1/models lists them"
+        raise Refusal(404, "model_not_found", "the model's server has no such model", param="model", hint=hint)
+    return Model(name)
+
+
 @operation("GET", "/healthz", "Say that the process answers.", returns=Health)
 async def health(parts: Parts, incoming: Incoming) -> Health:
+    """The process answers."""
+    return Health()
+
+
+@operation("HEAD", "/healthz", "The same without words, as some supervisors ask.", returns=Health)
+async def health_head(parts: Parts, incoming: Incoming) -> Health:
     """The process answers."""
     return Health()
 
@@ -264,10 +376,20 @@ async def health(parts: Parts, incoming: Incoming) -> Health:
 @operation("GET", "/readyz", "Say that the server takes turns.", returns=Health, refuses=(503,))
 async def ready(parts: Parts, incoming: Incoming) -> Health:
     """The store answers, and the server is not stopping."""
+    return await _ready(parts)
+
+
+async def _ready(parts: Parts) -> Health:
     if parts.stopping.begun:
         raise Refusal(503, "server_stopping", "the server is stopping")
     await parts.store.head()
     return Health()
+
+
+@operation("HEAD", "/readyz", "The same without words.", returns=Health, refuses=(503,))
+async def ready_head(parts: Parts, incoming: Incoming) -> Health:
+    """As GET."""
+    return await _ready(parts)
 
 
 @operation("GET", "/metrics", "Counters for Prometheus.", scopes=("read",), returns=str, media="text/plain")

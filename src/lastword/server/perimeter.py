@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal
@@ -31,6 +33,8 @@ from lastword.wire.sse import MEDIA, write_event
 log = logging.getLogger("lastword.server")
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+SINGLE = frozenset({b"host", b"origin", b"authorization"})
+"""What decides about a request, and therefore may stand in it once."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 
 # Request ids: unlike those of any other process, and in order within this one.
@@ -41,6 +45,15 @@ _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-stor
 
 HEADERS = "lastword.headers"
 """Where the scope has its headers as a table, for whoever is inside."""
+
+BROKEN = "lastword.broken"
+"""Where the start of a stream has how it says that it broke off, if not in the usual way."""
+
+# What a browser asks for a page before it sends a request of another origin.
+ASKED_METHOD = b"access-control-request-method"
+ASKED_HEADERS = b"access-control-request-headers"
+MAX_ASKED_HEADERS = 50
+_HEADER_NAME = re.compile(rb"[a-z0-9-]{1,64}")
 
 UNMATCHED = "unmatched"
 """The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
@@ -64,8 +77,11 @@ class Perimeter:
         origins: Collection[str],
         metrics: Metrics,
         log: Callable[[LogLine], None],
+        shares_with_origins: bool = False,
     ) -> None:
+        """`shares_with_origins`: pages of the named origins may read answers. They send tokens, and never cookies."""
         self._inside = inside
+        self._shares = shares_with_origins
         # An IPv6 address stands in brackets in a Host header, and without them in a configuration.
         self._hosts = LOOPBACK | {f"[{host.strip('[]')}]" if ":" in host else host for host in map(str.lower, hosts)}
         self._origins = frozenset(origins)
@@ -84,17 +100,32 @@ class Perimeter:
         failure: str | None = None
         try:
             headers = scope[HEADERS] = dict(scope["headers"])
+            if len(headers) != len(scope["headers"]):
+                _check_repeated(scope["headers"])
+            origin = headers.get(b"origin")
+            if self._shares and origin is not None and origin.decode("latin-1").lower() in self._origins:
+                answer.shared_with = origin
             self._check(headers)
-            await self._inside(scope, receive, answer.send)
+            if answer.shared_with is not None and scope["method"] == "OPTIONS" and ASKED_METHOD in headers:
+                scope["lastword.route"] = "preflight"
+                await answer.permit(headers.get(ASKED_HEADERS, b""))
+            else:
+                await self._inside(scope, receive, answer.send)
         except Refusal as refusal:
-            await answer.refuse(refusal)
             failure = refusal.code
+            if answer.is_open_stream:
+                self._metrics.count_broken(failure)
+            await answer.refuse(refusal)
         except ClientGone:
             failure = "client_gone"
+            if answer.is_open_stream:
+                self._metrics.count_broken(failure)
         except Exception as problem:
             # The text of an unforeseen error may hold anything, so neither client nor log gets it: where it happened
             # and of which class it is are enough to find it, and the id is where to look.
             failure = f"{type(problem).__name__} at {_where(problem)}"
+            if answer.is_open_stream:
+                self._metrics.count_broken("internal_error")
             log.error("request %s failed: %s %s\n%s", answer.id, *_named(scope), traceback_of(problem))
             words = f"something went wrong inside the server; its log says more about request {answer.id}"
             await answer.refuse(Refusal(500, "internal_error", words))
@@ -137,6 +168,13 @@ class Perimeter:
             )
 
 
+def _check_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a request that names itself twice: whoever stands in front of us may have believed the other one."""
+    for name, count in Counter(name for name, _ in headers).items():
+        if count > 1 and name in SINGLE:
+            raise Refusal(400, "repeated_header", f"the header {name.decode().title()} stands more than once")
+
+
 def _named(scope: Scope) -> tuple[str, str]:
     """Method and route, in words of ours alone."""
     return scope["method"] if scope["method"] in METHODS else "OTHER", scope.get("lastword.route", UNMATCHED)
@@ -157,27 +195,54 @@ class OutgoingResponse:
         self.status = 499
         """Of a request whose client left before there was one."""
         self.id = f"{_PROCESS}-{next(_NUMBERS):x}"
+        self.shared_with: bytes | None = None
+        """The origin of a page that may read it."""
         self._started = False
-        self._is_open_stream = False
+        self.is_open_stream = False
+        """Whether it is a stream that has begun and has not ended. What goes wrong now breaks it."""
+        self._broken: Callable[[Refusal], bytes] = error_event
+        """What such a stream says then."""
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
-            self._is_open_stream = (b"content-type", MEDIA) in message.get("headers", ())
+            self._broken = message.pop(BROKEN, error_event)
+            self.is_open_stream = (b"content-type", MEDIA) in message.get("headers", ())
             given = message.get("headers", ())
             named = {name for name, _ in given}
             # What may be kept says so itself; nothing else is.
             always = [header for header in _ALWAYS if header[0] not in named]
-            message["headers"] = [*given, (b"x-request-id", self.id.encode()), *always]
+            message["headers"] = [*given, (b"x-request-id", self.id.encode()), *always, *self._sharing()]
         elif not message.get("more_body", False):
-            self._is_open_stream = False
+            self.is_open_stream = False
         await self._send(message)
+
+    def _sharing(self) -> list[tuple[bytes, bytes]]:
+        if self.shared_with is None:
+            return []
+        return [
+            (b"access-control-allow-origin", self.shared_with),
+            (b"access-control-expose-headers", b"x-request-id, retry-after"),
+            (b"vary", b"origin"),
+        ]
+
+    async def permit(self, wanted: bytes) -> None:
+        """Answer a browser that asks for a page whether it may send a request."""
+        # Official clients send headers of their own, whose names change; a name is all that is repeated here.
+        names = [name.strip() for name in wanted.lower().split(b",")][:MAX_ASKED_HEADERS]
+        headers = [
+            (b"access-control-allow-methods", b"GET, HEAD, POST, DELETE"),
+            (b"access-control-allow-headers", b", ".join(name for name in names if _HEADER_NAME.fullmatch(name))),
+            (b"access-control-max-age", b"600"),
+        ]
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b""})
 
     async def refuse(self, refusal: Refusal) -> None:
         """Answer with an error; in a stream that has begun, as its last event. Any other answer breaks off."""
-        if self._is_open_stream:
-            await self.send({"type": "http.response.body", "body": error_event(refusal)})
+        if self.is_open_stream:
+            await self.send({"type": "http.response.body", "body": self._broken(refusal)})
         elif not self._started:
             headers = dict(refusal.headers)
             if refusal.status in (408, 413):
@@ -231,8 +296,10 @@ async def send_body(send: Send, status: int, body: Body, headers: dict[str, str]
 class EventStream:
     """A stream of events. It begins with its first piece, so that an error before it still has a status of its own."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, broken: Callable[[Refusal], bytes] | None = None) -> None:
+        """`broken`: its last event when it breaks off, where that has a form of its own."""
         self._send = send
+        self._broken = broken
         self.begun = False
 
     async def write(self, piece: bytes) -> None:
@@ -240,7 +307,10 @@ class EventStream:
         if not self.begun:
             self.begun = True
             headers = [(b"content-type", MEDIA)]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
+            if self._broken is not None:
+                start[BROKEN] = self._broken
+            await self._send(start)
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
     async def end(self) -> None:

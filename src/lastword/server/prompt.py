@@ -7,14 +7,14 @@ else can go.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lastword.server.conversations import ChatMessage, HistoryLine
-from lastword.wire.protocol import result_message
+import msgspec
 
-BYTES_PER_TOKEN = 4
-"""An estimate that errs on the careful side for English and code. The model's own count is in `usage`."""
+from lastword.server.conversations import Chains, ChatMessage, HistoryLine
+from lastword.wire.protocol import result_message
 
 NO_RESULT = "No result was given: the request was abandoned."
 """What a native call gets that nobody answered. The model's server insists on an answer for each."""
@@ -26,18 +26,39 @@ def compose(
     history: Sequence[HistoryLine],
     results: Sequence[ChatMessage],
     users: Sequence[ChatMessage],
-) -> list[dict[str, Any]]:
-    """The messages for the model's server."""
-    messages: list[dict[str, Any]] = []
+    last_dependent: int,
+) -> list[dict[str, Any] | msgspec.Raw]:
+    """The messages for the model's server, some of them encoded already.
+
+    `last_dependent`: the newest turn of the conversation with a message that depends on those around it.
+    """
+    messages: list[dict[str, Any] | msgspec.Raw] = []
     if persona:
         messages.append({"role": "system", "content": persona})
     if prompt:
         messages.append({"role": "system", "content": prompt})
-    plain = [line.plain for line in history if line.plain is not None]
-    if len(plain) == len(history):
-        return messages + plain + translate([*results, *users])
+    if not history or history[0].turn > last_dependent:
+        plain: list[Any] = [line.plain for line in history]
+        return [*messages, *plain, *translate([*results, *users])]
     # There are calls and results among them, and what becomes of one depends on the messages around it.
-    return messages + translate([*(line.said for line in history), *results, *users])
+    return [*messages, *translate([*(line.said for line in history), *results, *users])]
+
+
+def without_repairs(lines: list[HistoryLine], last_repair: int) -> list[HistoryLine]:
+    """A history without the messages that were corrected, and their corrections: a model repeats what it has seen.
+
+    Most have none. Who knows the turn of the last correction need not go through hundreds of messages to find that out.
+    """
+    if not lines or lines[0].turn > last_repair:
+        return lines
+    kept: list[HistoryLine] = []
+    for line in lines:
+        if line.said.repairs:
+            if kept and kept[-1].said.role == "assistant":
+                kept.pop()
+        else:
+            kept.append(line)
+    return kept
 
 
 def translate(said: Iterable[ChatMessage | dict[str, Any]]) -> list[dict[str, Any]]:
@@ -67,75 +88,55 @@ def translate(said: Iterable[ChatMessage | dict[str, Any]]) -> list[dict[str, An
 
 
 def window(
-    lines: Sequence[HistoryLine], max_turns: int, max_tokens: int, weight: int | None = None
+    lines: Sequence[HistoryLine], max_turns: int, max_tokens: int, chains: Chains | None = None
 ) -> list[HistoryLine]:
-    """The newest part of a history that fits. Whoever knows the weight of all lines saves the counting, mostly."""
-    if not lines or (
-        lines[-1].turn <= max_turns
-        and (
-            (weight is not None and weight // BYTES_PER_TOKEN + len(lines) <= max_tokens)
-            or _tokens(lines) <= max_tokens
-        )
-    ):
-        return list(lines)
-    chains = _chains(lines)
-    kept: list[list[HistoryLine]] = []
-    turns = tokens = 0
-    for chain in reversed(chains):
-        size = _tokens(chain)
-        length = len({line.turn for line in chain})
-        if kept and (turns + length > max_turns or tokens + size > max_tokens):
-            break
-        if not kept and (length > max_turns or size > max_tokens):
-            # The running chain alone is too long: what began it stays, and the newest pairs.
-            return _shorten(chain, max_turns, max_tokens)
-        kept.append(chain)
-        turns += length
-        tokens += size
-    return [line for chain in reversed(kept) for line in chain]
+    """The newest part of a history that fits. Whoever keeps its chains pays for what is kept, and not for the rest."""
+    if not lines:
+        return []
+    if chains is None:
+        chains = Chains()
+        for line in lines:
+            chains.add(line)
+    last, sums = lines[-1].turn, chains.tokens_before
+    fitting = bisect_left(
+        chains.starts,
+        True,
+        key=lambda start: last - lines[start].turn < max_turns and sums[-1] - sums[start] <= max_tokens,
+    )
+    if fitting == len(chains.starts):
+        # The running chain alone is too long: what began it stays, and the newest pairs.
+        return _shorten(lines, chains.starts[-1], max_turns, max_tokens)
+    return list(lines[chains.starts[fitting] :])
 
 
-def _chains(lines: Sequence[HistoryLine]) -> list[list[HistoryLine]]:
-    """The history in pieces that belong together: each begins with a turn that answers no request."""
-    chains: list[list[HistoryLine]] = []
-    turn = -1
-    for line in lines:
-        begins = line.turn != turn and line.said.role != "tool_result"
-        turn = line.turn
-        if begins or not chains:
-            chains.append([])
-        chains[-1].append(line)
-    return chains
-
-
-def _shorten(chain: list[HistoryLine], max_turns: int, max_tokens: int) -> list[HistoryLine]:
+def _shorten(lines: Sequence[HistoryLine], start: int, max_turns: int, max_tokens: int) -> list[HistoryLine]:
     """The words that began a chain, and as many of its newest pairs as fit; at least one."""
-    opening = [line for line in chain if line.turn == chain[0].turn and line.said.role == "user"]
-    rest = chain[len(opening) :]
-    # A pair begins with a reply of the model and ends before the next one.
-    pairs: list[list[HistoryLine]] = []
-    for line in rest:
-        if line.said.role == "assistant" or not pairs:
-            pairs.append([])
-        pairs[-1].append(line)
-    tokens = _tokens(opening)
-    kept: list[list[HistoryLine]] = []
-    for pair in reversed(pairs):
-        tokens += _tokens(pair)
-        if kept and (len(kept) >= max_turns or tokens > max_tokens):
+    body = start
+    while body < len(lines) and lines[body].turn == lines[start].turn and lines[body].said.role == "user":
+        body += 1
+    tokens = sum(line.tokens for line in lines[start:body])
+    first = place = len(lines)
+    pairs = 0
+    while place > body:
+        place -= 1
+        tokens += lines[place].tokens
+        if pairs and tokens > max_tokens:
             break
-        kept.append(pair)
-    return opening + [line for pair in reversed(kept) for line in pair]
-
-
-def _tokens(lines: Iterable[HistoryLine]) -> int:
-    return sum(line.weight // BYTES_PER_TOKEN + 1 for line in lines)
+        # A pair begins with a reply of the model and ends before the next one.
+        if lines[place].said.role == "assistant" or place == body:
+            first = place
+            pairs += 1
+            if pairs >= max_turns:
+                break
+    return [*lines[start:body], *lines[first:]]
 
 
 def _plain(said: ChatMessage) -> dict[str, Any]:
     message: dict[str, Any] = {"role": said.role, "content": said.content}
     if said.tool_calls:
-        message["tool_calls"] = said.tool_calls
+        # With the results of its calls a server wants its message back as it was. Of one that is over it is told the
+        # words alone: most refuse to be shown what they thought then, or charge for it.
+        message = {**(said.others or {}), **message, "tool_calls": said.tool_calls}
     return message
 
 

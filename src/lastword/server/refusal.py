@@ -55,8 +55,11 @@ class Refusal(LastWordError):
         param: str | None = None,
         hint: str | None = None,
         headers: dict[str, str] | None = None,
+        is_upstream: bool = False,
     ) -> None:
         super().__init__(fact, hint=hint)
+        self.is_upstream = is_upstream or code.startswith("upstream_") or code == "no_model"
+        """Whether the model's server is to blame."""
         self.status = status
         self.code = code
         self.param = param

@@ -42,11 +42,8 @@ def check_completion(found: Any) -> Completion:
             choice: dict[str, Any] = found["choices"][0]
             message: dict[str, Any] = choice["message"]
         case _:
-            raise _garbage()
-    content = message.get("content")
-    if content is not None and not isinstance(content, str):
-        raise _garbage()
-    message = {**message, "role": "assistant", "content": content}
+            raise garbage()
+    message = {**message, "role": "assistant", "content": read_content(message.get("content"))}
     if message.get("tool_calls"):
         message["tool_calls"] = check_calls(message["tool_calls"])
     else:
@@ -64,10 +61,31 @@ def check_completion(found: Any) -> Completion:
     return Completion(body, message)
 
 
+def read_content(content: Any) -> str | None:
+    """The text of a message or a piece of one. Some servers send a list of parts, of which text is one kind."""
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise garbage()
+    texts = [part["text"] for part in content if part.get("type") in ("text", "output_text") and "text" in part]
+    if not all(isinstance(text, str) for text in texts):
+        raise garbage()
+    return "".join(texts)
+
+
+def kept_keys(message: dict[str, Any]) -> dict[str, Any] | None:
+    """What a message has besides what we know: some servers want it back with the results of its calls."""
+    kept = {key: value for key, value in message.items() if key not in KNOWN_KEYS and value is not None}
+    return kept or None
+
+
+KNOWN_KEYS = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio", "name"})
+
+
 def check_calls(calls: Any) -> list[dict[str, Any]]:
     """Native tool calls with everything in its place. One without an id gets one: its result has to name it."""
     if not isinstance(calls, list):
-        raise _garbage()
+        raise garbage()
     checked = []
     seen: set[str] = set()
     for call in calls:
@@ -75,7 +93,7 @@ def check_calls(calls: Any) -> list[dict[str, Any]]:
             case {"function": {"name": str(name)}} if name:
                 function = call["function"]
             case _:
-                raise _garbage()
+                raise garbage()
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             # Some servers send the object itself where OpenAI sends its text.
@@ -83,12 +101,16 @@ def check_calls(calls: Any) -> list[dict[str, Any]]:
         if arguments is None:
             arguments = ""
         if not isinstance(arguments, str):
-            raise _garbage()
+            raise garbage()
         id = _text(call.get("id"))
         if not id or id in seen:
             id = "call_" + secrets.token_hex(12)
         seen.add(id)
-        checked.append({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+        # Keys that we do not know stay: a signature that is missing next time makes the provider refuse the turn.
+        others = {key: value for key, value in call.items() if key not in _CALL_KEYS}
+        checked.append(
+            {**others, "id": id, "type": "function", "function": {**function, "name": name, "arguments": arguments}}
+        )
     return checked
 
 
@@ -102,16 +124,23 @@ def check_chunk(found: Any, redact: Callable[[str], str]) -> dict[str, Any]:
         case {"choices": [{"finish_reason": str()}, *_]}:
             found["choices"][0]["delta"] = {}
         case _:
-            raise _garbage()
+            raise garbage()
     for choice in found["choices"]:
-        content = choice["delta"].get("content")
-        if content is not None and not isinstance(content, str):
-            raise _garbage()
+        if "content" in choice["delta"]:
+            choice["delta"]["content"] = read_content(choice["delta"]["content"])
         calls = choice["delta"].get("tool_calls")
         if calls is not None and not (isinstance(calls, list) and all(isinstance(call, dict) for call in calls)):
-            raise _garbage()
+            raise garbage()
     chunk: dict[str, Any] = found
     return chunk
+
+
+def says_something(chunk: dict[str, Any]) -> bool:
+    """Whether a chunk adds to the answer. One that does not, such as the count of tokens, has wrapping and no words."""
+    return any(
+        choice.get("finish_reason") or any(value for key, value in choice["delta"].items() if key != "role")
+        for choice in chunk["choices"]
+    )
 
 
 class CallsInPieces:
@@ -120,31 +149,76 @@ class CallsInPieces:
     def __init__(self) -> None:
         self._calls: dict[int, tuple[str, list[str], list[str]]] = {}
         """By index: id, the pieces of the name, the pieces of the arguments."""
+        self._taken: set[str] = set()
+        self._others: dict[int, dict[str, Any]] = {}
+        """By index: keys that we do not know, as they came last."""
 
-    def add(self, pieces: list[dict[str, Any]]) -> None:
-        """Take the next pieces. A call that begins without an id of its own gets one, in the piece itself too."""
+    def add(self, pieces: list[dict[str, Any]]) -> int:
+        """Take the next pieces; how many characters they are, about.
+
+        A call that begins without an id of its own gets one, in the piece itself too.
+        """
+        size = 0
         for piece in pieces:
             index = piece.get("index")
             if type(index) is not int:
                 index = piece["index"] = len(self._calls)
             if index not in self._calls:
-                taken = {id for id, _, _ in self._calls.values()}
-                if not _text(piece.get("id")) or piece["id"] in taken:
+                if not _text(piece.get("id")) or piece["id"] in self._taken:
                     piece["id"] = "call_" + secrets.token_hex(12)
+                self._taken.add(piece["id"])
                 self._calls[index] = (piece["id"], [], [])
+                size += CALL_SIZE + len(piece["id"])
             _, names, arguments = self._calls[index]
+            others = {key: value for key, value in piece.items() if key not in _CALL_KEYS and value is not None}
+            self._others.setdefault(index, {}).update(others)
+            size += len(msgspec.json.encode(others)) if others else 0
             function = piece.get("function")
             if isinstance(function, dict):
                 names.append(_text(function.get("name")))
                 arguments.append(_text(function.get("arguments")))
+                size += len(names[-1]) + len(arguments[-1])
+        return size
 
     def whole(self) -> list[dict[str, Any]]:
         """All calls, checked."""
         calls = [
-            {"id": id, "function": {"name": "".join(names), "arguments": "".join(arguments)}}
-            for _, (id, names, arguments) in sorted(self._calls.items())
+            {**self._others[index], "id": id, "function": {"name": "".join(names), "arguments": "".join(arguments)}}
+            for index, (id, names, arguments) in sorted(self._calls.items())
         ]
         return check_calls(calls)
+
+
+class OtherKeys:
+    """The keys of a message that we do not know, from the pieces of a stream: texts grow, others change."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._values: dict[str, Any] = {}
+
+    def add(self, delta: dict[str, Any]) -> int:
+        """Take what is there of them in a piece; how many characters that is."""
+        size = 0
+        for key, value in (kept_keys(delta) or {}).items():
+            if isinstance(value, str):
+                self._texts.setdefault(key, []).append(value)
+                size += len(value)
+                continue
+            size += len(msgspec.json.encode(value))
+            if isinstance(value, list) and isinstance(self._values.get(key), list):
+                self._values[key] += value
+            else:
+                self._values[key] = value
+        return size
+
+    def whole(self) -> dict[str, Any]:
+        """All of them."""
+        return {**self._values, **{key: "".join(texts) for key, texts in self._texts.items()}}
+
+
+_CALL_KEYS = frozenset({"id", "type", "function", "index"})
+# What a call costs by being there, in characters: a million empty ones are long as well.
+CALL_SIZE = 40
 
 
 def new_answer_id() -> str:
@@ -156,5 +230,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _garbage() -> Refusal:
+def garbage() -> Refusal:
+    """What the model's server sent cannot be read."""
     return Refusal(502, "upstream_garbage", "the model's server sent an answer in a form we do not know")

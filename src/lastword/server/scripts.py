@@ -8,7 +8,7 @@ from lastword.errors import ScriptError
 from lastword.script.builtins import BUILTINS
 from lastword.script.errors import PlacedError
 from lastword.script.lexer import cut, find_token
-from lastword.script.nodes import Calc, CallNode, Do, Function, Statement, inside
+from lastword.script.nodes import Calc, CallNode, Do, Function, Name, Statement, Stop, inside
 from lastword.script.parser import parse
 
 # A script that a person is to read has some hundred lines. Beyond this a message is text, without a look at it.
@@ -36,7 +36,9 @@ def is_script(text: str) -> bool:
 
 def _does_something(body: Iterable[Statement]) -> bool:
     return any(
-        not isinstance(statement, Do)
+        # "STOP talking" is a request, and no script.
+        not isinstance(statement, Do | Stop)
+        or (isinstance(statement, Stop) and not isinstance(statement.value, Name))
         or any(
             isinstance(node, CallNode | Calc) or (isinstance(node, Function) and node.name in BUILTINS)
             for node in inside(statement.value)

@@ -8,8 +8,10 @@ tells their clients.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import ipaddress
+import resource
 import signal
 import socket
 import threading
@@ -25,6 +27,7 @@ from uvicorn.server import ServerState
 
 from lastword.errors import ConfigError
 from lastword.server.auth import Tokens
+from lastword.server.connections import OpenConnections, network_of
 from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.store import Store
@@ -38,6 +41,8 @@ TOLD_SECONDS = 2.0
 # Allocations between two runs of the collector of reference cycles. The default of 700 is reached within one or two
 # turns, whose objects are all alive: under load the collector took a sixth of the server's time.
 GARBAGE_THRESHOLD = 20_000
+# Besides those of clients: the pool to the model's server, the store, its logs, the page's files.
+SPARE_DESCRIPTORS = 1024
 
 
 def is_loopback(host: str) -> bool:
@@ -116,6 +121,16 @@ class Serving(uvicorn.Server):
             telling.cancel()
 
 
+def allow_descriptors(limits: ServerLimits) -> None:
+    """Let the process have the connections that its limits promise. Many systems begin with a thousand descriptors."""
+    wanted = limits.connections + SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def tune_gc() -> None:
     """For a process that does nothing but serve: exempt what is allocated by now, and collect rarely."""
     gc.collect()
@@ -144,6 +159,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
     """uvicorn's HTTP protocol with limits on connections, and on the time and size of headers."""
+    open_connections = OpenConnections(limits)
 
     class Limited(HttpToolsProtocol):
         def __init__(
@@ -158,15 +174,27 @@ def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
             self._body_timer: TimerHandle | None = None
             self._header_bytes = 0
             self._in_headers = True
+            self.address = ""
+            self.since = self.loop.time()
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
             super().connection_made(transport)
-            if len(self.connections) > limits.connections:
-                self._refuse(503, "too_many_connections", f"more than {limits.connections} connections are open")
+            self.address = network_of(self.client[0]) if self.client else ""
+            if (full := open_connections.admit(self)) is not None:
+                self._refuse(503, "too_many_connections", full)
             else:
                 self._start_timer()
 
+        def rank(self) -> int | None:
+            if self.cycle is not None and not self.cycle.response_complete:
+                return 1 if self.cycle.more_body else None
+            return 1 if self._header_bytes or not self._in_headers else 0
+
+        def show_out(self) -> None:
+            self.transport.close()
+
         def connection_lost(self, exc: Exception | None) -> None:
+            open_connections.forget(self)
             self._stop_timer()
             self._stop_body_timer()
             super().connection_lost(exc)
@@ -199,6 +227,10 @@ def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
             self._header_bytes = 0
             self._stop_body_timer()
             super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            self.since = self.loop.time()
+            super().on_response_complete()
 
         def _start_timer(self) -> None:
             self._header_timer = self.loop.call_later(limits.header_seconds, self._too_slow)

@@ -15,7 +15,8 @@ import msgspec
 from lastword.server.chat import OpenTurn
 from lastword.server.refusal import Refusal
 from lastword.server.reply import watches
-from lastword.server.reply_shape import CallsInPieces, new_answer_id
+from lastword.server.reply_shape import CallsInPieces, OtherKeys, new_answer_id
+from lastword.server.wire import Extras
 from lastword.wire.sse import write_event
 
 _encode = msgspec.json.Encoder().encode
@@ -25,58 +26,84 @@ DONE = write_event(b"[DONE]")
 
 async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
     """The answer to a turn, from the chunks of the model's server."""
-    watching = watches(turn.protocol)
-    held: list[str] = []
-    text: list[str] = []
-    size = 0
-    calls = CallsInPieces()
-    called = False
-    finish_reason = "stop"
-    usage: dict[str, Any] | None = None
-    head: dict[str, Any] = {}
+    reply = StreamedReply(turn)
     async for chunk in chunks:
-        if not head:
-            head = _head(chunk)
-        if isinstance(chunk.get("usage"), dict):
-            usage = chunk["usage"]
-        for choice in chunk["choices"][:1]:
-            delta = {key: value for key, value in choice["delta"].items() if value is not None}
-            if isinstance(choice.get("finish_reason"), str):
-                finish_reason = choice["finish_reason"]
-            if "tool_calls" in delta:
-                called = True
-                calls.add(delta["tool_calls"])
-            if piece := delta.get("content"):
-                text.append(piece)
-                size += len(piece)
-                if size > turn.limits.reply_bytes:
-                    raise Refusal(502, "upstream_too_large", "the model's answer is longer than fits")
-                watching = [watch for watch in watching if watch.feed(piece)]
-                if watching:
-                    held.append(piece)
-                    del delta["content"]
-                elif held:
-                    delta["content"] = "".join(held) + piece
-                    held.clear()
-            if delta:
-                out = {"index": 0, "delta": delta, "finish_reason": None}
-                if choice.get("logprobs") is not None:
-                    out["logprobs"] = choice["logprobs"]
-                yield write_event(_encode({**head, "choices": [out]}))
+        choice = reply.take(chunk)
+        if choice is not None:
+            yield write_event(_encode({**reply.head, "choices": [choice]}))
 
-    message: dict[str, Any] = {"role": "assistant", "content": "".join(text) or None}
-    if called:
-        message["tool_calls"] = calls.whole()
-    extras = msgspec.to_builtins(await turn.finish(message))
-    turn.metrics.count_tokens(usage)
-    delta = {"content": "".join(held)} if held else {}
-    head = head or _head({})
-    last = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], **extras}
-    yield write_event(_encode(last))
+    extras = msgspec.to_builtins(await reply.finish())
+    delta = {"content": "".join(reply.held)} if reply.held else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": reply.finish_reason}
+    yield write_event(_encode({**reply.head, "choices": [choice], **extras}))
     options = turn.request.stream_options
-    if options is not None and options.include_usage and usage is not None:
-        yield write_event(_encode({**head, "choices": [], "usage": usage, **extras}))
+    if options is not None and options.include_usage and reply.usage is not None:
+        yield write_event(_encode({**reply.head, "choices": [], "usage": reply.usage, **extras}))
     yield DONE
+
+
+class StreamedReply:
+    """A model's message while it comes, whatever the form is in which it goes out again."""
+
+    def __init__(self, turn: OpenTurn) -> None:
+        self.head: dict[str, Any] = {}
+        self.held: list[str] = []
+        """Text that nobody has seen, because it may still be a request."""
+        self.finish_reason = "stop"
+        self.usage: dict[str, Any] | None = None
+        self.message: dict[str, Any] = {}
+        """The whole of it, once it is finished."""
+        self._turn = turn
+        self._watching = watches(turn.protocol)
+        self._text: list[str] = []
+        self._size = 0
+        self._calls = CallsInPieces()
+        self._others = OtherKeys()
+        self._called = False
+
+    def take(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
+        """The next chunk of the model's server; of its choice, what may go out now."""
+        if not self.head:
+            self.head = _head(chunk)
+        if isinstance(chunk.get("usage"), dict):
+            self.usage = chunk["usage"]
+        if not chunk["choices"]:
+            return None
+        choice = chunk["choices"][0]
+        delta = {key: value for key, value in choice["delta"].items() if value is not None}
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish_reason = choice["finish_reason"]
+        if "tool_calls" in delta:
+            self._called = True
+            self._size += self._calls.add(delta["tool_calls"])
+        self._size += self._others.add(delta) + len(delta.get("content") or "")
+        if self._size > self._turn.limits.reply_bytes:
+            raise Refusal(502, "upstream_too_large", "the model's answer is longer than fits")
+        if piece := delta.get("content"):
+            self._text.append(piece)
+            self._watching = [watch for watch in self._watching if watch.feed(piece)]
+            if self._watching:
+                self.held.append(piece)
+                del delta["content"]
+            elif self.held:
+                delta["content"] = "".join(self.held) + piece
+                self.held.clear()
+        if not delta:
+            return None
+        out = {"index": 0, "delta": delta, "finish_reason": None}
+        if choice.get("logprobs") is not None:
+            out["logprobs"] = choice["logprobs"]
+        return out
+
+    async def finish(self) -> Extras:
+        """It is complete: read and remembered. After this the client may know of it."""
+        self.head = self.head or _head({})
+        self.message = {**self._others.whole(), "role": "assistant", "content": "".join(self._text) or None}
+        if self._called:
+            self.message["tool_calls"] = self._calls.whole()
+        extras = await self._turn.finish(self.message)
+        self._turn.counted(self.usage)
+        return extras
 
 
 def _head(chunk: dict[str, Any]) -> dict[str, Any]:

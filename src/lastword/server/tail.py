@@ -37,6 +37,10 @@ class Tail:
         """How many have begun."""
         self._iteration = 0
         self._fresh_in: int | None = None
+        self._is_looking = False
+        # For all who came while a look was under way: the next one, which begins when that has ended.
+        self._next: asyncio.Future[None] | None = None
+        self._leading: asyncio.Task[None] | None = None
 
     def follow(self, take: Callable[[Record], None], lose: Callable[[], None]) -> None:
         """Hand every new record to `take`. `lose` is called when some were left out."""
@@ -47,9 +51,42 @@ class Tail:
 
         Whatever runs in this iteration was ready before that look, and so were the bytes of its request. The number
         of the iteration is taken before the store is asked: a store that yields to the loop ends the iteration.
+
+        Such a store is asked by one at a time. A look that is under way may have begun before what somebody else has
+        to see was written; all who come meanwhile share the next one, and what is new is read once for all of them.
         """
         if self._fresh_in == self._iteration:
             return
+        if self._is_looking:
+            if self._next is None:
+                self._next = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._next)
+            return
+        await self._look_alone()
+
+    async def _look_alone(self) -> None:
+        self._is_looking = True
+        try:
+            await self._look()
+        finally:
+            waiting, self._next = self._next, None
+            self._is_looking = waiting is not None
+            if waiting is not None:
+                self._leading = asyncio.get_running_loop().create_task(self._look_for(waiting))
+
+    async def _look_for(self, waiting: asyncio.Future[None]) -> None:
+        try:
+            await self._look_alone()
+        except asyncio.CancelledError:
+            waiting.cancel()
+            raise
+        except Exception as problem:
+            waiting.set_exception(problem)
+            waiting.exception()  # Whoever waited may be gone.
+        else:
+            waiting.set_result(None)
+
+    async def _look(self) -> None:
         asyncio.get_running_loop().call_soon(self._end_iteration)
         now = self._iteration
         self.looks += 1

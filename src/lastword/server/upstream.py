@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from io import BytesIO
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -21,15 +22,19 @@ import aiohttp
 import msgspec
 
 from lastword.errors import ConfigError
+from lastword.server.abilities import Abilities, read_abilities
+from lastword.server.context import exceeded
 from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
-from lastword.server.reply_shape import Completion, check_chunk, check_completion
-from lastword.wire.sse import EventReader, SentEvent
+from lastword.server.reply_shape import Completion, check_chunk, check_completion, says_something
+from lastword.wire.sse import EventReader, EventTooLarge, SentEvent
 
 log = logging.getLogger("lastword.server")
 
 # Connections kept to the model's server. More streams than this wait for one another.
 POOL = 512
+# A body with images in it. It is sent in pieces, so that the loop can do something else in between.
+LARGE_BODY = 2**20
 # Of an error text from the model's server, what a client gets to see.
 MAX_QUOTED = 300
 
@@ -38,6 +43,8 @@ _JSON = {"Content-Type": "application/json"}
 # What keys look like, wherever they come from. The server's own key is removed by name besides.
 _KEYS = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|AIza|ghp|lastword)[-_][\w\-*.…]{4,}|Bearer\s+\S+", re.IGNORECASE)
 
+# A code is a word. Anything else of that name is not for programs to read.
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 # Where local models usually answer.
 USUAL = {
@@ -49,7 +56,7 @@ USUAL = {
 
 
 class Upstream(Protocol):
-    """What the server needs of a model."""
+    """What the server needs of a model. The messages of a question may be encoded already (`msgspec.Raw`)."""
 
     async def complete(self, body: dict[str, Any]) -> Completion:
         """One whole answer."""
@@ -59,6 +66,9 @@ class Upstream(Protocol):
 
     async def models(self) -> list[str]:
         """The names that a request may use."""
+
+    async def abilities(self) -> Abilities:
+        """What it can do besides answering. Asked once; whoever cannot be asked can do nothing."""
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -73,11 +83,19 @@ class HttpUpstream:
             raise ConfigError(
                 f"{url!r} is not the address of a model's server", hint="write it like http://127.0.0.1:11434/v1"
             )
+        if parts.username or parts.password or parts.query or parts.fragment:
+            # The address is said in many places. What is wrong is said without repeating it: a key may stand in it.
+            raise ConfigError(
+                "the address of a model's server has no password and no question in it",
+                hint="give the key by itself: LASTWORD_UPSTREAM_KEY",
+            )
         self.url = url.rstrip("/")
         self._chat = f"{self.url}/chat/completions"
         self._key = key
         self._limits = limits or ServerLimits()
         self._session: aiohttp.ClientSession | None = None
+        self.retries_made = 0
+        self._abilities: Abilities | None = None
 
     async def complete(self, body: dict[str, Any]) -> Completion:
         response = await self._post(body)
@@ -95,6 +113,7 @@ class HttpUpstream:
                     yield chunk
                 return
             finished = False
+            nothing = 0
             async with aclosing(self._events(response)) as events:
                 async for event in events:
                     data = event.data.strip()
@@ -102,9 +121,13 @@ class HttpUpstream:
                         continue
                     if data == b"[DONE]":
                         return
-                    chunk = check_chunk(self._decode(data), self.redact)
+                    chunk = self._chunk(data)
                     for choice in chunk["choices"]:
                         finished = finished or bool(choice.get("finish_reason"))
+                    if not says_something(chunk):
+                        nothing += len(data)
+                        if nothing > self._limits.reply_bytes:
+                            raise self._too_large()
                     yield chunk
             if not finished:
                 raise Refusal(502, "upstream_died", "the model's server broke off before its answer was complete")
@@ -115,7 +138,7 @@ class HttpUpstream:
         try:
             async with session.get(f"{self.url}/models", timeout=timeout) as response:
                 if response.status != 200:
-                    raise self._failed(response.status, await self._some(response), None)
+                    raise self._failed(response.status, await self._error(response), None)
                 found = self._decode(await self._read_all(response))
         except (TimeoutError, aiohttp.ClientError, OSError) as problem:
             raise self._unreachable(problem) from None
@@ -123,6 +146,27 @@ class HttpUpstream:
         if not isinstance(entries, list):
             raise Refusal(502, "upstream_garbage", "the model's server lists its models in a form we do not know")
         return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
+
+    async def abilities(self) -> Abilities:
+        if self._abilities is None:
+            models = await self._page(f"{self.url}/models")
+            props = await self._page(f"{self.url.removesuffix('/v1')}/props")
+            found = read_abilities(models, props)
+            if models is None and props is None:
+                return found  # Nobody was there to ask.
+            self._abilities = found
+        return self._abilities
+
+    async def _page(self, url: str) -> Any:
+        """A page of the model's server as JSON; None when there is none."""
+        timeout = aiohttp.ClientTimeout(total=self._limits.connect_seconds)
+        try:
+            async with self._open().get(url, timeout=timeout, allow_redirects=False) as response:
+                if response.status == 200:
+                    return self._decode(await self._read_all(response))
+        except (TimeoutError, aiohttp.ClientError, OSError, Refusal):
+            return None
+        return None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -166,12 +210,14 @@ class HttpUpstream:
             log.info("%s; this was attempt %d, and another one follows", refusal.fact, attempt + 1)
             await asyncio.sleep(max(wait, self._limits.retry_seconds * 2**attempt))
             attempt += 1
+            self.retries_made += 1
 
     async def _attempt(self, data: bytes) -> tuple[aiohttp.ClientResponse | Refusal, float | None]:
         """One attempt: a response, or why not and how long to wait at least before another (None: there is no use)."""
         try:
             # No redirects: one could carry the key to another host.
-            response = await self._open().post(self._chat, data=data, headers=_JSON, allow_redirects=False)
+            sent = data if len(data) < LARGE_BODY else BytesIO(data)
+            response = await self._open().post(self._chat, data=sent, headers=_JSON, allow_redirects=False)
         except TimeoutError:
             return self._slow("did not begin to answer"), None
         except (aiohttp.ClientError, OSError) as problem:
@@ -179,9 +225,9 @@ class HttpUpstream:
         if response.status == 200:
             return response, None
         async with response:
-            said = await self._some(response)
+            error = await self._error(response)
         retry_after = response.headers.get("Retry-After")
-        refusal = self._failed(response.status, said, retry_after)
+        refusal = self._failed(response.status, error, retry_after)
         if response.status != 429 and response.status < 500:
             return refusal, None
         wait = _seconds(retry_after)
@@ -194,7 +240,8 @@ class HttpUpstream:
             return await content.read()
         parts: list[bytes] = []
         size = 0
-        while piece := await self._piece(content):
+        end = self._end_of_reply()
+        while piece := await self._piece(content, end):
             size += len(piece)
             if size > self._limits.reply_bytes:
                 raise self._too_large()
@@ -203,20 +250,32 @@ class HttpUpstream:
 
     async def _events(self, response: aiohttp.ClientResponse) -> AsyncGenerator[SentEvent]:
         """The events of an answer, with one that its end cut short: some servers leave out the last blank line."""
-        most = self._limits.reply_bytes * STREAM_OVERHEAD
+        most = self._limits.reply_bytes
         reader = EventReader(max_event_bytes=most)
-        size = 0
-        while piece := await self._piece(response.content):
+        size = events = 0
+        end = self._end_of_reply()
+        while piece := await self._piece(response.content, end):
+            try:
+                found = reader.feed(piece)
+            except EventTooLarge:
+                raise self._too_large() from None
             size += len(piece)
-            if size > most:
+            events += sum(len(event.data) + EVENT_FORM for event in found)
+            # Comments that keep a connection alive are no part of an answer, and have to be short.
+            if size > most * STREAM_OVERHEAD or size - events > most:
                 raise self._too_large()
-            for event in reader.feed(piece):
+            for event in found:
                 yield event
         for event in reader.end():
             yield event
 
-    async def _piece(self, content: aiohttp.StreamReader) -> bytes:
+    def _end_of_reply(self) -> float:
+        return asyncio.get_running_loop().time() + self._limits.reply_seconds
+
+    async def _piece(self, content: aiohttp.StreamReader, end: float) -> bytes:
         """What arrives next, with the failures of the network as refusals; nothing at the end."""
+        if asyncio.get_running_loop().time() > end:
+            raise self._slow("did not come to the end of its answer")
         try:
             async with asyncio.timeout(self._limits.idle_seconds):
                 return await content.readany()
@@ -226,20 +285,34 @@ class HttpUpstream:
             self._note(problem)
             raise Refusal(502, "upstream_died", "the model's server broke off in the middle of its answer") from None
 
-    async def _some(self, response: aiohttp.ClientResponse) -> str:
+    async def _error(self, response: aiohttp.ClientResponse) -> dict[str, Any]:
         """What an error response says, if it says it soon."""
         try:
             async with asyncio.timeout(self._limits.connect_seconds):
                 data = await response.content.read(16_384)
         except (TimeoutError, aiohttp.ClientError, OSError):
-            return ""
+            return {}
         try:
             found = msgspec.json.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            return ""
+            return {}
         error = found.get("error") if isinstance(found, dict) else None
-        said = error.get("message") if isinstance(error, dict) else error
-        return self.redact(said) if isinstance(said, str) else ""
+        return error if isinstance(error, dict) else {"message": error}
+
+    def _chunk(self, data: bytes) -> dict[str, Any]:
+        """A piece of a stream. Some servers say only in its first one that they were sent too much."""
+        found = self._decode(data)
+        match found:
+            case {"error": {"message": str(said)} as error}:
+                too_long = exceeded({**error, "code": self._code(error)}, self.redact(said))
+                if too_long is not None:
+                    raise too_long
+        return check_chunk(found, self.redact)
+
+    def _code(self, error: Mapping[str, Any]) -> str | None:
+        """The server's own word for what is wrong, where it is one and no key."""
+        named = error.get("code")
+        return named if isinstance(named, str) and _CODE.fullmatch(named) and self.redact(named) == named else None
 
     def _decode(self, data: bytes) -> Any:
         try:
@@ -247,7 +320,10 @@ class HttpUpstream:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise Refusal(502, "upstream_garbage", "the model's server sent something that is not JSON") from None
 
-    def _failed(self, status: int, said: str, retry_after: str | None) -> Refusal:
+    def _failed(self, status: int, error: dict[str, Any], retry_after: str | None) -> Refusal:
+        message = error.get("message")
+        said = self.redact(message) if isinstance(message, str) else ""
+        code = self._code(error)
         quoted = f": {said}" if said else ""
         if status == 429:
             headers = {"Retry-After": str(int(_seconds(retry_after)) or 1)}
@@ -259,9 +335,13 @@ class HttpUpstream:
                 "the model's server refused our key",
                 hint="set LASTWORD_UPSTREAM_KEY, and try `lastword doctor`",
             )
+        if status in (400, 413, 422) and (too_long := exceeded({**error, "code": code}, said)) is not None:
+            return too_long
         if status in (400, 404, 413, 422):
             answered = 404 if status == 404 else 400
-            return Refusal(answered, "upstream_refused", f"the model's server refused the request{quoted}")
+            words = f"the model's server refused the request{quoted}"
+            # Its own word for why: clients know `context_length_exceeded`, and cut their history.
+            return Refusal(answered, code or "upstream_refused", words, is_upstream=True)
         if status == 504:
             return Refusal(504, "upstream_slow", f"the model's server timed out{quoted}")
         return Refusal(502, "upstream_failed", f"the model's server answered with status {status}{quoted}")
@@ -290,6 +370,8 @@ class HttpUpstream:
 
 # Around every word of a stream stands some hundred bytes of JSON; the limit is on the answer, not on its wrapping.
 STREAM_OVERHEAD = 64
+# Around the data of an event: names of fields and line ends.
+EVENT_FORM = 32
 
 
 def _seconds(retry_after: str | None) -> float:

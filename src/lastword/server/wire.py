@@ -49,6 +49,13 @@ class UserMessage(msgspec.Struct, frozen=True, tag="user", tag_field="role"):
     """What the person said. Parts go to the model's server as they are."""
 
     content: str | Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
+    repairs: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Whether it only says what was wrong with the model's last message. The model is shown both "
+            "once; the conversation keeps them."
+        ),
+    ] = False
 
 
 class FunctionCall(msgspec.Struct, frozen=True):
@@ -97,8 +104,15 @@ class StreamOptions(msgspec.Struct, frozen=True):
     include_usage: bool | None = None
 
 
+class Constrain(msgspec.Struct, frozen=True):
+    """A form for the reply: as a grammar (GBNF), and as a JSON Schema. The model's server is sent what it can use."""
+
+    grammar: str | None = None
+    schema: dict[str, Any] | None = None
+
+
 class ChatRequest(msgspec.Struct, frozen=True):
-    """OpenAI's request, with two fields of ours. Fields that are not named here go to the model's server."""
+    """OpenAI's request, with three fields of ours. Fields that are not named here go to the model's server."""
 
     messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
     model: Annotated[str, msgspec.Meta(description="`lastword` is the configured model.")] = "lastword"
@@ -108,9 +122,22 @@ class ChatRequest(msgspec.Struct, frozen=True):
     tools: list[dict[str, Any]] | None = None
     conversation_id: ConversationId | None = None
     tool_protocol: ToolProtocol | None = None
+    secret_arguments: (
+        Annotated[
+            dict[str, list[str]],
+            msgspec.Meta(description="By tool, the arguments whose values the server must not remember."),
+        ]
+        | None
+    ) = None
+    constrain: (
+        Annotated[
+            Constrain, msgspec.Meta(description="A form that the reply should have, if the model can be held to one.")
+        ]
+        | None
+    ) = None
 
 
-OURS = ("conversation_id", "tool_protocol")
+OURS = ("conversation_id", "tool_protocol", "secret_arguments", "constrain")
 """The fields of a request that the model's server never sees."""
 
 
@@ -153,6 +180,10 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     tool_request_error: ToolRequestError | None = None
     script: ScriptOut | None = None
     ignored_tool_results: list[IgnoredResult] = []
+    constrained: bool = False
+    """Whether the model was held to the form that the request named."""
+    left_out_turns: int = 0
+    """How many of the oldest turns of the conversation the model was not shown, because they do not fit."""
 
 
 class AnswerMessage(msgspec.Struct, frozen=True):
@@ -231,12 +262,31 @@ class ConversationOut(msgspec.Struct, frozen=True, kw_only=True):
     object: Literal["conversation"] = "conversation"
 
 
+class RewindRequest(msgspec.Struct, frozen=True):
+    """Where to go on from."""
+
+    turns: Annotated[int, msgspec.Meta(ge=0, description="The turns that stay; those after them count no more.")]
+
+
+class Rewound(msgspec.Struct, frozen=True):
+    """A conversation goes on from an earlier turn."""
+
+    id: str
+    turns: int
+    """The number of its last turn now: going back counts as one."""
+    object: Literal["conversation.rewound"] = "conversation.rewound"
+
+
 class Deleted(msgspec.Struct, frozen=True):
     """A conversation is gone."""
 
     id: str
     deleted: Literal[True] = True
     object: Literal["conversation.deleted"] = "conversation.deleted"
+
+
+# Names of models have slashes and colons in them. Whatever they are, they are text that stands in an address.
+ModelName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@+-]*$", max_length=200)]
 
 
 class Model(msgspec.Struct, frozen=True):

@@ -2,14 +2,17 @@
 
 A store is one append-only list of records, chained by digest, shared by everything that must be remembered: the calls
 and runs of sessions, and the conversations of the server. It knows nothing of either, but for one table of rules: which
-kinds of records replace or end each other (standing.py). Drivers: `memory` and `sqlite`.
+kinds of records replace or end each other (standing.py). Drivers: `memory`, `sqlite` and `postgres`.
 
-Three ideas carry the whole product:
+Four ideas carry the whole product:
 
 * **Order.** Records become durable in the order in which they were accepted, so a durable record implies all before it.
 * **Groups.** `commit` makes its records durable together or not at all.
 * **Once.** A record may claim a key that no other record of the store ever had. Who comes second gets False, in this
   process or in another one. An answer, the burning of a seal and the start of a call are such records.
+* **Contents.** Bytes that a record holds beside its data, such as an image that a tool made. They become durable with
+  the record, are kept once by their digest however many records hold them, and are gone when the last of those was
+  forgotten. Whoever reads them gets what was written, or Tampered.
 
 The chain: a record's digest covers the digest before it, its own head and the digest of its data. Data can therefore be
 forgotten (pruned) without breaking the chain or freeing a key, and nothing else can change unseen. What is proven
@@ -32,6 +35,8 @@ GENESIS = "0" * 64
 
 # The largest value that canonical JSON admits has 16 million characters, of at most six bytes each when escaped.
 MAX_DATA_BYTES = 100_000_000
+# Contents are held in memory whole, by whoever writes and by whoever reads. What is larger belongs into a file.
+MAX_CONTENT_BYTES = 32 * 2**20
 # A walk over a whole store holds this many records at a time, however long the store is.
 PAGE_RECORDS = 500
 
@@ -55,6 +60,13 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     irrevocable: bool = False
     """Whether something happens once it is durable that nobody can take back. It is written only to a store that holds
     everything that was ever seen of it, and where the store then ends is kept outside before the commit returns."""
+    contents: tuple[bytes, ...] = ()
+    """What it holds beside its data. The chain covers them if the data names their digests."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of its data and of what it holds."""
+        return len(self.data) + sum(map(len, self.contents)) if self.contents else len(self.data)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -80,6 +92,23 @@ class Head(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """The form in which a person keeps it and gives it back: `SEQ:DIGEST`."""
         return f"{self.seq}:{self.digest}"
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """What is gone."""
+
+    records: int = 0
+    """How many lost their data."""
+    contents: int = 0
+    """How many contents nobody holds any more."""
+    content_bytes: int = 0
+
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(
+            self.records + other.records,
+            self.contents + other.contents,
+            self.content_bytes + other.content_bytes,
+        )
 
 
 class Behind(msgspec.Struct, frozen=True):
@@ -155,14 +184,24 @@ class Store(Protocol):
     async def changed(self, after: int) -> None:
         """Return once there is a record beyond `after`, whichever process wrote it."""
 
-    async def forget(self, seqs: Iterable[int]) -> int:
-        """Drop the data of these records; heads, keys and chain stay. Returns how many had data.
+    async def content(self, digest: str) -> bytes | None:
+        """The bytes of this digest; None when no record holds such. Raises Tampered when they are others."""
 
-        Numbers that no record has are passed over.
+    async def forget(self, seqs: Iterable[int]) -> Pruned:
+        """Drop the data of these records, and the contents that only they hold; heads, keys and chain stay.
+
+        Numbers that no record has, and records that were forgotten before, are passed over.
         """
 
     def hold(self, name: str) -> Callable[[], None] | None:
-        """Hold a name until the returned function is called or this process ends; None when somebody else holds it."""
+        """Hold a name until the returned function is called or this process ends; None when somebody else holds it.
+
+        Where a living process can lose what it holds, as one that is cut off from a server, and another has taken a
+        name of it, whatever it still wants to write is refused with Overtaken.
+        """
+
+    def is_held(self, name: str) -> bool:
+        """Whether somebody holds a name at this moment. Whoever asks takes nothing by that, and nobody loses it."""
 
     async def examine(self) -> None:
         """Raise Tampered where what lies beside the records contradicts them: an index from which a key was removed."""
@@ -179,6 +218,11 @@ def check(entry: Entry) -> None:
     """Refuse what no driver can hold, before it is accepted and somebody relies on it."""
     at, once = entry.at, entry.once
     fits = len(entry.data) <= MAX_DATA_BYTES and 0 <= at < 2**63 and (once is None or once.isascii())
+    if entry.contents and (largest := max(map(len, entry.contents))) > MAX_CONTENT_BYTES:
+        raise StoreError(
+            f"an entry of kind {entry.kind} holds a content of {largest} bytes; {MAX_CONTENT_BYTES} is the most",
+            hint="keep large data in a file, and its path in the journal",
+        )
     if fits and entry.subject.isascii() and entry.stream.isascii() and entry.kind.isascii():
         return  # Nearly always, and every call pays for it several times.
     if len(entry.data) > MAX_DATA_BYTES:
@@ -321,6 +365,17 @@ def tampered(record: Record, how: str | None = None) -> Tampered:
         f"record {record.seq} ({record.kind}) was changed after it was written{f': {how}' if how else ''}",
         hint="everything before it is as it was written; restore from a copy to see what it said",
     )
+
+
+def check_content(digest: str, data: object) -> bytes:
+    """The bytes that were kept under this digest, if they are those."""
+    if type(data) is not bytes or sha256(data).hexdigest() != digest:
+        raise Tampered(
+            "what a record holds was changed after it was written",
+            place=digest,
+            hint="restore the journal from a copy to see what it was",
+        )
+    return data
 
 
 def _compare(here: Head, pin: Head | None) -> None:

@@ -1,4 +1,4 @@
-"""From the address of a store to the store: `memory:`, `sqlite:///file`. Nothing is opened here."""
+"""From the address of a store to the store: `memory:`, `sqlite:///file`, `postgresql://…`. Nothing is opened here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 
-from lastword.errors import StoreError
+from lastword.errors import ConfigError, StoreError
+from lastword.lazily import load_later
 from lastword.store import Store
 from lastword.store.folders import data_folder
 from lastword.store.memory import MemoryStore
+from lastword.store.postgres_address import PostgresAddress, holds_password, is_postgres
 from lastword.store.sqlite import SqliteStore
 
-_ADDRESSES = "an address is memory: or sqlite:///FILE (a fourth slash begins an absolute path)"
+# Few have it, and it takes longer to load than all the rest.
+_postgres = load_later("lastword.store.postgres")
+
+_ADDRESSES = (
+    "an address is memory:, sqlite:///FILE (a fourth slash begins an absolute path) "
+    "or postgresql://USER@HOST/DATABASE?store=NAME"
+)
 
 
 def open_store(address: str) -> Store:
@@ -28,10 +36,25 @@ def open_store(address: str) -> Store:
         case "sqlite":
             return SqliteStore(_file_named(address, rest))
         case "postgresql" | "postgres" | "postgresql+asyncpg":
-            raise StoreError(
-                "a store in PostgreSQL is not built yet", hint="use a file of one machine for now: sqlite:///FILE"
-            )
+            opened: Store = _postgres.PostgresStore(address)
+            return opened
     raise StoreError(f"{_shown(address)!r} is not the address of a store", hint=_ADDRESSES)
+
+
+def check_flag(address: str | None) -> str | None:
+    """Refuse an address with a password in it that was typed on a command line: everybody can list those."""
+    if address is not None and holds_password(address):
+        raise ConfigError(
+            "a password on the command line can be read by everybody on this machine",
+            place="--store",
+            hint="put it into ~/.pgpass, PGPASSWORD or LASTWORD_STORE, and leave it out of the address",
+        )
+    return address
+
+
+def shown(address: str) -> str:
+    """An address as it may be printed."""
+    return PostgresAddress(address).shown if is_postgres(address) else _shown(address)
 
 
 def default_path(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:

@@ -1,8 +1,10 @@
-"""Folders that are only their owner's business: where they are, and how they are made."""
+"""Folders and files that are only their owner's business: where they are, and how they are made and opened."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 
@@ -33,3 +35,15 @@ def sync_names(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_to_read(file: Path, flags: int = 0) -> int:
+    """A descriptor of a plain file; an OSError for anything else.
+
+    Opening a pipe would wait for whoever writes into it, and whoever put it there never does.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a plain file", str(file))
+    return descriptor

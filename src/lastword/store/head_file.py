@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lastword.errors import StoreError
-from lastword.store import Head, parse_head
+from lastword.store import Behind, Head, parse_head
 from lastword.store.folders import sync_names
 
 # A disk writes a sector whole or not at all, so the two heads never share one.
@@ -59,13 +59,20 @@ class HeadFile:
             sync_names(self.path.parent)
 
     def advance(self, head: Head) -> None:
-        """Keep a head, unless one that is further was kept already. FileNotFoundError when there is no file."""
-        with self._opened(os.O_RDWR, fcntl.LOCK_EX) as descriptor, self._explained():
-            slots = self._slots(descriptor)
-            if max(map(_seq, slots)) < head.seq:
-                older = min(range(SLOTS), key=lambda place: _seq(slots[place]))
-                os.pwrite(descriptor, _slot(head), older * SLOT_BYTES)
-                _sync(descriptor)
+        """Keep a head, unless one that is further was kept already."""
+        try:
+            with self._opened(os.O_RDWR, fcntl.LOCK_EX) as descriptor, self._explained():
+                slots = self._slots(descriptor)
+                if max(map(_seq, slots)) < head.seq:
+                    older = min(range(SLOTS), key=lambda place: _seq(slots[place]))
+                    os.pwrite(descriptor, _slot(head), older * SLOT_BYTES)
+                    _sync(descriptor)
+        except FileNotFoundError:
+            raise StoreError(
+                "the file that says how far the journal went was deleted at this moment",
+                place=str(self.path),
+                hint="lastword journal accept makes a new one",
+            ) from None
 
     @contextmanager
     def _opened(self, flags: int, lock: int) -> Iterator[int]:
@@ -105,6 +112,27 @@ class HeadFile:
             place=str(self.path),
             hint="check its owner, mode and folder, or move it away; lastword journal accept makes a new one",
         )
+
+
+def lacking(found: Head, seen: Head) -> Behind:
+    """What a store lacks that ends at `found` and does not hold what was seen, in words."""
+    if seen.seq > found.seq:
+        # At least: what was written since it fell behind has taken the place of what is missing.
+        count = seen.seq - found.seq
+        lost = "1 record is" if count == 1 else f"{count} records are"
+        fact = f"at least {lost} missing: it ends at record {found.seq}, and record {seen.seq} was seen"
+    else:
+        fact = f"record {seen.seq} is not the one that was seen: another journal, or a copy that went its own way"
+    return Behind(fact, found, seen)
+
+
+def start_refused(behind: Behind, place: str) -> StoreError:
+    """Why nothing that cannot be taken back is written."""
+    return StoreError(
+        f"nothing approved starts here: {behind.fact}",
+        place=place,
+        hint="approvals that were spent may be unspent in it; lastword journal accept shows what is known and asks",
+    )
 
 
 def _slot(head: Head) -> bytes:

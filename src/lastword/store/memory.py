@@ -11,18 +11,31 @@ from threading import Lock
 
 import msgspec
 
-from lastword.store import GENESIS, Behind, Entry, Head, Record, chain, check, check_group, contains, not_held
+from lastword.store import (
+    GENESIS,
+    Behind,
+    Entry,
+    Head,
+    Pruned,
+    Record,
+    chain,
+    check,
+    check_content,
+    check_group,
+    contains,
+    not_held,
+)
 from lastword.store.standing import Standing
 
-# Chaining many records in one go costs half of chaining each by itself. Nobody can tell: whoever looks, chains first.
+# Chaining many records in one go costs half of chaining each by itself. Every read chains first, so none sees less.
 CHAINED_AT_ONCE = 256
 
 
 class MemoryStore:
-    """What was written in one list, and its chain in another; records are made of both for whoever reads.
+    """What was written in one list, and its chain in another; records are made of both when they are read.
 
-    What was accepted is chained a page at a time, in the order in which it came, and always before anybody sees it.
-    Where the records of a stream or subject are, and which still count, is noted when somebody first looks for them.
+    What was accepted is chained a page at a time, in the order in which it came, and always before it is read.
+    Where the records of a stream or subject are, and which still count, is indexed at the first look-up.
     """
 
     def __init__(self) -> None:
@@ -38,6 +51,9 @@ class MemoryStore:
         self._noted = 0
         self._keys: dict[str, int] = {}
         self._claimed = False  # Whether something accepted claims a key.
+        self._holding = False  # Whether something accepted holds contents.
+        self._contents: dict[str, bytes] = {}  # By digest.
+        self._holds: dict[int, tuple[str, ...]] = {}  # The digests that a record holds, by place.
         self._held: set[str] = set()
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -45,6 +61,12 @@ class MemoryStore:
         assert entry.once is None, "an entry that claims a key is committed, not appended"
         assert not entry.irrevocable, "what cannot be taken back is committed, not appended"
         check(entry)
+        if entry.contents:  # Kept once from the beginning: it may be large, and the same again and again.
+            with self._lock:
+                self._holding = True
+                self._accepted.append(entry)
+                self._chain()
+            return
         self._accepted.append(entry)  # One step, and so safe from other threads without the lock.
         if self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
             with self._lock:
@@ -61,7 +83,8 @@ class MemoryStore:
                     self._keys[entry.once] = -1  # Taken; where it stands is known once it is chained.
                     self._claimed = True
             self._accepted.extend(entries)
-            if self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
+            self._holding = any(entry.contents for entry in entries)
+            if self._holding or self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
                 self._chain()
         return True
 
@@ -121,9 +144,10 @@ class MemoryStore:
 
     async def taken(self, once: str) -> Record | None:
         with self._lock:
+            if once not in self._keys:
+                return None  # Asked for every approved call; what was accepted may wait for a better moment.
             self._chain()
-            place = self._keys.get(once)
-            return None if place is None else self._record(place)
+            return self._record(self._keys[once])
 
     async def head(self) -> Head:
         with self._lock:
@@ -131,7 +155,7 @@ class MemoryStore:
             return Head(len(self._digests), self._digests[-1]) if self._digests else Head(0, GENESIS)
 
     async def behind(self) -> Behind | None:
-        """Nobody saw more of it than there is: it ends with whoever could have."""
+        """It lives and ends with this process, so no head from outside can be ahead of it."""
         return None
 
     async def accept(self, head: Head) -> None:
@@ -152,8 +176,14 @@ class MemoryStore:
                 with self._lock:
                     self._waiters.discard(waiter)
 
-    async def forget(self, seqs: Iterable[int]) -> int:
-        forgotten = 0
+    async def content(self, digest: str) -> bytes | None:
+        with self._lock:
+            self._chain()
+            data = self._contents.get(digest)
+        return None if data is None else check_content(digest, data)
+
+    async def forget(self, seqs: Iterable[int]) -> Pruned:
+        forgotten = Pruned()
         with self._lock:
             self._chain()
             self._note_places()  # What counts has the names that the data gives.
@@ -163,8 +193,15 @@ class MemoryStore:
                     self._forgotten[seq - 1] = sha256(entry.data).hexdigest()
                     self._entries[seq - 1] = msgspec.structs.replace(entry, data=b"")
                     self._standing.drop(seq, entry.stream, entry.kind)
-                    forgotten += 1
+                    forgotten += Pruned(1) + self._release(seq - 1)
         return forgotten
+
+    def _release(self, place: int) -> Pruned:
+        """A record holds nothing any more. What no other one holds is gone. The lock is held."""
+        released = self._holds.pop(place, ())
+        still = {digest for digests in self._holds.values() for digest in digests} if released else ()
+        gone = [self._contents.pop(digest) for digest in released if digest not in still]
+        return Pruned(0, len(gone), sum(map(len, gone)))
 
     def hold(self, name: str) -> Callable[[], None] | None:
         with self._lock:
@@ -173,14 +210,17 @@ class MemoryStore:
             self._held.add(name)
         return lambda: self._held.discard(name)
 
+    def is_held(self, name: str) -> bool:
+        return name in self._held
+
     async def examine(self) -> None:
-        """Nobody but this process can reach it."""
+        """No other process can reach it."""
 
     async def close(self) -> None:
         """Nothing to flush. The records stay readable: a closed session may still be looked at."""
 
     def _chain(self) -> None:
-        """Put what was accepted in its place, and tell whoever waits for something new. The lock is held."""
+        """Put what was accepted in its place, and wake those who wait for a change. The lock is held."""
         if not self._accepted:
             return
         # Other threads may append meanwhile, at the other end; what they add is chained the next time.
@@ -191,10 +231,23 @@ class MemoryStore:
                 if entry.once is not None:
                     self._keys[entry.once] = place
             self._claimed = False
+        if self._holding:
+            new = [self._without_contents(place, entry) for place, entry in enumerate(new, len(self._entries))]
+            self._holding = False
         last = self._digests[-1] if self._digests else GENESIS
         self._digests += chain(last, len(self._entries) + 1, new)
         self._entries += new
         self._wake()
+
+    def _without_contents(self, place: int, entry: Entry) -> Entry:
+        """Put what an entry holds where it is found by its digest. The lock is held."""
+        if not entry.contents:
+            return entry
+        held = {sha256(data).hexdigest(): data for data in entry.contents}
+        for digest, data in held.items():
+            self._contents.setdefault(digest, data)
+        self._holds[place] = tuple(held)
+        return msgspec.structs.replace(entry, contents=())
 
     def _record(self, place: int) -> Record:
         entry = self._entries[place]
@@ -212,7 +265,7 @@ class MemoryStore:
         )
 
     def _note_places(self) -> None:
-        """Catch up with what was written since somebody last looked: most records of a trial are never read."""
+        """Index what was written since the last look-up: most records of a trial are never read."""
         for place in range(self._noted, len(self._entries)):
             entry = self._entries[place]
             self._streams.setdefault(entry.stream, []).append(place)
@@ -222,7 +275,7 @@ class MemoryStore:
 
     def _wake(self) -> None:
         for waiter in self._waiters:
-            # A loop that was closed has nobody left who waits.
+            # The loop is closed, and its coroutines with it.
             if not (loop := waiter.get_loop()).is_closed():
                 loop.call_soon_threadsafe(_resolve, waiter)
 

@@ -1,6 +1,6 @@
 """The store in a SQLite file: for one person on one machine, and any number of their processes.
 
-Reads happen inline, on a connection of their own; writing is the business of one thread (`sqlite_writer`). Nothing is
+Reads happen inline, on a connection of their own; writing is the business of one thread (`writer`). Nothing is
 opened before the first use.
 """
 
@@ -19,10 +19,12 @@ from typing import Any, TypeVar
 import apsw
 
 from lastword.errors import StoreError, Tampered
-from lastword.store import Behind, Entry, Head, Record, check, check_group
+from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
+from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
 from lastword.store.holds import hold
 from lastword.store.sqlite_examine import examine
 from lastword.store.sqlite_file import (
+    WITH_CONTENTS,
     WITH_STANDING,
     connect_for_reading,
     explain,
@@ -30,11 +32,12 @@ from lastword.store.sqlite_file import (
     not_text,
     work_out_standing,
 )
-from lastword.store.sqlite_ledger import StoreChange
+from lastword.store.sqlite_ledger import SqliteLedger
 from lastword.store.sqlite_seen import Seen, end_of
-from lastword.store.sqlite_writer import Job, Writer
+from lastword.store.standing import StandingRow
+from lastword.store.writer import Job, Writer
 
-# Other processes can write between two transactions of this many, and nobody waits long.
+# Other processes can write between two transactions of this many, so that none waits long.
 FORGET_RECORDS = 500
 
 # As many values as SQLite surely takes in one question, and few enough that the plan is found in no time.
@@ -76,7 +79,7 @@ class SqliteStore:
 
     async def commit(self, *entries: Entry) -> bool:
         check_group(entries)
-        return await self._change(StoreChange(entries)) >= 0
+        return await self._change(StoreChange(entries)) is not TAKEN
 
     async def read(
         self,
@@ -193,12 +196,39 @@ class SqliteStore:
         finally:
             writer.unwatch(reply)
 
-    async def forget(self, seqs: Iterable[int]) -> int:
-        forgotten = 0
+    async def content(self, digest: str) -> bytes | None:
+        await self._catch_up()
+        if self._look(form_of) < WITH_CONTENTS:  # It cannot be written, and was not brought up to date.
+            return None
+        rows = self._query("SELECT data FROM contents WHERE digest = ?", [digest])
+        return check_content(digest, rows[0][0]) if rows else None
+
+    async def forget(self, seqs: Iterable[int]) -> Pruned:
+        forgotten = Pruned()
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):
-            forgotten += await self._change(StoreChange(prune=some))
+            forgotten += (await self._change(StoreChange(prune=some))).forgotten
         return forgotten
+
+    async def holdings(self, seqs: range) -> Sequence[tuple[int, str]]:
+        """Which of these records hold which contents: number and digest."""
+        await self._catch_up()
+        if self._look(form_of) < WITH_CONTENTS:
+            return []
+        rows = self._query("SELECT seq, digest FROM holds WHERE seq >= ? AND seq < ?", [seqs.start, seqs.stop])
+        return [(seq, digest) for seq, digest in rows]
+
+    async def standing_rows(self) -> Sequence[StandingRow]:
+        """Where all the records are that still count."""
+        await self._catch_up()
+        if self._look(form_of) < WITH_STANDING:
+            return list(self._look(work_out_standing).rows())
+        rows = self._query("SELECT kind, stream, name, since, seq FROM standing", [])
+        return [(kind, stream, name, since, seq) for kind, stream, name, since, seq in rows]
+
+    async def adopt(self, adopted: Adopted) -> None:
+        """Write something of another store as it is there. StoreError when it does not follow what is here."""
+        await self._change(StoreChange(adopted=adopted))
 
     def hold(self, name: str) -> Callable[[], None] | None:
         try:
@@ -206,9 +236,15 @@ class SqliteStore:
         except OSError as problem:
             raise explain(problem, self.path.with_name(self.path.name + ".holds")) from problem
 
+    def is_held(self, name: str) -> bool:
+        release = self.hold(name)
+        if release is not None:
+            release()
+        return release is None
+
     async def examine(self) -> None:
         await self._catch_up()
-        # It reads the whole file, and nobody else should wait for that.
+        # It reads the whole file, and other readers should not wait for that.
         await asyncio.to_thread(examine, self.path)
 
     async def close(self) -> None:
@@ -231,12 +267,13 @@ class SqliteStore:
                 self._reader = None
             return True
 
-    async def _change(self, change: StoreChange) -> int:
+    async def _change(self, change: StoreChange) -> Applied:
         reply = asyncio.get_running_loop().create_future()
         job = Job(change, reply)
         while not self._living_writer().submit(job):
             pass
-        return int(await reply)
+        done: Applied = await reply
+        return done
 
     async def _catch_up(self) -> None:
         """Let everything accepted reach the file before it is read. Usually it has."""
@@ -267,7 +304,7 @@ class SqliteStore:
     def _start_writer(self) -> Writer:
         with self._lock:
             if self._writer is None:
-                self._writer = Writer(self.path)
+                self._writer = Writer(SqliteLedger(self.path))
                 weakref.finalize(self, self._writer.retire).atexit = False
             elif self._writer.process != os.getpid():
                 raise StoreError(

@@ -7,8 +7,10 @@ from pathlib import Path
 import apsw
 
 from lastword.errors import Tampered
+from lastword.store import check_content
 from lastword.store.sqlite_file import (
     MIGRATIONS,
+    WITH_CONTENTS,
     WITH_STANDING,
     connect_for_reading,
     explain,
@@ -16,7 +18,7 @@ from lastword.store.sqlite_file import (
     not_text,
     work_out_standing,
 )
-from lastword.store.standing import NAMED_BY_DATA
+from lastword.store.standing import contradicted
 
 _RESTORE = "restore it from a copy, and keep both for whoever investigates"
 
@@ -36,6 +38,8 @@ def examine(path: Path) -> None:
             raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=_RESTORE)
         if form_of(connection) >= WITH_STANDING:
             _compare_standing(connection, path)
+        if form_of(connection) >= WITH_CONTENTS:
+            _compare_contents(connection, path)
     except apsw.Error as problem:
         raise explain(problem, path) from problem
     except UnicodeDecodeError as problem:
@@ -45,6 +49,21 @@ def examine(path: Path) -> None:
         connection.close()
 
 
+def _compare_contents(connection: apsw.Connection, path: Path) -> None:
+    """Raise Tampered when a content is not what its digest says, is missing, or is held by no record."""
+    for digest, data in connection.execute("SELECT digest, data FROM contents"):
+        check_content(digest, data)
+    sql = """
+    SELECT h.digest, 'is missing' FROM holds AS h LEFT JOIN contents AS c USING (digest) WHERE c.digest IS NULL
+    UNION ALL SELECT h.digest, 'is held by a record that was forgotten' FROM holds AS h
+        LEFT JOIN records AS r USING (seq) WHERE r.data IS NULL
+    UNION ALL SELECT c.digest, 'is held by no record' FROM contents AS c
+        WHERE NOT EXISTS (SELECT 1 FROM holds AS h WHERE h.digest = c.digest)
+    LIMIT 1"""
+    for digest, fact in connection.execute(sql):
+        raise Tampered(f"the content {digest} {fact}", place=str(path), hint=_RESTORE)
+
+
 def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
     sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
     return list(connection.execute(sql))
@@ -52,21 +71,9 @@ def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
 
 def _compare_standing(connection: apsw.Connection, path: Path) -> None:
     """Raise Tampered when what is said to count is not what the records say."""
-    columns = "kind, stream, name, since, seq"
-    kept = {row[:3]: row[3:] for row in connection.execute(f"SELECT {columns} FROM standing")}
-    true = {row[:3]: row[3:] for row in work_out_standing(connection).rows()}
+    kept = list(connection.execute("SELECT kind, stream, name, since, seq FROM standing"))
     # Of what was forgotten nobody knows the name any more, nor therefore which of the same kind it had replaced.
     unsure = set(connection.execute("SELECT DISTINCT kind, stream FROM records WHERE data IS NULL"))
-    for what in kept.keys() | true.keys():
-        kind, stream, _ = what
-        if kept.get(what) == true.get(what):
-            continue
-        forgotten = kind in NAMED_BY_DATA and (kind, stream) in unsure
-        if forgotten and (what not in kept or (what in true and kept[what][1] == true[what][1])):
-            continue
-        seq = (kept.get(what) or true[what])[1]
-        raise Tampered(
-            f"what it says of record {seq} ({kind}), whether it still counts, is not what the records say",
-            place=str(path),
-            hint=_RESTORE,
-        )
+    contradiction = contradicted(kept, work_out_standing(connection).rows(), unsure)
+    if contradiction is not None:
+        raise Tampered(contradiction, place=str(path), hint=_RESTORE)

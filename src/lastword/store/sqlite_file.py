@@ -24,13 +24,15 @@ from lastword.store.standing import KINDS, Standing
 # "ASST": the mark by which the file is known for ours, here and to file(1).
 APPLICATION_ID = 0x41535354
 # How long to wait for another process to finish writing. Its commits take milliseconds; ten seconds of silence
-# mean that it is stopped, or that somebody holds the file open in a transaction by hand.
+# mean that it is stopped, or that the file is held open in a transaction by hand.
 BUSY_SECONDS = 10.0
 # After a burst the log is cut back to this, so that one large import does not occupy the disk for ever.
 MAX_LOG_BYTES = 64 * 2**20
 
 # The form from which on the file says which records still count.
 WITH_STANDING = 2
+# The form from which on records may hold contents.
+WITH_CONTENTS = 3
 
 
 def connect(path: Path) -> apsw.Connection:
@@ -89,9 +91,9 @@ def _open_where_nothing_can_be_made(path: Path) -> apsw.Connection:
     """Open a file on a disk or in a folder that cannot be written, to look at it. SQLite would make files beside it."""
     log = Path(f"{path}-wal")
     if not log.exists() or not log.stat().st_size:
-        # Nobody has it open, and nobody can: it is what it is.
+        # No process has it open or can open it for writing, so it does not change while it is read.
         return _connected(f"file:{quote(str(path))}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    # Whoever wrote it died, and the newest records are in the log. They are read where there is room for that.
+    # Its writer crashed, and the newest records are in the write-ahead log. They are read from a copy of both files.
     copies = TemporaryDirectory(prefix="lastword-")
     for file in (path, log):
         shutil.copyfile(file, Path(copies.name) / file.name)
@@ -171,7 +173,7 @@ def _enter_log_mode(connection: apsw.Connection) -> None:
             mode = connection.pragma("journal_mode", "wal")
         except apsw.BusyError:
             # Two processes that open a new file at once can each hold what the other needs. SQLite then refuses at
-            # once instead of waiting, and whoever comes a moment later finds the log on.
+            # once instead of waiting, and the one that tries again finds the log switched on.
             if monotonic() > deadline:
                 raise
             sleep(0.005)

@@ -9,45 +9,33 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import apsw
 import msgspec
 
 from lastword.errors import StoreError
-from lastword.store import GENESIS, Entry, Head, Record, link, not_held
-from lastword.store.sqlite_file import check_version, connect, roll_back
+from lastword.store import GENESIS, Head, Pruned, Record, link, not_held
+from lastword.store.change import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
+from lastword.store.sqlite_file import check_version, connect, explain, roll_back
 from lastword.store.sqlite_seen import Seen, contains, end_of
 from lastword.store.standing import KINDS, NAMED_BY_DATA, step
 
 _INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _BEGINS = "INSERT INTO standing VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq"
+_STANDS = (
+    "INSERT INTO standing VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET since = excluded.since, seq = excluded.seq"
+)
 _ENDS = "DELETE FROM standing WHERE kind = ? AND stream = ? AND name = ?"
 _ENDS_ALL = "DELETE FROM standing WHERE kind = ? AND stream = ?"
 
 
-class StoreChange(msgspec.Struct, frozen=True, gc=False):
-    """Entries to be written together, then records that shall lose their data, then a head that somebody accepts."""
-
-    entries: tuple[Entry, ...] = ()
-    prune: tuple[int, ...] = ()
-    accept: Head | None = None
-
-    @property
-    def is_irrevocable(self) -> bool:
-        return any(entry.irrevocable for entry in self.entries)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.entries and not self.prune and self.accept is None
-
-
-class InDoubt(Exception):
-    """The disk failed in COMMIT and again when asked whether it happened. `Ledger.happened` asks once more."""
-
-
-class Ledger:
+class SqliteLedger:
     """The file, opened on first use."""
+
+    # A look takes some microseconds.
+    poll_seconds = 0.02
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -74,19 +62,29 @@ class Ledger:
                 self._connection.close()
             self._connection = None
 
-    def last_seq(self) -> int:
-        return int(self.open().execute("SELECT ifnull(max(seq), 0) FROM records").get)
+    @property
+    def place(self) -> str:
+        return self._place
 
-    def write(self, changes: Sequence[StoreChange]) -> list[int | StoreError]:
+    def last_seq(self) -> int | None:
+        try:
+            return int(self.open().execute("SELECT ifnull(max(seq), 0) FROM records").get)
+        except apsw.BusyError:
+            return None
+
+    def in_words(self, problem: Exception) -> StoreError | None:
+        return explain(problem, self._path) if isinstance(problem, apsw.Error | OSError) else None
+
+    def write(self, changes: Sequence[StoreChange]) -> list[Applied | StoreError]:
         """Carry out the changes in one transaction.
 
-        Per change, the number of records written and pruned; -1 when a key that it claims is taken, and an error when
-        it was refused, and then nothing of it was written. When this raises, nothing of any change was written; except
-        InDoubt, where that is unknown.
+        Per change, what was forgotten; TAKEN when a key that it claims is taken, and an error when it was refused, and
+        then nothing of it was written. When this raises, nothing of any change was written; except InDoubt, where that
+        is unknown.
         """
         connection = self.open()
         if all(change.is_empty for change in changes):
-            return [0] * len(changes)
+            return [APPLIED] * len(changes)
         try:
             connection.execute("BEGIN IMMEDIATE")
             self._check_place()
@@ -94,7 +92,7 @@ class Ledger:
             # Read in every transaction, since another process may have written.
             before = head = end_of(connection)
             refusal = self._refusal(connection) if any(change.is_irrevocable for change in changes) else None
-            results: list[int | StoreError] = []
+            results: list[Applied | StoreError] = []
             for change in changes:
                 if refusal is not None and change.is_irrevocable:
                     results.append(refusal)
@@ -133,14 +131,14 @@ class Ledger:
             return problem
         return None
 
-    def _accept(self, connection: apsw.Connection, head: Head) -> int | StoreError:
+    def _accept(self, connection: apsw.Connection, head: Head) -> Applied | StoreError:
         if not contains(connection, head):
             return not_held(head)
         try:
             self._seen.accept(connection, head)
         except StoreError as problem:
             return problem
-        return 0
+        return APPLIED
 
     def happened(self) -> bool:
         """Whether the transaction whose COMMIT failed last is in the file."""
@@ -177,23 +175,71 @@ def _identity(path: str) -> tuple[int, int]:
     return (found.st_dev, found.st_ino)
 
 
-def _apply(connection: apsw.Connection, head: Head, change: StoreChange) -> tuple[Head, int]:
+def _apply(connection: apsw.Connection, head: Head, change: StoreChange) -> tuple[Head, Applied | StoreError]:
     for entry in change.entries:
         if entry.once is not None and connection.execute("SELECT 1 FROM records WHERE once = ?", (entry.once,)).get:
-            return head, -1
+            return head, TAKEN
+    if change.adopted is not None:
+        return _adopt(connection, head, change.adopted)
     for entry in change.entries:
         record = link(head.digest, head.seq + 1, entry)
         connection.execute(_INSERT, msgspec.structs.astuple(record))
         if record.kind in KINDS:
             _note(connection, record)
+        if entry.contents:
+            _hold(connection, record.seq, entry.contents)
         head = Head(record.seq, record.digest)
-    count = len(change.entries)
+    if not change.prune:
+        return head, APPLIED
+    forgotten = Pruned()
     for seq in change.prune:
         connection.execute("UPDATE records SET data = NULL WHERE seq = ? AND data IS NOT NULL", (seq,))
         if connection.changes():
-            count += 1
             _drop(connection, seq)
-    return head, count
+            forgotten += Pruned(1) + _release(connection, seq)
+    return head, Applied(forgotten)
+
+
+def _adopt(connection: apsw.Connection, head: Head, adopted: Adopted) -> tuple[Head, Applied | StoreError]:
+    problem = adopted.problem(head)
+    if problem is not None:
+        return head, problem
+    for record in adopted.records:
+        connection.execute(_INSERT, msgspec.structs.astuple(record))
+        head = Head(record.seq, record.digest)
+    for _, data, seq in adopted.contents:
+        _hold(connection, seq, (data,))
+    for kind, stream, name, *_ in adopted.ended:
+        connection.execute(_ENDS, (kind, stream, name))
+    for row in adopted.standing:
+        connection.execute(_STANDS, row)
+    return head, APPLIED
+
+
+def _hold(connection: apsw.Connection, seq: int, contents: Sequence[bytes]) -> None:
+    """Write down what a record holds, in the transaction that writes the record."""
+    for data in contents:
+        digest = sha256(data).hexdigest()
+        if not connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).get:
+            connection.execute("INSERT INTO contents VALUES (?, ?)", (digest, data))
+        connection.execute("INSERT OR IGNORE INTO holds VALUES (?, ?)", (digest, seq))
+
+
+def _release(connection: apsw.Connection, seq: int) -> Pruned:
+    """A record holds nothing any more. What no other one holds is gone."""
+    held = [digest for (digest,) in connection.execute("SELECT digest FROM holds WHERE seq = ?", (seq,))]
+    if not held:
+        return Pruned()
+    connection.execute("DELETE FROM holds WHERE seq = ?", (seq,))
+    count = size = 0
+    for digest in held:
+        if not connection.execute("SELECT 1 FROM holds WHERE digest = ? LIMIT 1", (digest,)).get:
+            size += int(
+                connection.execute("SELECT ifnull(max(length(data)), 0) FROM contents WHERE digest = ?", (digest,)).get
+            )
+            connection.execute("DELETE FROM contents WHERE digest = ?", (digest,))
+            count += connection.changes()
+    return Pruned(0, count, size)
 
 
 def _note(connection: apsw.Connection, record: Record) -> None:

@@ -12,7 +12,7 @@ import apsw
 
 from lastword.errors import StoreError
 from lastword.store import GENESIS, Behind, Head
-from lastword.store.head_file import HeadFile
+from lastword.store.head_file import HeadFile, lacking, start_refused
 from lastword.store.sqlite_file import WITH_STANDING, form_of
 
 _MARK = "a head is kept beside it"
@@ -38,22 +38,11 @@ class Seen:
             return Behind("the file beside it that says how far it went is gone", found, None)
         if contains(connection, seen):
             return None
-        if seen.seq > found.seq:
-            # At least: what was written since it fell behind has taken the place of what is missing.
-            count = seen.seq - found.seq
-            lost = "1 record is" if count == 1 else f"{count} records are"
-            fact = f"at least {lost} missing: it ends at record {found.seq}, and record {seen.seq} was seen"
-        else:
-            fact = f"record {seen.seq} is not the one that was seen: another journal, or a copy that went its own way"
-        return Behind(fact, found, seen)
+        return lacking(found, seen)
 
     def refusal(self, behind: Behind) -> StoreError:
         """Why nothing that cannot be taken back is written."""
-        return StoreError(
-            f"nothing approved starts here: {behind.fact}",
-            place=self._place,
-            hint="approvals that were spent may be unspent in it; lastword journal accept shows what is known and asks",
-        )
+        return start_refused(behind, self._place)
 
     def prepare(self, connection: apsw.Connection) -> None:
         """Have a head beside the file before the file says so. Inside a transaction that writes."""
@@ -68,14 +57,7 @@ class Seen:
 
     def keep(self, head: Head) -> None:
         """Keep a head that is durable in the file."""
-        try:
-            self._file.advance(head)
-        except FileNotFoundError:
-            raise StoreError(
-                "the file that says how far the journal went was deleted at this moment",
-                place=str(self._file.path),
-                hint="lastword journal accept makes a new one",
-            ) from None
+        self._file.advance(head)
 
 
 def _is_marked(connection: apsw.Connection) -> bool:

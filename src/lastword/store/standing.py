@@ -31,12 +31,15 @@ class StandingRule(msgspec.Struct, frozen=True, gc=False):
 
 RULES: dict[str, StandingRule] = {
     "asked": StandingRule("subject", ended_by="finished"),
+    "question_asked": StandingRule("subject", ended_by="finished"),
     "burned": StandingRule("subject", ended_by="finished"),
     "run_started": StandingRule("subject", ended_by="run_finished"),
     "state_set": StandingRule("key", all_ended_by="state_cleared"),
     "state_described": StandingRule("key", all_ended_by="state_cleared"),
     "conversation": StandingRule("stream"),
+    "granted": StandingRule("subject", ended_by="revoked"),
     "left_off": StandingRule("subject"),
+    "belongs": StandingRule("stream"),
     "page.session": StandingRule("stream"),
     "page.window": StandingRule("subject", all_ended_by="page.closed"),
 }
@@ -50,6 +53,10 @@ KINDS = frozenset(kind for kind in (*RULES, *_ENDED, *_ALL_ENDED) if kind is not
 """The kinds that change what counts. Records of all others are passed over."""
 NAMED_BY_DATA = frozenset(kind for kind, rule in RULES.items() if rule.name == "key")
 """Of these nobody knows any more which they are once their data is forgotten, so they stop counting."""
+
+
+StandingRow = tuple[str, str, str, int, int]
+"""Where a record is that counts: kind, stream and name, the first record of that name, and the one that counts."""
 
 
 class StandingStep(msgspec.Struct, frozen=True, gc=False):
@@ -137,7 +144,7 @@ class Standing:
         places = sorted((place.since, place.seq) for names in found for place in names.values())
         return [seq for _, seq in places]
 
-    def rows(self) -> Iterator[tuple[str, str, str, int, int]]:
+    def rows(self) -> Iterator[StandingRow]:
         """Kind, stream, name, since and number of each."""
         for kind, streams in self._places.items():
             for stream, names in streams.items():
@@ -148,3 +155,22 @@ class Standing:
         names = self._places[kind].get(stream)
         if names is not None and names.pop(name, None) is not None and not names:
             del self._places[kind][stream]
+
+
+def contradicted(kept: Iterable[StandingRow], true: Iterable[StandingRow], unsure: set[tuple[str, str]]) -> str | None:
+    """What a driver says of a record that still counts, or does not, and the records say otherwise. None: they agree.
+
+    `unsure` are the kinds and streams of which something was forgotten.
+    """
+    said = {row[:3]: row[3:] for row in kept}
+    meant = {row[:3]: row[3:] for row in true}
+    for what in said.keys() | meant.keys():
+        kind, stream, _ = what
+        if said.get(what) == meant.get(what):
+            continue
+        is_forgotten = kind in NAMED_BY_DATA and (kind, stream) in unsure
+        if is_forgotten and (what not in said or (what in meant and said[what][1] == meant[what][1])):
+            continue
+        seq = (said.get(what) or meant[what])[1]
+        return f"what it says of record {seq} ({kind}), whether it still counts, is not what the records say"
+    return None

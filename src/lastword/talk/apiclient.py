@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from io import BytesIO
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
@@ -24,6 +25,8 @@ CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 200.0
 # What a reply may hold besides text: more than this is not a chunk of an answer.
 MAX_EVENT_BYTES = 16 * 1024 * 1024
+# A body with images in it. It is sent in pieces, so that the loop can do something else in between.
+LARGE_BODY = 2**20
 
 
 class ConnectionLost(LastWordError):
@@ -98,6 +101,22 @@ class Api:
             raise refusal_of(response.status, data)
         return decode(data)
 
+    async def rewind(self, id: str, turns: int) -> int:
+        """Go back to where there were so many turns; the number of the last turn now."""
+        path, body = f"/v1/conversations/{quote(id, safe='')}/rewind", msgspec.json.encode({"turns": turns})
+        async with self._wire.exchange("POST", path, body) as response:
+            data = await read_all(response)
+        if response.status != 200:
+            raise refusal_of(response.status, data)
+        return int(decode(data)["turns"])
+
+    async def delete(self, id: str) -> None:
+        """Let the server forget a conversation; one that it does not know is forgotten already."""
+        async with self._wire.exchange("DELETE", f"/v1/conversations/{quote(id, safe='')}", None) as response:
+            data = await read_all(response)
+        if response.status not in (200, 404):
+            raise refusal_of(response.status, data)
+
     async def models(self) -> list[str]:
         """The names that a request may use; the first is the configured one."""
         async with self._wire.exchange("GET", "/v1/models", None) as response:
@@ -128,7 +147,8 @@ class HttpWire:
         sent = {"Content-Type": "application/json", **(headers or {})} if body is not None else dict(headers or {})
         try:
             # A redirect could carry the token to another host.
-            request = self._open().request(method, self.url + path, data=body, headers=sent, allow_redirects=False)
+            data = body if body is None or len(body) < LARGE_BODY else BytesIO(body)
+            request = self._open().request(method, self.url + path, data=data, headers=sent, allow_redirects=False)
             async with request as response:
                 yield _HttpResponse(response)
         except (TimeoutError, aiohttp.ClientError, OSError) as problem:
@@ -201,3 +221,18 @@ def refusal_of(status: int, data: bytes) -> ApiError:
             code = more.get("code")
             return ApiError(status, code if isinstance(code, str) else "", fact, hint or None)
     return ApiError(status, "", f"the server answered with status {status}")
+
+
+def may_pass(problem: LastWordError) -> bool:
+    """Whether another attempt could succeed: the server is away, busy or stopping.
+
+    Not when the model's server failed. Ours has tried that one again already, and attempts of both would multiply.
+    """
+    if isinstance(problem, ApiError):
+        transient = problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
+        return transient and not problem.code.startswith("upstream_") and problem.code not in _LASTING
+    return True
+
+
+# Failures that the next attempt would only repeat, and pay for.
+_LASTING = ("no_model", "too_large")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
 import msgspec
 
+from lastword.consent.outcome import Kind, Outcome
 from lastword.talk.replies import Reply
+
+RAN: tuple[Kind, ...] = ("succeeded", "failed", "raised", "timed_out", "outcome_unknown")
+"""The ends of calls whose code was run, or may have been."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +28,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     repairs: int = 3
     """How often the model is told that its request or script was wrong. One that does not get it by then will not."""
     reconnects: int = 6
-    """Further attempts when the server or the model cannot be reached: together about fifteen seconds."""
+    """Further attempts when the server cannot be reached: together about fifteen seconds. For a whole message, and
+    never for a model's server that failed: ours has tried that again itself."""
 
 
 Bound = Literal["steps", "seconds", "tokens", "repairs", "stop"]
@@ -41,6 +46,24 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     tokens: int
     seconds: float
+    turn: int = 0
+    """The turn of the conversation with which it ended."""
+    counted: int | None = None
+    """The tokens that the model's server counted for it, when it counted every reply."""
+    tools: tuple[str, ...] = ()
+    """Those that ran for this answer, each once, in the order in which they first did."""
+    had_tools: bool = False
+    """Whether there were any to use."""
+
+    @property
+    def used(self) -> str:
+        """What was used for the answer, in words; nothing where there was nothing to use."""
+        return used_in_words(self.tools) if self.had_tools else ""
+
+
+def used_in_words(tools: Sequence[str]) -> str:
+    """What was used for an answer, where there were tools to use."""
+    return f"Used: {', '.join(tools)}" if tools else "No tool was used for this answer"
 
 
 class BoundReached(Exception):
@@ -58,8 +81,12 @@ class Spent:
         self._bounds = bounds
         self._steps = 0
         self._tokens = 0
+        self._counted: int | None = None
         self._repairs = 0
+        self._reconnects = 0
         self._seconds = 0.0
+        self._tools: dict[str, None] = {}
+        self.had_tools = False
 
     @property
     def seconds_left(self) -> float:
@@ -85,8 +112,17 @@ class Spent:
 
     def take(self, reply: Reply) -> None:
         """Count a reply."""
+        is_first = self._steps == 0
         self._steps += 1
         self._tokens += reply.tokens
+        # A sum of which a part is a guess is a guess.
+        so_far = 0 if is_first else self._counted
+        self._counted = None if so_far is None or reply.counted is None else so_far + reply.counted
+
+    def ran(self, outcome: Outcome) -> None:
+        """Count a call, if it came to running."""
+        if outcome.kind in RAN:
+            self._tools[outcome.tool] = None
 
     def repair(self) -> None:
         """Count a mistake that the model is told of."""
@@ -94,14 +130,25 @@ class Spent:
             raise BoundReached("repairs")
         self._repairs += 1
 
-    def ended(self, text: str, bound: Bound | None) -> Ended:
+    def reconnect(self) -> int | None:
+        """Count a further attempt to reach the server; which one it is, or None when there were enough."""
+        if self._reconnects >= self._bounds.reconnects:
+            return None
+        self._reconnects += 1
+        return self._reconnects
+
+    def ended(self, text: str, bound: Bound | None, turn: int = 0) -> Ended:
         return Ended(
+            turn=turn,
             text=text,
             bound=bound,
             words="" if bound is None else _stopped(bound, self._bounds),
             steps=self._steps,
             tokens=self._tokens,
+            counted=self._counted,
             seconds=self._seconds,
+            tools=tuple(self._tools),
+            had_tools=self.had_tools,
         )
 
 

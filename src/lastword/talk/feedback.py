@@ -61,6 +61,17 @@ def unreadable(reason: str) -> str:
     ).decode()
 
 
+def secret_is_gone() -> str:
+    """The result of a request that was read from a memory, or repeated by the model, without the secret in it."""
+    return values.canonical(
+        {
+            "success": False,
+            "message": "Nothing was run: secrets are not kept in the conversation, and the mark stands where one was. "
+            "Send the whole request again with the value, and ask the person for it if you do not have it.",
+        }
+    ).decode()
+
+
 def repair(reason: str, protocol: Protocol) -> str:
     """Why a message was nearly a request, in words the model can repair it from."""
     return (

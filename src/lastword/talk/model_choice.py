@@ -11,6 +11,7 @@ import msgspec
 
 from lastword.config import Config
 from lastword.server.upstream import USUAL, HttpUpstream, Upstream, find_local
+from lastword.talk.kept_model import KeptModel
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Protocol
 
@@ -19,8 +20,18 @@ class ModelChoice(msgspec.Struct, frozen=True):
     """The model, and how to say so."""
 
     upstream: Upstream
-    words: str
+    fact: str
+    """Which model answers, in words."""
     is_rehearsal: bool = False
+    model: str | None = None
+    """The name to ask for, where a person chose one."""
+    how_to_choose: str = ""
+    """How to choose another, for those who have no form for it before their eyes."""
+
+    @property
+    def words(self) -> str:
+        """All of it."""
+        return f"{self.fact} {self.how_to_choose}".rstrip()
 
 
 def usual_protocol(*, is_rehearsal: bool) -> Protocol:
@@ -28,8 +39,12 @@ def usual_protocol(*, is_rehearsal: bool) -> Protocol:
     return "script" if is_rehearsal else "json"
 
 
-async def choose_model(config: Config, places: Mapping[str, str] = USUAL) -> ModelChoice:
-    """Whatever is configured; else whatever answers at the usual local ports; else the rehearsal model."""
+async def choose_model(
+    config: Config, places: Mapping[str, str] = USUAL, *, kept: KeptModel | None = None
+) -> ModelChoice:
+    """Whatever is configured; else what a person chose before; else whatever answers at the usual local ports; else
+    the rehearsal model.
+    """
     server = config.server
     named = f"{server.model} at " if server.model else ""
     if server.upstream is not None:
@@ -37,13 +52,20 @@ async def choose_model(config: Config, places: Mapping[str, str] = USUAL) -> Mod
         return ModelChoice(
             upstream, f"Model: {named}{server.upstream} ({config.sources.get('upstream', 'configured')})."
         )
+    if kept is not None:
+        upstream = HttpUpstream(kept.upstream, key=kept.key, limits=server.limits)
+        return ModelChoice(upstream, f"Model: {kept.words} (chosen on the page).", model=kept.model)
     found = await find_local(places)
     if found is not None:
         name, url = found
         # No key: it was made for another server.
         return ModelChoice(HttpUpstream(url, limits=server.limits), f"Model: {named}{name}, found at {url}.")
-    words = (
+    fact = (
         "Model: none is configured, and none answers at the usual local ports. The rehearsal model answers: it "
         "understands nothing, and every tool can be tried with it."
     )
-    return ModelChoice(Rehearsal(), words, is_rehearsal=True)
+    how = (
+        "To choose another: --upstream URL, `upstream` under [server] in lastword.toml, or Settings on the page of "
+        "`lastword up`, which tries it and keeps it."
+    )
+    return ModelChoice(Rehearsal(), fact, is_rehearsal=True, how_to_choose=how)

@@ -13,8 +13,9 @@ from lastword.config import PresetConfig, PresetLimits, read_text
 from lastword.consent.approval import Preset
 from lastword.errors import ConfigError, did_you_mean
 from lastword.talk.bounds import Bounds
+from lastword.talk.pictures import Images
 from lastword.talk.replies import Protocol
-from lastword.talk.satellite import CONFIGURED, Satellite
+from lastword.talk.satellite import CONFIGURED, Constrain, Satellite
 
 DEFAULT = "default"
 
@@ -26,13 +27,16 @@ class ResolvedPreset(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol
     model: str
     persona: str | None
+    images: Images = "auto"
     bounds: Bounds
+    constrain: Constrain = "auto"
 
     def apply(self, satellite: Satellite) -> None:
         """Let the satellite work under this preset from now on."""
         satellite.session.preset = self.preset
         satellite.protocol, satellite.model, satellite.persona = self.protocol, self.model, self.persona
-        satellite.bounds = self.bounds
+        satellite.bounds, satellite.constrain = self.bounds, self.constrain
+        satellite.pictures.images = self.images
 
 
 def resolve_presets(presets: Mapping[str, PresetConfig], protocol: Protocol) -> dict[str, ResolvedPreset]:
@@ -57,7 +61,9 @@ def _resolve(name: str, preset: PresetConfig, protocol: Protocol) -> ResolvedPre
         protocol=preset.protocol or protocol,
         model=preset.model or CONFIGURED,
         persona=None if preset.persona is None else read_text(preset.persona, "persona"),
+        images=preset.images,
         bounds=_bounds(name, preset.limits),
+        constrain=preset.constrain,
     )
 
 

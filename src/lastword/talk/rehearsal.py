@@ -21,6 +21,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import NotJSON
+from lastword.server.abilities import Abilities
 from lastword.server.reply_shape import Completion, check_completion
 from lastword.server.scripts import is_script
 from lastword.talk.feedback import PROGRAM
@@ -38,9 +39,11 @@ MAX_QUOTED = 600
 MAX_LISTED = 12
 
 _CALL = re.compile(r"/([A-Za-z_]\w*)\s*(.*)", re.DOTALL)
-_RESULT = re.compile(r'Result of the tool ("(?:[^"\\]|\\.)*")\. .*\n---- \w+\n(.*)\n---- \w+\Z', re.DOTALL)
-_LISTED = re.compile(r"^(?:CALL )?([A-Za-z_]\w*) \{(.*?)\}(?:$|:| ->)", re.MULTILINE)
+_RESULT = re.compile(r'Result of the tool ("(?:[^"\\]|\\.)*")\. [^\n]*\n---- (\w+)\n(.*)\n---- \2\n', re.DOTALL)
+# A tool as the instructions list it, for scripts and for requests, and an argument on a line of its own.
+_LISTED = re.compile(r"(?:CALL ([A-Za-z_]\w*) \{(.*?)\}|- ([A-Za-z_]\w*)(?: with \((.*?)\))?)(?:$|:| ->)")
 _ARGUMENT = re.compile(r"(\w+)\??: (\w+)")
+_ARGUMENT_LINE = re.compile(r"    (\w+) \((\w+), (?:required|optional)\)")
 
 Message = Mapping[str, Any]
 
@@ -49,7 +52,7 @@ class Rehearsal:
     """The model, as the server needs it."""
 
     async def complete(self, body: dict[str, Any]) -> Completion:
-        message = rehearse(body["messages"], body.get("tools"))
+        message = rehearse(msgspec.json.decode(msgspec.json.encode(body["messages"])), body.get("tools"))
         reason = "tool_calls" if message.get("tool_calls") else "stop"
         return check_completion(
             {
@@ -74,12 +77,16 @@ class Rehearsal:
     async def models(self) -> list[str]:
         return [NAME]
 
+    async def abilities(self) -> Abilities:
+        return Abilities()
+
     async def close(self) -> None:
         """It holds nothing."""
 
 
 def rehearse(messages: Sequence[Message], tools: Sequence[Message] | None = None) -> dict[str, Any]:
     """What the model answers: a message with text, or with a native call. Pure but for the id of the call."""
+    messages = [message for message in messages if not _is_pictures(message)]  # It has no eyes.
     stage = _Stage(messages, tools)
     last = messages[-1] if messages else {"role": "user", "content": ""}
     results = list(_results(messages[-1:], messages))
@@ -102,7 +109,7 @@ class _Stage:
         self._messages = messages
         self._native = bool(tools)
         self._prompt = "\n".join(_content(m) for m in messages if m["role"] == "system")
-        self._scripts = "NuwaScript" in self._prompt and not self._native
+        self._scripts = "gets a script" in self._prompt and not self._native
         self.tools = _from_schemas(tools) if tools else _from_prompt(self._prompt)
 
     def call(self, name: str, text: str) -> dict[str, Any]:
@@ -230,7 +237,7 @@ def _results(messages: Sequence[Message], history: Sequence[Message]) -> Iterato
         if message["role"] == "tool":
             yield names.get(message["tool_call_id"], "the tool"), _content(message)
         elif message["role"] == "user" and (found := _RESULT.match(_content(message))):
-            yield json.loads(found[1]), found[2]
+            yield json.loads(found[1]), found[3]
 
 
 def _from_schemas(tools: Sequence[Message]) -> dict[str, dict[str, str]]:
@@ -244,8 +251,14 @@ def _from_schemas(tools: Sequence[Message]) -> dict[str, dict[str, str]]:
 
 def _from_prompt(prompt: str) -> dict[str, dict[str, str]]:
     """The same, from the lines of the prompt, as any model has to read them."""
-    _, _, listed = prompt.partition("\nTools:\n")
-    return {found[1]: dict(_ARGUMENT.findall(found[2])) for found in _LISTED.finditer(listed)}
+    listed = prompt.partition("\nTools:\n")[2].partition("\n\n")[0]  # What follows may hold examples.
+    known: dict[str, dict[str, str]] = {}
+    for line in listed.split("\n"):
+        if found := _LISTED.match(line):
+            latest = known[found[1] or found[3]] = dict(_ARGUMENT.findall(found[2] or found[4] or ""))
+        elif known and (argument := _ARGUMENT_LINE.match(line)):
+            latest[argument[1]] = argument[2]
+    return known
 
 
 def _value(text: str, kind: str | None) -> Any:
@@ -267,6 +280,10 @@ def _usage(body: Message, message: Message) -> dict[str, int]:
     asked = len(msgspec.json.encode(body["messages"])) // 4
     said = len(msgspec.json.encode(message)) // 4
     return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+
+
+def _is_pictures(message: Message) -> bool:
+    return isinstance(message.get("content"), list) and _content(message).startswith(PROGRAM)
 
 
 def _content(message: Message) -> str:

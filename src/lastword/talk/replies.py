@@ -43,6 +43,12 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     malformed_because: str | None = None
     """Why the message nearly is a request, and is none."""
     tokens: int = 0
+    counted: int | None = None
+    """The tokens that the model's server counted, where it does."""
+    reasoning: str = ""
+    """What it thought before, where its server tells."""
+    left_out_turns: int = 0
+    """How many of the oldest turns it was not shown."""
     ignored: tuple[str, ...] = ()
     """The results of ours that the server did not take, by the ids of their requests."""
 
@@ -62,6 +68,7 @@ class Pieces:
         self._calls: dict[int, tuple[str, str]] = {}
         self._extras: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
+        self._thoughts: list[str] = []
 
     def add(self, chunk: dict[str, Any]) -> str:
         """Take the next chunk; gives back what of it is text for the person."""
@@ -69,6 +76,8 @@ class Pieces:
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             piece += delta.get("content") or ""
+            if isinstance(thought := delta.get("reasoning_content"), str):
+                self._thoughts.append(thought)
             for call in delta.get("tool_calls") or ():
                 if name := (call.get("function") or {}).get("name"):
                     self._calls.setdefault(call["index"], (call.get("id") or "", name))
@@ -103,6 +112,9 @@ class Pieces:
             if unreadable
             else words or near_script(text, self._protocol, bool(readable or script)),
             tokens=tokens if type(tokens) is int else estimate(text),
+            counted=tokens if type(tokens) is int and tokens >= 0 else None,
+            reasoning="".join(self._thoughts),
+            left_out_turns=extras.get("left_out_turns") or 0,
             ignored=tuple(entry.get("id") or "" for entry in extras.get("ignored_tool_results") or ()),
         )
 
@@ -159,7 +171,8 @@ def was_said(conversation: dict[str, Any], sent: Sequence[dict[str, Any]]) -> bo
 # A statement that only a script would begin with, perhaps inside a fence.
 _STATEMENT = re.compile(
     r"\s*(?:(?:```|~~~)[^\n]*\n\s*)?"
-    r"(?:(?:LET|SET)\s+\w+\s*=|CALL\s+\w+\s*\{|IF\s.*\sTHEN\b|FOR\s+\w+\s+IN\b|PRINT\s*\()"
+    r"(?:(?:LET|SET|(?i:let|set)(?=\s+\w+\s*=\s*(?:TRY\s+)?CALL\b))\s+\w+\s*=|(?:TRY\s+)?CALL\s+\w+\s*\{"
+    r"|IF\s.*\sTHEN\b|FOR\s+\w+\s+IN\b|PRINT\s*\()"
 )
 
 

@@ -17,19 +17,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from typing import Any
-
-import msgspec
+from datetime import datetime
+from typing import Any, Literal
 
 from lastword import ids, values
 from lastword.consent.outcome import Outcome
-from lastword.errors import LastWordError, SessionError
+from lastword.errors import SessionError
 from lastword.journal.records import data_of
+from lastword.runs import conceal_script
+from lastword.script.concealing import NOT_KEPT
 from lastword.session import Session
-from lastword.talk.apiclient import Api, ApiError, ConnectionLost
+from lastword.talk.apiclient import Api, ApiError, ConnectionLost, may_pass
 from lastword.talk.bounds import BoundReached, Bounds, Ended, Spent
-from lastword.talk.feedback import call_result, from_program, repair, script_result, unreadable
-from lastword.talk.replies import Pieces, Protocol, Reply, Request, remembered, was_said
+from lastword.talk.constraint import constraint
+from lastword.talk.feedback import call_result, from_program, repair, script_result, secret_is_gone, unreadable
+from lastword.talk.heard import Forgotten, Heard, Outgrown, Repairing, Retrying, Said, Thought
+from lastword.talk.pictures import Images, Pictures, is_picture_message, may_be_blind
+from lastword.talk.repetition import Repetition
+from lastword.talk.replies import Pieces, Protocol, Reply, Request, near_script, remembered, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
 
 CONFIGURED = "lastword"
@@ -40,35 +45,15 @@ ORIGIN = "the assistant"
 RETRY_SECONDS = 0.25
 MAX_RETRY_SECONDS = 8.0
 
+TOOLS_USED = "tools_used"
+"""The kind of the records that say which tools ran for an answer."""
+WENT_BACK = "went_back"
+"""The kind of the records that say from which turn on a conversation does not count any more."""
+
 Message = dict[str, Any]
 
-
-class Said(msgspec.Struct, frozen=True):
-    """A piece of the model's text."""
-
-    text: str
-
-
-class Repairing(msgspec.Struct, frozen=True):
-    """The model is told what was wrong with its message."""
-
-    reason: str
-
-
-class Retrying(msgspec.Struct, frozen=True):
-    """The server could not be reached or could not answer. What was shown of the answer so far does not count."""
-
-    problem: LastWordError
-    attempt: int
-
-
-class Forgotten(msgspec.Struct, frozen=True):
-    """The server does not know the conversation any more. A new one has begun."""
-
-    conversation_id: str
-
-
-Heard = Said | Repairing | Retrying | Forgotten
+Constrain = Literal["auto", "never"]
+"""Whether a model that can be held to the form of a request is."""
 
 
 class Satellite:
@@ -82,7 +67,10 @@ class Satellite:
         protocol: Protocol = "json",
         model: str = CONFIGURED,
         persona: str | None = None,
+        images: Images = "auto",
         bounds: Bounds | None = None,
+        constrain: Constrain = "auto",
+        clock: Callable[[], datetime] = lambda: datetime.now().astimezone(),
         hear: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
         self.session = session
@@ -90,16 +78,21 @@ class Satellite:
         self.model = model
         self.persona = persona
         self.bounds = bounds or Bounds()
+        self.constrain: Constrain = constrain
+        self._clock = clock
         self.conversation_id = session.id
-        self._api = api
+        self.api = self._api = api
         self._hear = hear
         self._notes: list[str] = []
+        self.pictures = Pictures(session.journal, images)
         self._turns = 0
         self._unanswered: Reply | None = None
         """The reply whose requests still wait for their results."""
         self._known = False
         """Whether the two fields above are what the server has."""
         self._begun = False
+        self._told_left_out = False
+        self._asked = Repetition(session.registry)
         self._one_at_a_time = asyncio.Lock()
 
     async def say(self, text: str) -> Ended:
@@ -112,6 +105,12 @@ class Satellite:
             said = [*self._notes, text]
             messages = [*await self._results_so_far(), *({"role": "user", "content": words} for words in said)]
             return await self._converse(messages)
+
+    async def first_reply(self, text: str) -> Reply:
+        """Say something, and give back what the model replies, without carrying out anything of it."""
+        async with self._one_at_a_time:
+            await self._look()
+            return await self._send([{"role": "user", "content": text}], Spent(self.bounds))
 
     async def is_unfinished(self) -> bool:
         """Whether an earlier process left something behind that the model waits for, and no person had stopped it."""
@@ -130,12 +129,30 @@ class Satellite:
         self.session.journal.note(self.session.id, "left_off", self.conversation_id, facts)
         await self.session.journal.store.commit()
 
+    async def next_turn(self) -> int:
+        """The number of the turn that comes next."""
+        async with self._one_at_a_time:
+            await self._look()
+            return self._turns + 1
+
+    async def go_back(self, turn: int) -> None:
+        """Go on from before this turn. What was called since stays done; what was only asked for is abandoned."""
+        async with self._one_at_a_time:
+            await self._look()
+            if turn <= self._turns:
+                # Before it happens: what counted for turns that are given out anew must not be taken for theirs.
+                self.session.journal.note(self.session.id, WENT_BACK, self.conversation_id, {"turn": turn})
+                self._turns = await self._api.rewind(self.conversation_id, turn - 1)
+                self._unanswered = None
+
     def tell(self, words: str) -> None:
         """Let the model know, with the next message, of something that happened outside the conversation."""
         self._notes.append(from_program(words))
 
     async def _converse(self, messages: list[Message]) -> Ended:
         spent = Spent(self.bounds)
+        spent.had_tools = bool(self.session.registry.all(with_editor=self.session.editor is not None))
+        self._asked = Repetition(self.session.registry)
         reply = self._unanswered
         stops = await self.session.journal.stops()
         try:
@@ -148,9 +165,13 @@ class Satellite:
                 messages = await self._answer(reply, spent)
                 await self._check_stopped(stops)  # while its calls ran
                 if not messages:
-                    return spent.ended(reply.text, None)
+                    ended = spent.ended(reply.text, None, reply.turn)
+                    if ended.had_tools:
+                        facts = {"turn": reply.turn, "tools": ended.tools}
+                        self.session.journal.note(self.session.id, TOOLS_USED, self.conversation_id, facts)
+                    return ended
         except BoundReached as reached:
-            return spent.ended("" if reply is None or reply.waits else reply.text, reached.bound)
+            return spent.ended("" if reply is None or reply.waits else reply.text, reached.bound, self._turns)
 
     async def _check_stopped(self, stops: int) -> None:
         """Go no further when a person has stopped everything since, here or in another program."""
@@ -164,7 +185,8 @@ class Satellite:
         """One turn, however many attempts it takes. The server has it once."""
         if any(message["role"] == "tool_result" for message in messages):
             await self.session.journal.store.commit()  # What the model hears of is remembered first.
-        for attempt in range(self.bounds.reconnects + 1):
+        attempt = 0
+        while True:
             try:
                 with spent.waiting():
                     async with asyncio.timeout(spent.seconds_left):
@@ -173,10 +195,11 @@ class Satellite:
             except TimeoutError:
                 raise BoundReached("seconds") from None
             except (ConnectionLost, ApiError) as problem:
-                if attempt == self.bounds.reconnects or not may_pass(problem):
+                if not may_pass(problem) or (number := spent.reconnect()) is None:
                     raise
-                self._hear(Retrying(problem, attempt + 1))
-                await asyncio.sleep(min(RETRY_SECONDS * 2**attempt, MAX_RETRY_SECONDS))
+                attempt += 1
+                self._hear(Retrying(problem, attempt))
+                await asyncio.sleep(min(RETRY_SECONDS * 2 ** (number - 1), MAX_RETRY_SECONDS))
         spent.take(reply)
         await self._delivered(messages, reply)
         self._notes.clear()
@@ -207,6 +230,12 @@ class Satellite:
         try:
             return await self._ask(messages)
         except ApiError as problem:
+            if may_be_blind(problem) and any(map(is_picture_message, messages)):
+                # Nothing of the turn is remembered yet. The results say in words what the images were.
+                messages[:] = [message for message in messages if not is_picture_message(message)]
+                reply = await self._ask(messages)
+                self.pictures.blind.add(self.model)
+                return reply
             if problem.code not in ("conversation_deleted", "conversation_not_found"):
                 raise
             self._begin_anew(messages)
@@ -214,23 +243,34 @@ class Satellite:
 
     async def _ask(self, messages: list[Message]) -> Reply:
         self._known = False  # Until the answer is whole, only the server knows whether it has this turn.
+        prompt = tool_prompt(self.session, self.protocol, self.persona, self._clock())
         body: dict[str, Any] = {
             "model": self.model,
             "conversation_id": self.conversation_id,
             "tool_protocol": self.protocol,
             "messages": [
-                {"role": "system", "content": tool_prompt(self.session, self.protocol, self.persona)},
+                {"role": "system", "content": prompt},
                 *messages,
             ],
         }
+        if secrets := {tool.name: sorted(tool.secrets) for tool in self.session.registry.all() if tool.secrets}:
+            body["secret_arguments"] = secrets
         if self.protocol == "native" and (tools := native_tools(self.session)):
             body["tools"] = tools
+        if self.constrain == "auto" and (form := constraint(self.session, self.protocol)) is not None:
+            body["constrain"] = form
         pieces = Pieces(self._turns + 1, self.protocol)
         async with aclosing(self._api.turn(body)) as chunks:
             async for chunk in chunks:
                 if text := pieces.add(chunk):
                     self._hear(Said(text))
-        return pieces.whole()
+        reply = pieces.whole()
+        if reply.reasoning:
+            self._hear(Thought(reply.reasoning))
+        if reply.left_out_turns and not self._told_left_out:
+            self._told_left_out = True
+            self._hear(Outgrown())
+        return reply
 
     async def _delivered(self, messages: Sequence[Message], reply: Reply) -> None:
         """Write down which results the server has taken, each once."""
@@ -252,36 +292,82 @@ class Satellite:
         """Carry out what the reply asks for, in order, and give back what to send; nothing when it is words."""
         if reply.malformed_because is not None:
             spent.repair()
-            self._hear(Repairing(reply.malformed_because))
-            return [{"role": "user", "content": repair(reply.malformed_because, self.protocol)}]
-        messages = [_result(request, await self._call_tool(reply, request)) for request in reply.requests]
+            reason = await self._told(reply)
+            self._hear(Repairing(reason))
+            return [{"role": "user", "content": repair(reason, self.protocol), "repairs": True}]
+        outcomes: list[Outcome] = []
+        messages = [
+            _result(request, await self._call_tool(reply, request, spent, outcomes)) for request in reply.requests
+        ]
         if reply.script is not None:
-            content, mistake = await self._run(reply, reply.script)
-            messages.append(_result(reply.script, content))
-            if mistake is not None:
-                spent.repair()
-                self._hear(Repairing(mistake))
+            messages.append(_result(reply.script, await self._run_script(reply, reply.script, spent, outcomes)))
         if any(request.problem for request in reply.requests):
             spent.repair()
-        return messages
+        return messages + await self.pictures.messages(self.model, outcomes)
 
-    async def _call_tool(self, reply: Reply, request: Request) -> str:
+    async def _told(self, reply: Reply) -> str:
+        """Why a message is no request. What it quotes of the message is stored, and must not hold a secret."""
+        assert reply.malformed_because is not None
+        kept = await conceal_script(self.session.registry, reply.text)
+        if not kept.is_changed:
+            return reply.malformed_because
+        return near_script(kept.text, self.protocol, asks=False) or kept.clean(reply.malformed_because)
+
+    async def _call_tool(self, reply: Reply, request: Request, spent: Spent, outcomes: list[Outcome]) -> str:
         if request.problem is not None:
             return unreadable(request.problem)
+        if NOT_KEPT in request.arguments.values():
+            return await self._without_secret(reply, request)
+        if (known := self._asked.outcome(request.name, request.arguments)) is not None:
+            spent.repair()
+            return call_result(known)
+        problem = self._asked.problem(request.name, request.arguments)
         call_id = await self._named(reply, request)
-        return call_result(await self.session.call(request.name, request.arguments, origin=ORIGIN, call_id=call_id))
+        outcome = await self.session.call(
+            request.name, request.arguments, origin=ORIGIN, call_id=call_id, problem=problem
+        )
+        spent.ran(outcome)
+        outcomes.append(outcome)
+        self._asked.remember(request.name, request.arguments, outcome)
+        return call_result(outcome)
+
+    async def _run_script(self, reply: Reply, request: Request, spent: Spent, outcomes: list[Outcome]) -> str:
+        if (known := self._asked.script_result(reply.text)) is not None:
+            spent.repair()
+            return known
+        content, mistake = await self._run(reply, request)
+        calls = await self._calls_of(self._id_of(reply, request.id))
+        for outcome in calls:
+            spent.ran(outcome)
+        outcomes += calls
+        await self._asked.remember_script(reply.text, content, calls, self.session.journal)
+        if mistake is not None:
+            spent.repair()
+            self._hear(Repairing(mistake))
+        return content
+
+    async def _without_secret(self, reply: Reply, request: Request) -> str:
+        """A request whose secret is gone: what became of its call before it went, or that it has to be sent again."""
+        life = await self.session.journal.life(self._id_of(reply, request.id))
+        if life.finished is not None:
+            return call_result(life.outcome())
+        return call_result(_unknown(life.call_id, request.name)) if life.in_doubt else secret_is_gone()
 
     async def _run(self, reply: Reply, request: Request) -> tuple[str, str | None]:
         """Run a script; its result, and what the model did wrong, if it did."""
         run_id = await self._named(reply, request)
         if (known := await self._script_so_far(run_id)) is not None:
             return known
-        run = await self.session.run_script(reply.text, run_id=run_id)
+        if NOT_KEPT in reply.text:
+            return await self._stopped_script(run_id) or secret_is_gone(), None
+        kept = await conceal_script(self.session.registry, reply.text)
+        run = await self.session.run_script(reply.text, run_id=run_id, denied=self._asked.denied)
         calls = await self._calls_of(run_id)
         doubtful = calls[-1].tool if run.status == "waiting" and calls else None
         problems = run.errors or ((run.error,) if run.error is not None else ())
-        error = "\n\n".join(map(str, problems)) or None
-        return script_result(run.status, run.output, error, calls, doubtful), _mistake(run.status, error, calls)
+        error = "\n\n".join(map(kept.told, problems)) or None
+        output = [kept.clean(line) for line in run.output]
+        return script_result(run.status, output, error, calls, doubtful), _mistake(run.status, error, calls)
 
     async def _named(self, reply: Reply, request: Request) -> str:
         """The id of the call or run that this request means, written down before anything happens."""
@@ -305,13 +391,17 @@ class Satellite:
         if (reply := self._unanswered) is None:
             return []
         messages: list[Message] = []
+        outcomes: list[Outcome] = []
         for request in reply.requests:
             if request.problem is not None:
                 messages.append(_result(request, unreadable(request.problem)))
                 continue
             life = await self.session.journal.life(self._id_of(reply, request.id))
-            if life.finished is not None:
-                messages.append(_result(request, call_result(life.outcome())))
+            if NOT_KEPT in request.arguments.values():
+                messages.append(_result(request, await self._without_secret(reply, request)))
+            elif life.finished is not None:
+                outcomes.append(life.outcome())
+                messages.append(_result(request, call_result(outcomes[-1])))
             elif life.in_doubt:
                 outcome = await self.session.call(request.name, request.arguments, call_id=life.call_id)
                 messages.append(_result(request, call_result(outcome)))
@@ -320,10 +410,16 @@ class Satellite:
             known = await self._script_so_far(run_id)
             if known is not None:
                 messages.append(_result(reply.script, known[0]))
-            elif await self.session.journal.store.read(subject=run_id, kind="run_started", limit=1):
-                calls = await self._calls_of(run_id)
-                messages.append(_result(reply.script, script_result("stopped by the person", [], None, calls)))
-        return messages
+            elif (stopped := await self._stopped_script(run_id)) is not None:
+                messages.append(_result(reply.script, stopped))
+            outcomes += await self._calls_of(run_id)
+        return messages + await self.pictures.messages(self.model, outcomes)
+
+    async def _stopped_script(self, run_id: str) -> str | None:
+        """The result of a run that has begun and does not go on; None when it never began."""
+        if not await self.session.journal.store.read(subject=run_id, kind="run_started", limit=1):
+            return None
+        return script_result("stopped by the person", [], None, await self._calls_of(run_id))
 
     async def _script_so_far(self, run_id: str) -> tuple[str, str | None] | None:
         """The result of a run that has ended, as the journal has it."""
@@ -343,10 +439,7 @@ class Satellite:
                 found.append(life.outcome())
             elif life.in_doubt:
                 assert life.started is not None
-                words = "It is not known how this ended."
-                found.append(
-                    Outcome(kind="outcome_unknown", message=words, call_id=life.call_id, tool=life.started["tool"])
-                )
+                found.append(_unknown(life.call_id, life.started["tool"]))
             else:
                 return found
 
@@ -387,18 +480,6 @@ class Satellite:
                 messages[place] = {"role": "user", "content": from_program(f"{lost}\n{message['content']}")}
 
 
-def may_pass(problem: LastWordError) -> bool:
-    """Whether another attempt could succeed: the server is away, busy, or its model is."""
-    if isinstance(problem, ApiError):
-        transient = problem.status in (408, 429, 502, 503, 504) or problem.code == "turn_running"
-        return transient and problem.code not in _LASTING
-    return True
-
-
-# Failures of the model's server that the next attempt would only repeat, and pay for.
-_LASTING = ("upstream_key", "upstream_too_large", "no_model", "too_large")
-
-
 def _mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | None:
     """Why a script failed, when that is its own fault. A call that was denied or failed is an answer, not a fault."""
     if status != "failed" or (calls and not calls[-1].success and calls[-1].kind not in _MISTAKES):
@@ -407,6 +488,10 @@ def _mistake(status: str, error: str | None, calls: Sequence[Outcome]) -> str | 
 
 
 _MISTAKES = ("unknown_tool", "invalid_arguments")
+
+
+def _unknown(call_id: str, tool: str) -> Outcome:
+    return Outcome(kind="outcome_unknown", message="It is not known how this ended.", call_id=call_id, tool=tool)
 
 
 def _result(request: Request, content: str) -> Message:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lastword.consent.approval import UserAction
 from lastword.editor import ScriptEditorProvider
-from lastword.talk.rehearsal import NOTE
+from lastword.talk.rehearsal import NOTE, POSTCARD
 from lastword.tools.context import ToolContext
 from lastword.tools.manifest import Manifest, Parameter
 from lastword.tools.registry import ToolRegistry
@@ -19,6 +19,14 @@ from lastword.tools.tool import Tool
 
 # A count that can be watched, and stopped before it ends.
 COUNT_SECONDS = 0.15
+COUNT = "tour_count"
+
+
+def remove_tour(registry: ToolRegistry) -> None:
+    """Take the tools of the tour away again: a model would offer to send postcards."""
+    for name in (NOTE, POSTCARD, COUNT):
+        if registry.is_registered(name):
+            registry.unregister(name)
 
 
 def add_tour(registry: ToolRegistry) -> None:
@@ -31,7 +39,7 @@ def add_tour(registry: ToolRegistry) -> None:
         return f"A postcard to {to} would be on its way: {text}"
 
     @registry.tool(icon="timer", color="purple", require_approval=False, effect="none", display_name="Count")
-    async def tour_count(context: ToolContext, to: int = 60) -> str:
+    async def tour_count(context: ToolContext[Any], to: int = 60) -> str:
         """Counts slowly, and says how far it is. Ctrl+C stops it and keeps what it has."""
         reached = 0
         context.on_cancel = lambda: f"It had counted to {reached}."

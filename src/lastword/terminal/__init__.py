@@ -3,7 +3,10 @@
     card.py       the face of a card (card/face.py) with a frame and colour
     flat.py       the face as plain sentences, for screen readers and dumb terminals
     screen.py     the terminal itself: its size, and whether a person is at it
+    arming.py     which press was meant for the card, told from when keys come
     keys.py       one key or one line from the person, and nothing that was typed for something else
+    marks.py      the line in which a value is edited, with marks for what cannot be seen
+    sheet.py      where a card is printed
     dialogue.py   the conversation about one card
     approver.py   one card at a time, and who waits
     attendance.py progress and Ctrl+C while a command runs

@@ -7,12 +7,34 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TextIO
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TextIO, TypeVar
 
+from lastword.card.face import one_line
+from lastword.card.items import CallItem
+from lastword.card.question import question_view
 from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.display import visible
+from lastword.errors import ArgumentsError
 from lastword.terminal.dialogue import CardDialogue, FlatDialogue
 from lastword.terminal.keys import Keyboard
+from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply, Send
 from lastword.terminal.screen import is_dumb, is_interactive
+from lastword.tools.questions import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
+
+T = TypeVar("T")
+_Done = TypeVar("_Done", covariant=True)
+
+
+class _Dialogue(Protocol[_Done]):
+    """What has the terminal while a person is asked something."""
+
+    async def hold(self) -> _Done: ...
+
+    def count(self, waiting: int) -> None: ...
+
+    def say(self, words: str) -> None: ...
 
 
 class TerminalApprover:
@@ -26,18 +48,39 @@ class TerminalApprover:
         self.plain = is_dumb() if plain is None else plain
         self._turn = asyncio.Lock()
         self._waiting = 0
-        self._dialogue: CardDialogue | FlatDialogue | None = None
-        self._conversation: asyncio.Task[UserAction] | None = None
+        self._dialogue: _Dialogue[Any] | None = None
+        self._conversation: asyncio.Task[Any] | None = None
 
     async def __call__(self, request: ApprovalRequest) -> UserAction:
         """Show the card when its turn comes, and return what the person did."""
+        async with self._own_turn():
+            return await self._converse(self._card(request)) or request.close()
+
+    async def on_question(self, question: ToolQuestion, *, elsewhere: bool = False) -> QuestionAnswer:
+        """Show what a running tool asks when its turn comes, and return what the person said to it."""
+        answers: list[QuestionAnswer] = []
+
+        async def send(reply: QuestionReply) -> str | None:
+            try:
+                answers.append(_answer_from(question, reply))
+            except ArgumentsError as problem:
+                return visible("; ".join(f"{p.place}: {p.fact}" for p in problem.problems))
+            return None
+
+        async with self._own_turn():
+            await self._converse(self._form(question, send, elsewhere))
+        return answers[-1] if answers else Closed()
+
+    @asynccontextmanager
+    async def _own_turn(self) -> AsyncIterator[None]:
+        """Whoever asks has the terminal alone; the others wait, and are counted."""
         self._count(+1)
         try:
             await self._turn.acquire()
         finally:
             self._count(-1)
         try:
-            return await self._converse(request)
+            yield
         finally:
             self._dialogue = None
             self._turn.release()
@@ -54,14 +97,28 @@ class TerminalApprover:
         if self._dialogue is not None:
             self._dialogue.count(self._waiting)
 
-    async def _converse(self, request: ApprovalRequest) -> UserAction:
-        dialogue: CardDialogue | FlatDialogue
+    def _card(self, request: ApprovalRequest) -> CardDialogue | FlatDialogue:
         if self.plain:
-            dialogue = FlatDialogue(request, self._stdin, self._screen, self._waiting)
-        else:
-            dialogue = CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting)
+            return FlatDialogue(request, self._stdin, self._screen, self._waiting)
+        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting)
+
+    def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | FlatQuestionDialogue:
+        call = CallItem(
+            id=question.call_id,
+            tool=question.tool,
+            name=one_line(question.display_name),
+            status="running",
+            question=question_view(question, elsewhere=elsewhere),
+        )
+        if self.plain:
+            return FlatQuestionDialogue(call, self._stdin, self._screen, send)
+        return QuestionDialogue(call, Keyboard(self._stdin, self._screen), self._screen, send)
+
+    async def _converse(self, dialogue: _Dialogue[T]) -> T | None:
+        """What the person did; None when they closed it."""
         self._dialogue = dialogue
-        conversation = self._conversation = asyncio.ensure_future(dialogue.hold())
+        conversation: asyncio.Task[T] = asyncio.ensure_future(dialogue.hold())
+        self._conversation = conversation
         try:
             await asyncio.wait({conversation})
         except asyncio.CancelledError:
@@ -72,8 +129,14 @@ class TerminalApprover:
             raise
         if conversation.cancelled():  # by `close`
             dialogue.say("Closed without an answer.")
-            return request.close()
+            return None
         return conversation.result()
+
+
+def _answer_from(question: ToolQuestion, reply: QuestionReply) -> QuestionAnswer:
+    if reply.action == "give":
+        return answer_from_texts(question, reply.values)
+    return Declined() if reply.action == "decline" else Closed()
 
 
 def terminal_approver(*, plain: bool = False) -> TerminalApprover | None:

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from lastword.call.events import Answered, Asked, Event, Finished, Reported, Started
+from lastword.call.events import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
 from lastword.card.trouble import trouble
 from lastword.consent.outcome import Outcome
 from lastword.session import Session
@@ -70,7 +70,10 @@ class _Watcher:
                 # A report in the middle of a card would tear it; it waits until the card is answered.
                 self._asked.add(request.call_id)
                 self.progress.hold()
-            case Answered(call_id):
+            case QuestionAsked(question):
+                self._asked.add(question.call_id)
+                self.progress.hold()
+            case Answered(call_id) | QuestionAnswered(call_id):
                 self._answered(call_id)
             case Started(call_id):
                 self._running.add(call_id)

@@ -19,9 +19,12 @@ from lastword.terminal.screen import size_of
 
 BAR = "│ "
 QUOTE = "▌ "
+LINE = "┊ "
 PROMPT = "╰▸ "
 # Below this the frame would leave no room for the text.
 MIN_WIDTH = 24
+# Below this the numbers of a diff would.
+MIN_NUMBERED_WIDTH = 60
 
 _DIFF_STYLES = {"file": "bold", "note": "italic", "hunk": "cyan", "added": "green", "removed": "red", "fold": "italic"}
 _MARK = re.compile(r"‹[^‹›]*›")
@@ -137,7 +140,7 @@ def _body(face: Face, width: int) -> Iterator[Text]:
             yield from _quoted(face.message, width)
     if face.diff:
         yield Text()
-        yield Text(f"{face.preview_label}:", "bold")
+        yield Text(f"{face.preview_heading}:", "bold")
         yield from diff(face, width)
     if face.why_asked:
         yield Text()
@@ -146,13 +149,24 @@ def _body(face: Face, width: int) -> Iterator[Text]:
 
 def diff(face: Face, width: int) -> Iterator[Text]:
     """The preview, as far as the face shows it."""
+    digits = max((len(str(number)) for row in face.diff for number in (row.old, row.new) if number), default=0)
+    # On a narrow screen the lines need the room; the heads of the hunks have the numbers too.
+    numbered = digits > 0 and width >= MIN_NUMBERED_WIDTH
+    indent = 2 + (2 * digits + 2 if numbered else 0)
     for row in face.diff:
         # Legible by its sign; the colour only helps.
         drawn = _marked(row.text, _DIFF_STYLES.get(row.kind, ""))
-        for start, piece in _pieces(row.text, width - 2):
-            yield Text("  ").append_text(drawn[start : start + len(piece)])
+        for start, end in row.changed:
+            drawn.stylize("bold underline", start, end)
+        head = "  "
+        if numbered and row.kind in ("same", "added", "removed"):
+            head += f"{row.old or '':>{digits}} {row.new or '':>{digits}} "
+        room = width - (indent if len(head) > 2 else 2)
+        for start, piece in _pieces(row.text, room):
+            yield _led(head, "dim").append_text(drawn[start : start + len(piece)])
+            head = " " * len(head)
     if face.diff_hidden:
-        yield Text(f"  … {face.diff_hidden} more lines: p shows them", "italic")
+        yield from _said(f"  … {face.diff_hidden} more lines: p shows them", width, "italic")
 
 
 def _arguments(face: Face, width: int) -> Iterator[Text]:
@@ -173,16 +187,19 @@ def _arguments(face: Face, width: int) -> Iterator[Text]:
             yield _led(label.ljust(indent), "bold").append_text(line)
             label = ""
     if face.arguments_hidden:
-        yield Text(f"  … {face.arguments_hidden} more arguments: v shows them", "italic")
+        yield from _said(f"  … {face.arguments_hidden} more arguments: v shows them", width, "italic")
 
 
 def _literal(value: Passage, width: int) -> Iterator[Text]:
-    for line in value.text.split("\n"):
+    lines = value.text.split("\n")
+    # A text of several lines gets a bar, so that none of them can pass for another argument.
+    bar = LINE if len(lines) > 1 else ""
+    for line in lines:
         drawn = _marked(line)
-        for start, piece in _pieces(line, width):
-            yield drawn[start : start + len(piece)]
+        for start, piece in _pieces(line, width - len(bar)):
+            yield _led(bar, "dim").append_text(drawn[start : start + len(piece)])
     if value.hidden:
-        yield Text(hidden_words(value.hidden), "italic")
+        yield from _said(hidden_words(value.hidden), width, "italic")
 
 
 def hidden_words(count: int) -> str:
@@ -195,7 +212,7 @@ def _quoted(said: Passage, width: int, style: str = "") -> Iterator[Text]:
         for piece in wrap(line, width - len(QUOTE)):
             yield _led(QUOTE, "dim").append_text(_marked(piece, style))
     if said.hidden:
-        yield Text(hidden_words(said.hidden), "italic")
+        yield from _said(hidden_words(said.hidden), width, "italic")
 
 
 def _said(text: str, width: int, style: str = "") -> Iterator[Text]:

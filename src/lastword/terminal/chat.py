@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
@@ -25,9 +24,11 @@ from lastword.errors import LastWordError
 from lastword.talk.apiclient import ApiError, ConnectionLost
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue
+from lastword.terminal.inbox import Ask, News
 from lastword.terminal.keys import Keyboard, no_echo
-from lastword.terminal.picture import ItemChange, Picture
+from lastword.terminal.picture import ItemChange, Pending, Picture
 from lastword.terminal.progress import Progress
+from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
 from lastword.terminal.transcript import Transcript, answer_words, preset_mark, preset_status
@@ -64,14 +65,15 @@ class TerminalChat:
         self._slash = Slash(self)
         self._news = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        self._changes: deque[ItemChange | str] = deque()
+        self._changes = Pending()
         """What has happened and was not shown yet. A card has the screen to itself while it is answered."""
         self._is_cut = False
-        self._talk: _Conversation | None = None
+        self._talk: _Conversation | _FormTalk | None = None
         self._settled: set[str] = set()
         """Digests of the questions that are not shown again here."""
-        self._invited: set[str] = set()
+        self._invited: dict[str, None] = {}
         """Calls of other programs whose card the person wants to answer here."""
+        self._told_of_others = News()
         self._interrupts = 0
         self._leaving = False
         self._errands: set[asyncio.Task[None]] = set()
@@ -118,7 +120,7 @@ class TerminalChat:
 
     def invite(self, call_id: str) -> None:
         """Show the card of another program, and have it answered."""
-        self._invited.add(call_id)
+        self._invited[call_id] = None
 
     async def until_seen(self, event: str) -> None:
         """Wait until an event has come of which the server spoke."""
@@ -133,21 +135,20 @@ class TerminalChat:
                 if isinstance(event, Cut):
                     if not self._is_cut:
                         what = f"answers with a failure: {event.failure}" if event.failure else "does not answer"
-                        self._changes.append(f"The server {what}. Trying again until it does; Ctrl+D leaves.")
+                        self._changes.add([f"The server {what}. Trying again until it does; Ctrl+D leaves."])
                     self._is_cut = True
                 else:
                     if self._is_cut:
-                        self._changes.append("The server is back.")
+                        self._changes.add(["The server is back."])
                     self._is_cut = False
-                    self._changes += self._take(event)
+                    self._changes.add(self._take(event))
                 self._news.set()
 
     def _take(self, event: WindowEvent) -> list[ItemChange | str]:
         is_first, preset = not self.picture.is_known, self.picture.settings.preset
         changes = self.picture.take(event)
         if is_first:
-            # What was there before is said in the greeting; the questions of others still wait, and are news.
-            return [change for change in changes if _is_theirs(change)]
+            return []  # What was there before is said in the greeting.
         settings = self.picture.settings
         # Also when it was chosen in another window: auto-approval is never silent.
         return [*changes, *([f"From now on: {preset_status(settings.chosen)}."] if settings.preset != preset else [])]
@@ -169,10 +170,11 @@ class TerminalChat:
         # What goes on in a server that does not answer is not known, and not waited for.
         return not self._is_cut and (self.picture.busy or bool(self._cards()))
 
-    def _cards(self) -> list[CallItem]:
-        """The calls whose cards are answered here. Those of other programs only when the person asks for them."""
-        others = self.picture.waiting_elsewhere() if self._invited else []
-        return [*self.picture.waiting(), *(call for call in others if call.id in self._invited)]
+    def _cards(self) -> list[Ask]:
+        """The questions that are answered here. Those of other programs only when the person asks for them."""
+        own = [Ask(call.id, call.card.digest) for call in self.picture.waiting() if call.card is not None]
+        inbox = self.picture.inbox
+        return [*own, *(Ask(id, inbox[id].digest) for id in self._invited if id in inbox and inbox[id].session)]
 
     # The prompt.
 
@@ -219,11 +221,17 @@ class TerminalChat:
                 await asyncio.wait({reading})
 
     def _has_news(self) -> bool:
-        return any(map(self.transcript.has_to_show, self._changes))
+        return self._news_of_others() is not None or any(map(self.transcript.has_to_show, self._changes))
+
+    def _news_of_others(self) -> str | None:
+        return self._told_of_others.line(self.picture.waiting_elsewhere())
 
     def _show_changes(self) -> None:
         while self._changes:
-            self.transcript.show(self._changes.popleft())
+            self.transcript.show(self._changes.take())
+        if (line := self._news_of_others()) is not None:
+            self.transcript.print(line)
+            self._told_of_others.say(self.picture.waiting_elsewhere())
 
     # While the model or a tool works, or a card waits.
 
@@ -240,7 +248,7 @@ class TerminalChat:
                         if not self._is_at_work:
                             break
                         await self._begin_card()
-                    elif self._talk.is_over(self._cards(), is_cut=self._is_cut):
+                    elif self._is_over(self._talk):
                         await self._take_card_away(self._talk)
                         continue
                     else:
@@ -251,6 +259,11 @@ class TerminalChat:
                     await self._talk.end()
                     self._talk = None
                 self.transcript.finish()
+
+    def _is_over(self, talk: _Conversation | _FormTalk) -> bool:
+        if isinstance(talk, _FormTalk):
+            return talk.is_over(self.picture.asking(), is_cut=self._is_cut)
+        return talk.is_over(self._cards(), is_cut=self._is_cut)
 
     async def _wait_in_turn(self) -> None:
         """Until something happens, or the card is answered."""
@@ -265,30 +278,62 @@ class TerminalChat:
 
     async def _begin_card(self) -> None:
         waiting = self._cards()
-        call = next((call for call in waiting if call.card and call.card.digest not in self._settled), None)
-        if call is None or call.card is None or not self._can_answer or self._is_cut:
+        ask = next((ask for ask in waiting if ask.digest not in self._settled), None)
+        if not self._can_answer or self._is_cut:
+            return
+        if ask is None:
+            asking = [c for c in self.picture.asking() if c.question and c.question.id not in self._settled]
+            if asking:
+                self.transcript.finish()
+                self._talk = _FormTalk(asking[0], self._form(asking[0]))
             return
         try:
-            request = await self.window.question(call.id, call.card.digest)
+            request = await self.window.question(ask.id, ask.digest)
         except ConnectionLost:
             return  # The stream finds out as well, and says so.
         except ApiError as problem:
             # Where another window was quicker, the event that says so is on its way.
             if problem.code not in ("not_waiting", "changed"):
                 self.transcript.quote(visible(str(problem)))
-            self._settled.add(call.card.digest)
+            self._settled.add(ask.digest)
             self._news.set()
             return
         self.transcript.finish()
+        if (entry := self.picture.inbox.get(ask.id)) is not None and entry.session:
+            # What stands on the card about who asked is the program's own word.
+            self.transcript.print(f"This card is of another program: {entry.program}.")
         self._talk = _Conversation(request, self._dialogue(request, len(waiting) - 1))
+
+    def _form(self, call: CallItem) -> QuestionDialogue | FlatQuestionDialogue:
+        question = call.question
+        assert question is not None
+
+        async def send(reply: QuestionReply) -> str | None:
+            try:
+                await self.window.answer_question(call.id, question.id, reply.action, reply.values)
+            except ApiError as problem:
+                if problem.code != "not_waiting":
+                    return visible(str(problem))
+                self.transcript.print("Your answer came too late, and does not count.")
+            except LastWordError as problem:
+                return f"It is not known whether your answer arrived. {visible(str(problem))}"
+            self._settled.add(question.id)
+            return None
+
+        if self._plain:
+            return FlatQuestionDialogue(call, self._stdin, self._screen, send)
+        return QuestionDialogue(call, Keyboard(self._stdin, self._screen), self._screen, send)
 
     def _dialogue(self, request: ApprovalRequest, others: int) -> CardDialogue | FlatDialogue:
         if self._plain:
             return FlatDialogue(request, self._stdin, self._screen, others)
         return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, others)
 
-    async def _answer(self, talk: _Conversation) -> None:
+    async def _answer(self, talk: _Conversation | _FormTalk) -> None:
         """Send what the person did, and say what became of it if that is not what they meant."""
+        if isinstance(talk, _FormTalk):
+            await self._end_form(talk)
+            return
         if talk.task.cancelled():  # by Ctrl+C, where it is not a key
             talk.dialogue.say(CLOSED)
         try:
@@ -310,10 +355,26 @@ class TerminalChat:
             self._settled.add(talk.request.digest)
             self.transcript.told.add(talk.request.call_id)
 
-    async def _take_card_away(self, talk: _Conversation) -> None:
+    async def _end_form(self, talk: _FormTalk) -> None:
+        """The dialogue about a question is over. It has sent the answer itself, unless Ctrl+C ended it."""
+        if talk.task.cancelled():
+            talk.dialogue.say(CLOSED)
+            await talk.send_close()
+        else:
+            try:
+                talk.task.result()
+            except OSError:
+                raise Left from None  # The terminal is gone. The question still waits in other windows.
+        self._settled.add(talk.question_id)
+
+    async def _take_card_away(self, talk: _Conversation | _FormTalk) -> None:
         """The card was answered in another window, or asks nothing any more."""
         self._talk = None
         await talk.end()
+        if isinstance(talk, _FormTalk):
+            gone = "The question comes back with the server." if self._is_cut else "This question waits no longer."
+            talk.dialogue.say(gone)
+            return
         item = self.picture.items.get(talk.request.call_id)
         if self._is_cut:
             talk.dialogue.say("The card comes back with the server.")
@@ -356,10 +417,10 @@ class TerminalChat:
                 await work
             except LastWordError as problem:
                 if not (isinstance(problem, ApiError) and problem.code == "not_running"):
-                    self._changes.append(visible(str(problem)))
+                    self._changes.add([visible(str(problem))])
                     self._news.set()
             except Exception as problem:
-                self._changes.append(trouble("What runs could not be told to stop", problem))
+                self._changes.add([trouble("What runs could not be told to stop", problem)])
                 self._news.set()
 
         errand = asyncio.ensure_future(do())
@@ -375,9 +436,9 @@ class _Conversation:
         self.dialogue = dialogue
         self.task: asyncio.Task[UserAction] = asyncio.ensure_future(dialogue.hold())
 
-    def is_over(self, cards: Iterable[CallItem], *, is_cut: bool) -> bool:
+    def is_over(self, cards: Iterable[Ask], *, is_cut: bool) -> bool:
         """Whether the question is not waiting any more, though it was not answered here."""
-        asked = {call.card.digest for call in cards if call.card is not None}
+        asked = {ask.digest for ask in cards}
         return not self.task.done() and (is_cut or self.request.digest not in asked)
 
     async def end(self) -> None:
@@ -386,5 +447,25 @@ class _Conversation:
         await asyncio.wait({self.task})
 
 
-def _is_theirs(change: ItemChange) -> bool:
-    return isinstance(change[1], CallItem) and change[1].session is not None
+class _FormTalk:
+    """A question of a running tool that is on the screen, and the conversation about it."""
+
+    def __init__(self, call: CallItem, dialogue: QuestionDialogue | FlatQuestionDialogue) -> None:
+        assert call.question is not None
+        self.question_id = call.question.id
+        self.dialogue = dialogue
+        self.task: asyncio.Task[QuestionReply] = asyncio.ensure_future(dialogue.hold())
+
+    def is_over(self, calls: Iterable[CallItem], *, is_cut: bool) -> bool:
+        """Whether the question is not asked any more, though it was not answered here."""
+        asked = {call.question.id for call in calls if call.question is not None}
+        return not self.task.done() and (is_cut or self.question_id not in asked)
+
+    async def send_close(self) -> None:
+        """Tell the server that the person closed it."""
+        await self.dialogue.send(QuestionReply("close"))
+
+    async def end(self) -> None:
+        """Stop the dialogue, and wait until the terminal is in order again."""
+        self.task.cancel()
+        await asyncio.wait({self.task})

@@ -1,30 +1,36 @@
 """The conversation about one card: draw it, wait for what means something, say what was answered.
 
-Enter never approves. Esc closes the card. A tool that cannot be undone wants a word typed out.
+Enter never approves. Esc closes the card. What cannot be undone, or does not say, wants two different acts, and to have
+been seen whole: nothing of it may be folded away unopened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import AbstractContextManager
 from typing import Protocol, TextIO
 
-from rich.console import Console
-from rich.text import Text
-
 from lastword.card.draft import Draft
 from lastword.card.face import Face, face, one_line
+from lastword.card.second_act import WORD
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import Problem
 from lastword.terminal import card
+from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.flat import flat, flat_diff, question
-from lastword.terminal.keys import CLOSE, ENTER, forget_typed, read_line
-from lastword.terminal.screen import size_of
+from lastword.terminal.keys import Crowded, WordReader
+from lastword.terminal.sheet import Sheet
 
-# What must be typed for a tool that cannot be undone. No key and no default can do it by accident.
-WORD = "allow"
 CLOSED = "Closed without an answer."
 EDITED = " (edited)"
+# Short enough for forty columns beside the prompt.
+UNQUIET = "Waiting until the keys are quiet."
+LISTENING = "Listening again: press one key."
+# Beside the first button, and not beside the letters of the others: it is a yes.
+SECOND = "2"
+SECOND_WORDS = f"{WORD} the second"
+SECOND_AS_IT_IS = "The second button takes the call as it was asked for, without your changes."
+UNSEEN = "Not all of this is shown: {} shows it."
 
 
 class Keys(Protocol):
@@ -33,14 +39,17 @@ class Keys(Protocol):
     def taken(self) -> AbstractContextManager[None]:
         """Hold the keyboard for this card."""
 
-    async def wait_until_quiet(self) -> None:
-        """Throw away what was typed for something else."""
+    async def wait_until_quiet(self, disturbed: Callable[[], None]) -> bool:
+        """Throw away what was typed for something else. False when the person wants to get out meanwhile."""
 
-    async def key(self) -> str:
-        """The next key."""
+    async def key(self, wanted: Set[str]) -> str | None:
+        """The next key that counts; None when others came, and it has to be quiet again."""
 
     async def line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
         """A line of text."""
+
+    async def word(self, words: str) -> str | None:
+        """A line that was typed by hand."""
 
 
 class CardDialogue:
@@ -53,20 +62,22 @@ class CardDialogue:
         self._sheet = Sheet(self._face, screen)
         self._keyboard = keys
         self._waiting = waiting
+        self._unseen = _unseen(self._face)
 
     async def hold(self) -> UserAction:
         """Draw the card and talk until there is an answer."""
         with self._keyboard.taken():
             self._sheet.card(self._face, self._waiting)
-            await self._keyboard.wait_until_quiet()
-            self._show_menu()
-            while True:
-                try:
-                    action = await self._step(await self._keyboard.key())
-                except EOFError:
-                    action = self._answer(CLOSED, self._request.close())
-                if action is not None:
-                    return action
+            try:
+                await self._listen()
+                while True:
+                    key = await self._keyboard.key(self._menu.keys() | {CLOSE, ENTER})
+                    if key is None:
+                        await self._listen_again()
+                    elif (action := await self._step(key)) is not None:
+                        return action
+            except EOFError:
+                return self._answer(CLOSED, self._request.close())
 
     @property
     def edits(self) -> dict[str, str]:
@@ -85,38 +96,80 @@ class CardDialogue:
 
     async def _step(self, key: str) -> UserAction | None:
         """What one key does: an answer, or None when the card still waits."""
-        shown, request = self._face, self._request
+        request = self._request
         if key == CLOSE:
             return self._answer(CLOSED, request.close())
-        if key == "a":
-            if not shown.irreversible or await self._typed_out():
+        if key == ENTER:
+            await self._listen_again("Enter alone does not answer: press one of the keys above.")
+        elif key == "a":
+            if await self._is_meant():
                 return self._answer(f"You chose: {self._primary}", self._draft.allow())
+        elif key == SECOND and self._face.second:
+            if self._draft.is_changed:
+                await self._listen_again(SECOND_AS_IT_IS)
+            elif await self._is_meant():
+                return self._answer(f"You chose: {self._face.second}", request.allow_second())
         elif key == "d":
-            return self._answer(f"You chose: {shown.secondary}", request.deny())
+            return self._answer(f"You chose: {self._face.secondary}", request.deny())
+        elif key == "n" and self._face.offers_rest:
+            return self._answer("Denied, and so is the rest of the script", request.deny_rest())
         elif key == "r":
             if reason := (await self._line("Your reason, for the assistant: ") or "").strip():
                 return self._answer(f"Denied: {one_line(reason)}", request.deny(reason))
-            self._show_menu()
-        elif key == "e" and shown.editable:
+            await self._listen()
+        elif key == "e":
             await self._edit()
-        elif key == "p" and shown.preview_label:
+            await self._listen()
+        elif key == "p":
             self._sheet.preview(face(request, fold=False))
-            self._show_menu()
-        elif key == "v" and shown.folded:
-            self._sheet.card(face(request, fold=False))
-            self._show_menu()
-        elif key == ENTER:
-            self._sheet.hint("Enter alone does not answer: press one of the keys above.")
+            self._unseen.discard(key)
+            await self._listen()
+        elif key == "v":
+            self._sheet.card(face(request, fold=False, exact=True))
+            self._unseen.clear()
+            await self._listen()
         return None
 
-    async def _typed_out(self) -> bool:
-        self._sheet.say("This cannot be undone.")
-        typed = await self._line(f"Type {WORD} and press Enter to go on: ")
+    async def _is_meant(self) -> bool:
+        """Whether the key for yes is enough, or what else it takes was done."""
+        if not self._face.two_acts:
+            return True
+        if self._unseen:
+            await self._listen_again(UNSEEN.format(min(self._unseen)))
+            return False
+        self._sheet.say(f"{self._face.two_acts}.")
+        await self._quiet()
+        self._sheet.clear_prompt()
+        typed = await self._keyboard.word(f"{card.PROMPT}Type {WORD} and press Enter to go on: ")
         if typed is not None and typed.strip().casefold() == WORD:
             return True
-        self._sheet.say(f"Not approved: that was not the word {WORD}.")
-        self._show_menu()
+        self._sheet.say(f"Not approved: the word {WORD} was not typed, alone and by hand.")
+        await self._listen()
         return False
+
+    async def _listen(self) -> None:
+        """Show the keys as soon as they count."""
+        await self._quiet()
+        self._show_menu()
+
+    async def _listen_again(self, words: str = UNQUIET) -> None:
+        """Keys came that answer nothing, and the menu is still there."""
+        self._sheet.hint(words)
+        was_disturbed = await self._quiet()
+        if was_disturbed or words == UNQUIET:
+            self._sheet.hint(LISTENING)
+
+    async def _quiet(self) -> bool:
+        """Wait until keys count, and say whether others came meanwhile."""
+        disturbances: list[None] = []
+
+        def disturbed() -> None:
+            disturbances.append(None)
+            self._sheet.hint(UNQUIET)
+
+        if not await self._keyboard.wait_until_quiet(disturbed):
+            raise EOFError
+        return bool(disturbances)
 
     async def _edit(self) -> None:
         """Take changes until an empty line; then the menu says what would be approved now."""
@@ -141,7 +194,6 @@ class CardDialogue:
                     self._sheet.say(line)
         if not draft.is_changed:
             self._sheet.say("Nothing was changed.")
-        self._show_menu()
 
     async def _line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
         self._sheet.clear_prompt()
@@ -156,87 +208,40 @@ class CardDialogue:
         return self._face.primary + (EDITED if self._draft.is_changed else "")
 
     def _show_menu(self) -> None:
+        self._sheet.menu([*self._menu.items(), ("Esc", "close")], self._others)
+
+    @property
+    def _menu(self) -> dict[str, str]:
+        """The keys that mean something, with what they do."""
         shown = self._face
         # The dots say that this key asks once more.
-        items = [("a", self._primary + ("…" if shown.irreversible else "")), ("d", shown.secondary)]
-        items.append(("r", "deny with a reason"))
+        more = "…" if shown.two_acts else ""
+        items = {"a": self._primary + more}
+        if shown.second:
+            items[SECOND] = shown.second + more
+        items["d"] = shown.secondary
+        items["r"] = "deny with a reason"
+        if shown.offers_rest:
+            items["n"] = "deny the rest of the script"
         if shown.editable:
-            items.append(("e", "edit"))
+            items["e"] = "edit"
         if shown.preview_label:
-            items.append(("p", shown.preview_label))
-        if shown.folded:
-            items.append(("v", "show all"))
-        items.append(("Esc", "close"))
-        self._sheet.menu(items, self._others)
+            items["p"] = shown.preview_label
+        if shown.folded or shown.arguments:
+            items["v"] = "show all" if shown.folded else "exact values"
+        return items
 
     @property
     def _others(self) -> str:
         return f"({self._waiting} more waiting)" if self._waiting else ""
 
 
-class Sheet:
-    """Where a card is printed, line by line; only the last line, the prompt, is ever written over."""
-
-    def __init__(self, shown: Face, screen: TextIO) -> None:
-        self._face = shown
-        # Nothing in a text is ever read as markup.
-        self._console = Console(file=screen, highlight=False, markup=False, emoji=False)
-        # A pipe and a dumb terminal cannot write over a line: there the prompt appears with its answer.
-        self._can_rewrite = self._console.is_terminal and not self._console.is_dumb_terminal
-        self.is_at_prompt = False
-
-    @property
-    def _width(self) -> int:
-        return size_of(self._console.file)[0]
-
-    def card(self, shown: Face, waiting: int = 0) -> None:
-        self._print(card.draw(shown, self._width, waiting))
-
-    def preview(self, shown: Face) -> None:
-        self._print(card.barred(self._face, line) for line in card.diff(shown, self._width - len(card.BAR) - 1))
-
-    def menu(self, items: list[tuple[str, str]], hint: str) -> None:
-        self._print(card.menu(self._face, self._width, items))
-        self.hint(hint)
-
-    def say(self, words: str) -> None:
-        room = self._width - len(card.BAR) - 1
-        self._print(
-            card.barred(self._face, Text(piece))
-            for line in words.split("\n")
-            for piece in card.wrap(line, max(card.MIN_WIDTH, room))
-        )
-
-    def hint(self, words: str) -> None:
-        """Beside the prompt, in place of the last hint: Enter pressed ten times must not scroll the card away."""
-        self._prompt(Text(words, "italic"))
-
-    def answer(self, words: str) -> None:
-        self._prompt(Text(words, "bold"), ends=True)
-
-    def clear_prompt(self) -> None:
-        if self.is_at_prompt:
-            self._write("\r\x1b[K")
-            self.is_at_prompt = False
-
-    def _prompt(self, words: Text, *, ends: bool = False) -> None:
-        self.clear_prompt()
-        line = card.prompt(self._face).append_text(words)
-        if ends:
-            self._console.print(line, soft_wrap=True)
-        elif self._can_rewrite:
-            line.truncate(self._width - 1, overflow="ellipsis")
-            self._console.print(line, end="", soft_wrap=True)
-            self.is_at_prompt = True
-
-    def _print(self, lines: Iterable[Text]) -> None:
-        self.clear_prompt()
-        for line in lines:
-            self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
-
-    def _write(self, codes: str) -> None:
-        self._console.file.write(codes)
-        self._console.file.flush()
+def _unseen(shown: Face) -> set[str]:
+    """The keys that show what this face folds away."""
+    keys = (
+        {"v"} if shown.arguments_hidden or shown.message.hidden or any(p.hidden for _, p in shown.arguments) else set()
+    )
+    return keys | ({"p"} if shown.diff_hidden else set())
 
 
 class FlatDialogue:
@@ -246,9 +251,10 @@ class FlatDialogue:
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
-        self._stdin = stdin
+        self._words = WordReader(stdin)
         self._screen = screen
         self._waiting = waiting
+        self._unseen = _unseen(self._face)
 
     @property
     def edits(self) -> dict[str, str]:
@@ -261,14 +267,18 @@ class FlatDialogue:
     async def hold(self) -> UserAction:
         """Say the card and talk until there is an answer."""
         self._say_all(flat(self._face, self._waiting))
-        forget_typed(self._stdin.fileno())  # what was typed before the question answers nothing
         while True:
+            await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
             self._say_all(question(self._face, edited=self._draft.is_changed))
-            typed = await read_line(self._stdin)
+            try:
+                typed = await self._words.line()
+            except Crowded:
+                self.say(f"That came together with other keys, and answers nothing. {UNQUIET}")
+                continue
             if typed is None:
                 self.say(CLOSED)
                 return self._request.close()
-            action = self._understood(typed.strip())
+            action = await self._understood(typed.strip())
             if action is not None:
                 return action
 
@@ -277,14 +287,27 @@ class FlatDialogue:
         self._screen.write(words + "\n")
         self._screen.flush()
 
-    def _understood(self, typed: str) -> UserAction | None:
+    async def _understood(self, typed: str) -> UserAction | None:
         """What one line does: an answer, or None when the card still waits."""
         request, shown = self._request, self._face
         word, _, rest = typed.partition(" ")
         word, rest = word.casefold(), rest.strip()
         if word == WORD and not rest:
+            if not await self._is_meant():
+                return None
             self.say(f"You chose: {shown.primary}{EDITED if self._draft.is_changed else ''}.")
             return self._draft.allow()
+        if typed.casefold() == SECOND_WORDS and shown.second:
+            if self._draft.is_changed:
+                self.say(SECOND_AS_IT_IS)
+                return None
+            if not await self._is_meant():
+                return None
+            self.say(f"You chose: {shown.second}.")
+            return request.allow_second()
+        if word == "deny" and rest.casefold() == "the rest" and shown.offers_rest:
+            self.say("Denied, and so is the rest of the script.")
+            return request.deny_rest()
         if word == "deny":
             reason = rest[len("because") :].strip() if rest.casefold().startswith("because") else rest
             self.say(f"Denied: {one_line(reason)}" if reason else f"You chose: {shown.secondary}.")
@@ -292,12 +315,33 @@ class FlatDialogue:
         if word == "edit" and shown.editable:
             self._edit(rest)
         elif word == "preview" and shown.preview_label:
+            self._unseen.discard("p")
             self._say_all(flat_diff(face(request, fold=False)))
-        elif word == "all":
-            self._say_all(flat(face(request, fold=False)))
+        elif word in ("all", "exactly"):
+            self._unseen.clear()
+            self._say_all(flat(face(request, fold=False, exact=True)))
         else:
             self.say("That is not one of the answers." if typed else "An empty line does not answer.")
         return None
+
+    async def _is_meant(self) -> bool:
+        """Whether the word for yes is enough, or what else it takes was done."""
+        if not self._face.two_acts:
+            return True
+        if self._unseen:
+            self.say(UNSEEN.format("the answer " + ("all" if "v" in self._unseen else "preview")))
+            return False
+        tool = self._request.tool
+        await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
+        self.say(f"{self._face.two_acts}. Type the name of the tool, {tool}, and press Enter to go on.")
+        try:
+            typed = await self._words.line()
+        except Crowded:
+            typed = ""
+        if typed is not None and typed.strip() == tool:
+            return True
+        self.say(f"Not approved: that was not {tool}, alone.")
+        return False
 
     def _edit(self, pair: str) -> None:
         name, equals, text = pair.partition("=")

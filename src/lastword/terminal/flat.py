@@ -24,7 +24,7 @@ def flat(face: Face, waiting: int = 0) -> Iterator[str]:
     for name, value in face.arguments:
         first, *rest = value.text.split("\n")
         yield f"  {name}: {first}"
-        yield from (f"    {line}" for line in rest)
+        yield from (f"    > {line}" for line in rest)
         yield from _hidden(value)
     if face.arguments_hidden:
         yield f"  {face.arguments_hidden} more arguments: answer all to see them."
@@ -41,7 +41,7 @@ def flat(face: Face, waiting: int = 0) -> Iterator[str]:
 
 def flat_diff(face: Face) -> Iterator[str]:
     """The preview, as far as the face shows it."""
-    yield f"{face.preview_label}:"
+    yield f"{face.preview_heading}:"
     yield from (f"  {row.text}" for row in face.diff)
     if face.diff_hidden:
         yield f"  {face.diff_hidden} more lines: answer preview to see them."
@@ -55,12 +55,16 @@ def question(face: Face, *, edited: bool) -> Iterator[str]:
         "deny" if face.secondary == "Deny" else f"deny ({face.secondary})",
         "deny because REASON",
     ]
+    if face.second:
+        words.insert(1, f"allow the second ({face.second})")
+    if face.offers_rest:
+        words.append("deny the rest")
     if face.editable:
         words.append("edit NAME=VALUE")
     if face.preview_label:
         words.append("preview")
-    if face.folded:
-        words.append("all")
+    if face.folded or face.arguments:
+        words.append("all" if face.folded else "exactly")
     yield "Type one of these and press Enter: " + ", ".join(words) + "."
 
 

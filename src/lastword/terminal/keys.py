@@ -1,7 +1,6 @@
 """One key or one line from the person, and nothing that was typed for something else.
 
-A key counts only if it was pressed after the question could be read, and alone: what was typed ahead, what a held key
-repeats, and what is pasted answers nothing.
+Which press counts is decided in arming.py; here are the terminal and the clock for it.
 """
 
 from __future__ import annotations
@@ -10,38 +9,30 @@ import asyncio
 import os
 import select
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.input.typeahead import clear_typeahead, get_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.key_binding.key_processor import KeyPress, KeyPressEvent
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from lastword.terminal import arming
+from lastword.terminal.arming import CLOSE, INTERRUPT, Arming
+from lastword.terminal.marks import Marks
 from lastword.terminal.screen import size_of
 
-# No person reads a question, understands it and presses a key within this time; keys that arrive sooner were meant for
-# something else. Each of them starts the time again, so that neither a typist nor a held key can answer.
-ARMING_SECONDS = 0.5
 # A lone Esc is told from an arrow key by what does not follow it.
 ESCAPE_SECONDS = 0.1
-
-CLOSE = "close"
-"""What Esc, Ctrl+C and Ctrl+D mean to a card."""
-ENTER = "enter"
-
-_NAMES = {
-    Keys.Escape: CLOSE,
-    Keys.ControlC: CLOSE,
-    Keys.ControlD: CLOSE,
-    Keys.ControlM: ENTER,
-    Keys.ControlJ: ENTER,
-}
+# Nobody types a word and Enter in less; a paste is there at once.
+FAST_SECONDS = 0.25
+# More than this at once is a paste; the rest of it comes with the next read.
+MAX_READ = 4096
 
 
 class Keyboard:
@@ -50,9 +41,6 @@ class Keyboard:
     def __init__(self, stdin: TextIO, screen: TextIO) -> None:
         self._input = Vt100Input(stdin)
         self._screen = screen
-        self._arrived: asyncio.Queue[list[KeyPress]] = asyncio.Queue()
-        self._escape: asyncio.TimerHandle | None = None
-        self._is_closed = False
 
     @contextmanager
     def taken(self) -> Iterator[None]:
@@ -63,49 +51,66 @@ class Keyboard:
             finally:
                 self.forget()
 
-    async def wait_until_quiet(self) -> None:
-        """Throw away what was typed, until nothing more comes."""
-        self.forget()
-        with self._input.attach(self._read):
-            while not self._is_closed:
-                try:
-                    await asyncio.wait_for(self._arrived.get(), ARMING_SECONDS)
-                except TimeoutError:
-                    break
-        self.forget()
+    async def wait_until_quiet(self, disturbed: Callable[[], None]) -> bool:
+        """Throw away what is typed, until nothing comes any more; `disturbed` hears of the first of it.
 
-    async def key(self) -> str:
-        """The next key that was pressed alone: a character, `close` or `enter`."""
-        with self._input.attach(self._read):
-            while True:
-                if self._is_closed:
-                    raise OSError("the terminal is gone")  # an approver that raises counts as none
-                presses = await self._arrived.get()
-                # Several at once come from a paste or were typed ahead; a person presses one, looks, and presses again.
-                if len(presses) != 1:
-                    continue
-                key = presses[0].key
-                name = _NAMES.get(key) if isinstance(key, Keys) else key
-                if name:
-                    return name
+        False when the person pressed Ctrl+C meanwhile, which is never taken for anything but a wish to get out.
+        """
+        self.forget()
+        return await _wait_until_quiet(self._input.fileno(), disturbed)
+
+    async def key(self, wanted: Set[str]) -> str | None:
+        """The next press that counts: a character, `close` or `enter`. None when keys came that answer nothing."""
+        loop, fd = asyncio.get_running_loop(), self._input.fileno()
+        ear = Arming(wanted, loop.time(), is_armed=True)
+        while not ear.is_unquiet:
+            data = await _next_bytes(fd, ear.due)
+            if data == INTERRUPT:
+                return CLOSE
+            if data:
+                ear.hear(data, loop.time())
+            elif press := ear.look(loop.time()):
+                return press
+        return None
 
     async def line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
         """A line of text; None when the person changed their mind (Esc), and `EOFError` when they left (Ctrl+C)."""
+        self.forget()
+        return await self._read(self._session(KeyBindings(), secret=secret), words, text)
+
+    async def word(self, words: str) -> str | None:
+        """A line that was typed key by key, with nothing after it. Empty for a paste and for a piece of a text."""
+        loop, began = asyncio.get_running_loop(), list[float]()
         bindings = KeyBindings()
 
+        @bindings.add(Keys.BracketedPaste)
+        def _(event: KeyPressEvent) -> None:
+            """Nobody means it who does not type it."""
+
+        session = self._session(bindings)
+        session.default_buffer.on_text_changed += lambda _: began.append(loop.time())
+        self.forget()
+        typed = await self._read(session, words, "")
+        was_pasted = bool(began) and loop.time() - began[0] < FAST_SECONDS
+        is_followed = bool(get_typeahead(self._input)) or await _is_followed(self._input.fileno())
+        return "" if typed and (was_pasted or is_followed) else typed
+
+    def _session(self, bindings: KeyBindings, *, secret: bool = False) -> PromptSession[str | None]:
         @bindings.add("escape", eager=True)
         def _(event: KeyPressEvent) -> None:
             event.app.exit(result=None)
 
-        self.forget()
         # Without asking the terminal where its cursor is: many do not answer, and would be scolded on the screen.
         output = Vt100_Output(self._screen, self._size, term=os.environ.get("TERM"), enable_cpr=False)
         # What was typed leaves the screen again: it may be a secret, and what came of it is said below the card.
         session: PromptSession[str | None] = PromptSession(
             input=self._input, output=output, key_bindings=bindings, is_password=secret, erase_when_done=True,
-            enable_open_in_editor=not secret, mouse_support=False,
+            enable_open_in_editor=not secret, mouse_support=False, input_processors=None if secret else [Marks()],
         )  # fmt: skip
         session.app.ttimeoutlen = ESCAPE_SECONDS
+        return session
+
+    async def _read(self, session: PromptSession[str | None], words: str, text: str) -> str | None:
         try:
             return await session.prompt_async(words, default=text, handle_sigint=False)
         except KeyboardInterrupt:
@@ -120,30 +125,84 @@ class Keyboard:
         forget_typed(self._input.fileno())
         self._input.flush_keys()
         clear_typeahead(self._input)
-        while not self._arrived.empty():
-            self._arrived.get_nowait()
-
-    def _read(self) -> None:
-        if self._escape is not None:
-            self._escape.cancel()
-        if _is_hung_up(self._input.fileno()):
-            self._is_closed = True
-        presses = [] if self._is_closed else self._input.read_keys()
-        if presses or self._is_closed:
-            self._arrived.put_nowait(presses)
-        else:
-            self._escape = asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._flush)
-
-    def _flush(self) -> None:
-        if presses := self._input.flush_keys():
-            self._arrived.put_nowait(presses)
 
 
-def _is_hung_up(fd: int) -> bool:
-    """Whether the window was closed. Reading would fail for ever, and look like no key."""
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return any(event & (select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))
+async def _wait_until_quiet(fd: int, disturbed: Callable[[], None]) -> bool:
+    """Read and forget until nothing comes any more. False as soon as it is Ctrl+C."""
+    loop = asyncio.get_running_loop()
+    ear = Arming(frozenset(), loop.time())
+    is_disturbed = False
+    while not ear.is_armed:
+        data = await _next_bytes(fd, ear.due)
+        if data == INTERRUPT:
+            return False
+        if not data:
+            ear.look(loop.time())
+            continue
+        ear.hear(data, loop.time())
+        if not is_disturbed:
+            is_disturbed = True
+            disturbed()
+    return True
+
+
+async def _is_followed(fd: int) -> bool:
+    """Whether anything comes so soon after what was read last that it belongs to it."""
+    return bool(await _next_bytes(fd, asyncio.get_running_loop().time() + arming.ALONE_SECONDS))
+
+
+async def _next_bytes(fd: int, until: float | None) -> bytes:
+    """What comes next; nothing when nothing has come until then."""
+    loop = asyncio.get_running_loop()
+    came = asyncio.Event()
+    loop.add_reader(fd, came.set)
+    try:
+        async with asyncio.timeout_at(until):
+            await came.wait()
+    except TimeoutError:
+        # A program that was busy hears of the time and of the keys at once, and the keys were first.
+        if not select.select([fd], [], [], 0)[0]:
+            return b""
+    finally:
+        loop.remove_reader(fd)
+    data = os.read(fd, MAX_READ)
+    if not data:
+        raise OSError("the terminal is gone")  # an approver that raises counts as none
+    return data
+
+
+class WordReader:
+    """Lines as the terminal itself edits them, for the flat mode: with the same rules for what counts."""
+
+    def __init__(self, stdin: TextIO) -> None:
+        self._stdin = stdin
+
+    async def wait_until_quiet(self, disturbed: Callable[[], None]) -> None:
+        """Throw away what is typed, until nothing comes any more; `disturbed` hears of the first of it."""
+        forget_typed(self._stdin.fileno())
+        with _unlined(self._stdin):
+            await _wait_until_quiet(self._stdin.fileno(), disturbed)
+
+    async def line(self) -> str | None:
+        """The next line; None at the end. Raises `Crowded` when more came right behind it: that was no answer."""
+        typed = await read_line(self._stdin)
+        if typed is None:
+            return None
+        with _unlined(self._stdin):  # or what follows would only be seen when it ends with Enter
+            if await _is_followed(self._stdin.fileno()):
+                raise Crowded
+        return typed
+
+
+class Crowded(Exception):
+    """A line that came with others: of a paste, or of somebody who goes on typing."""
+
+
+@contextmanager
+def _unlined(stdin: TextIO) -> Iterator[None]:
+    """See keys as they come, and keep them off the screen."""
+    with _changed(stdin, ~(termios.ICANON | termios.ECHO)):
+        yield
 
 
 async def read_line(stdin: TextIO) -> str | None:
@@ -166,6 +225,15 @@ async def read_line(stdin: TextIO) -> str | None:
     return data.decode("utf-8", "replace").rstrip("\n") if data else None
 
 
+def settle(stdin: TextIO) -> None:
+    """Throw away what is typed, until nothing comes any more: before a question that is asked without an event loop."""
+    forget_typed(stdin.fileno())
+    with _unlined(stdin):
+        while stdin.isatty() and select.select([stdin], [], [], arming.ARMING_SECONDS)[0]:
+            if not os.read(stdin.fileno(), MAX_READ):
+                return  # the terminal is gone, and the question finds out
+
+
 def forget_typed(fd: int) -> None:
     """Throw away what was typed and not read yet."""
     with suppress(termios.error):  # not a terminal: nothing is held
@@ -175,16 +243,27 @@ def forget_typed(fd: int) -> None:
 @contextmanager
 def no_echo(stdin: TextIO) -> Iterator[None]:
     """Keep what is typed meanwhile off the screen, where it would tear the progress lines. Ctrl+C still works."""
+    with _changed(stdin, ~termios.ECHO):
+        try:
+            yield
+        finally:
+            if stdin.isatty():
+                forget_typed(stdin.fileno())
+
+
+@contextmanager
+def _changed(stdin: TextIO, kept: int) -> Iterator[None]:
+    """Have the terminal do without some of its local modes for a while."""
     if not stdin.isatty():
         yield
         return
     fd = stdin.fileno()
     before = termios.tcgetattr(fd)
-    silent = termios.tcgetattr(fd)
-    silent[3] &= ~termios.ECHO
-    termios.tcsetattr(fd, termios.TCSANOW, silent)
+    changed = termios.tcgetattr(fd)
+    changed[3] &= kept
+    termios.tcsetattr(fd, termios.TCSANOW, changed)
     try:
         yield
     finally:
-        forget_typed(fd)
-        termios.tcsetattr(fd, termios.TCSANOW, before)
+        with suppress(termios.error):  # the terminal is gone, and has no modes any more
+            termios.tcsetattr(fd, termios.TCSANOW, before)

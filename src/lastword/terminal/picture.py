@@ -6,17 +6,74 @@ it or a whole state after a time away: drawing the changes draws everything, onc
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from lastword.card.items import BusyState, CallItem, Item, ItemGone, MessageItem, PageState, Settings, TextPiece
+from lastword.card.delta import put_in
+from lastword.card.items import (
+    BusyState,
+    CallItem,
+    InboxChange,
+    InboxEntry,
+    InboxMissed,
+    Item,
+    ItemDelta,
+    ItemGone,
+    MessageItem,
+    PageState,
+    Settings,
+    TextPiece,
+)
 from lastword.card.units import first_units
-from lastword.terminal.window import WindowEvent, understood
+from lastword.terminal.window import WindowEvent, in_our_shape, understood
 
 ItemChange = tuple[Item | None, Item | None]
 """An item before and after. None before: it is new. None after: it is gone."""
+
+# Changes that wait to be drawn, while a card has the screen to itself. More than this are drawn item by item.
+MAX_PENDING = 1_000
+
+
+class Pending:
+    """What has changed and was not drawn yet, in its order. It holds no more than the picture does."""
+
+    def __init__(self) -> None:
+        self._changes: deque[ItemChange | str] = deque()
+
+    def __iter__(self) -> Iterator[ItemChange | str]:
+        return iter(self._changes)
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def add(self, changes: Iterable[ItemChange | str]) -> None:
+        """Something has happened. What goes on about the same item is one change of it."""
+        for change in changes:
+            last = self._changes[-1] if self._changes else None
+            if isinstance(change, tuple) and isinstance(last, tuple) and _id(last) == _id(change):
+                self._changes[-1] = (last[0], change[1])
+            else:
+                self._changes.append(change)
+        if len(self._changes) > MAX_PENDING:
+            self._gather()
+
+    def take(self) -> ItemChange | str:
+        """The oldest, which is drawn now."""
+        return self._changes.popleft()
+
+    def _gather(self) -> None:
+        """One change for each item, where its first one was."""
+        gathered: dict[str, ItemChange | str] = {}
+        for place, change in enumerate(self._changes):
+            if isinstance(change, str):
+                gathered[f"line {place}"] = change
+                continue
+            known = gathered.get(id := f"item {_id(change)}", change)
+            assert isinstance(known, tuple)
+            gathered[id] = (known[0], change[1])
+        self._changes = deque(change for change in gathered.values() if change != (None, None))
 
 
 class Picture:
@@ -25,6 +82,9 @@ class Picture:
     def __init__(self) -> None:
         self.session = self.window = ""
         self.items: dict[str, Item] = {}
+        self.inbox: dict[str, InboxEntry] = {}
+        self.missed: tuple[InboxMissed, ...] = ()
+        """What waits for an answer in all programs, by call."""
         self.busy = False
         self.settings = Settings()
         self._boot: str | None = None
@@ -36,15 +96,23 @@ class Picture:
 
     def waiting(self) -> list[CallItem]:
         """The calls of this conversation whose card waits, oldest first."""
-        return [call for call in self._calls() if call.card is not None and call.session is None]
+        return [call for call in self._calls() if call.card is not None]
 
-    def waiting_elsewhere(self) -> list[CallItem]:
-        """Those of other programs."""
-        return [call for call in self._calls() if call.card is not None and call.session is not None]
+    def waiting_elsewhere(self) -> list[InboxEntry]:
+        """The cards of other programs, in short."""
+        return [entry for entry in self.inbox.values() if entry.session is not None]
+
+    def asking(self) -> list[CallItem]:
+        """The calls of this conversation whose tool asks something while it runs."""
+        return [call for call in self._calls() if call.question is not None and call.session is None]
 
     def running(self) -> list[CallItem]:
         """The calls of this conversation that run and were not told to stop."""
         return [call for call in self._calls() if call.status == "running" and not call.stopping and not call.session]
+
+    def undone(self) -> set[str]:
+        """The calls that were taken back."""
+        return {call.id for call in self._calls() if call.undone_by is not None}
 
     def take(self, event: WindowEvent) -> list[ItemChange]:
         """Put an event into the picture, and say what it changed."""
@@ -53,11 +121,19 @@ class Picture:
                 return self._take_state(event.boot, understood(event.data, PageState))
             case "item":
                 return [self._put(understood(event.data, Item))]
+            case "delta":
+                return self._change(understood(event.data, ItemDelta))
             case "piece":
                 return self._add(understood(event.data, TextPiece))
             case "gone":
-                gone = self.items.pop(understood(event.data, ItemGone).id, None)
-                return [] if gone is None else [(gone, None)]
+                left = self.items.pop(understood(event.data, ItemGone).id, None)
+                return [] if left is None else [(left, None)]
+            case "inbox":
+                change = understood(event.data, InboxChange)
+                for gone in change.gone:
+                    self.inbox.pop(gone.id, None)
+                self.inbox |= {entry.id: entry for entry in change.put}
+                self.missed = self.missed if change.missed is None else change.missed
             case "busy":
                 self.busy = understood(event.data, BusyState).busy
             case "settings":
@@ -71,6 +147,13 @@ class Picture:
         before = self.items.get(item.id)
         self.items[item.id] = item
         return before, item
+
+    def _change(self, delta: ItemDelta) -> list[ItemChange]:
+        before = self.items.get(delta.id)
+        if before is None:
+            return []
+        with in_our_shape():
+            return [self._put(put_in(before, delta))]
 
     def _add(self, piece: TextPiece) -> list[ItemChange]:
         before = self.items.get(piece.id)
@@ -89,7 +172,14 @@ class Picture:
         self.session, self.window, self._boot = state.session, state.window, boot
         self.busy, self.settings = state.busy, state.settings
         self.items = {item.id: item for item in state.items}
+        self.inbox = {entry.id: entry for entry in state.inbox}
+        self.missed = state.missed
         return [(before, after) for before, after in changes if before != after]
+
+
+def _id(change: ItemChange) -> str:
+    item = change[1] or change[0]
+    return "" if item is None else item.id
 
 
 def _may_vanish(item: Item) -> bool:

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import IO
 
+from lastword.tools.descent import is_below
+
 # What a pipe or a terminal that does not know its size is taken for.
 COLUMNS, ROWS = 80, 24
 
@@ -20,8 +22,13 @@ def size_of(screen: IO[str]) -> tuple[int, int]:
 
 
 def is_interactive() -> bool:
-    """Whether there is a person to ask: keys come from a terminal, and what is drawn can be seen on one."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
+    """Whether there is a person to ask: keys come from a terminal, and what is drawn can be seen on one.
+
+    The terminal of a command that a tool has started is no person's, whoever made it.
+    """
+    if sys.stdin is None or not sys.stdin.isatty() or sys.stderr is None or not sys.stderr.isatty():
+        return False
+    return not is_below()
 
 
 def is_dumb() -> bool:

@@ -9,6 +9,7 @@ from lastword.card.face import one_line
 from lastword.card.items import CallItem, ScriptItem
 from lastword.display import visible
 from lastword.errors import LastWordError, did_you_mean
+from lastword.terminal.inbox import NumberedInbox, is_numbers
 from lastword.terminal.picture import Picture
 from lastword.terminal.transcript import Transcript, preset_status
 from lastword.terminal.window import Window
@@ -19,9 +20,17 @@ COMMANDS = {
     "state": "what the tools of this session know",
     "preset": "the presets; /preset NAME works under another one",
     "runs": "what was called and run in this session",
-    "answer": "show the card of another program that waits; /answer CALL for a certain one",
+    "tokens": "what the model's server counted for the answers of this conversation",
+    "new": "begin another conversation",
+    "conversations": "those that there are; /conversations WORDS finds some",
+    "open": "come back to a conversation: /open ID",
+    "inbox": "what waits in all programs; /inbox WORDS, tool= program= effect= newer=10m older=1h find some of it",
+    "answer": "show the card of another program; /answer CALL, /answer 2 or /answer 2-5 as /inbox numbers them",
+    "deny": "deny several cards of the last /inbox at once: /deny 2-5 REASON",
+    "grants": "what you have granted from cards; /grants revoke ID takes one back",
     "undo": "take back what the last call changed; /undo CALL for another",
     "resolve": "decide about a call of which nobody knows how it ended: /resolve CALL again, done or abandon",
+    "stop": "stop everything, also in other programs: deny what waits, cancel what runs",
     "quit": "leave; the session stays",
 }
 
@@ -47,6 +56,7 @@ class Slash:
     def __init__(self, chat: Talk) -> None:
         self._chat = chat
         self._screen = chat.transcript
+        self._listing = NumberedInbox()
 
     async def obey(self, name: str, rest: str) -> bool:
         """Do it. False when the person wants to leave."""
@@ -92,6 +102,9 @@ class Slash:
             mark = "*" if preset.name == chat.picture.settings.preset else " "
             self._screen.print(f"{mark} {preset_status(preset)}; protocol {preset.protocol}; model {preset.model}")
 
+    async def _tokens(self, rest: str) -> None:
+        self._screen.print((await self._chat.window.tokens()).words)
+
     async def _runs(self, rest: str) -> None:
         told = await self._chat.window.timeline()
         rows = [_call_row(call) for call in told.calls] + [_script_row(script) for script in told.runs]
@@ -100,18 +113,90 @@ class Slash:
             lines = [f"… {len(lines) - MAX_RUNS} earlier", *lines[-MAX_RUNS:]]
         self._screen.print(*(lines or ["Nothing was called in this session yet."]))
 
+    async def _new(self, rest: str) -> None:
+        await self._chat.until_seen(await self._chat.window.new())
+        self._screen.print("A new conversation. /conversations lists the others.")
+
+    async def _conversations(self, rest: str) -> None:
+        told = await self._chat.window.conversations(rest)
+        found = told.conversations
+        for entry in found[:MAX_RUNS]:
+            self._screen.print(f"{'*' if entry.is_open else ' '} {entry.id}  {entry.title}")
+            if entry.found:
+                self._screen.print(f"{'':22}{entry.found}")
+        if len(found) > MAX_RUNS:
+            self._screen.print(f"… {len(found) - MAX_RUNS} more; /conversations WORDS finds them")
+        if not found:
+            self._screen.print("No conversation has these words." if rest else "There is none yet.")
+        if told.unsearched:
+            left = f"Of {told.unsearched} older ones only the titles were searched so far."
+            self._screen.print(f"{left} The same again looks further.")
+
+    async def _open(self, rest: str) -> None:
+        if not rest:
+            raise LastWordError("say which conversation", hint="/conversations lists them")
+        await self._chat.until_seen(await self._chat.window.open(rest))
+        self._screen.print(f"This is conversation {rest}.")
+
     async def _answer(self, rest: str) -> None:
-        waiting = [call for call in self._chat.picture.waiting_elsewhere() if rest in ("", call.id)]
-        if not waiting:
-            raise LastWordError("no other program asks for this" if rest else "no other program asks for anything")
-        if len(waiting) > 1:
-            self._screen.print(*(f"/answer {call.id}  {call.name} ({call.tool})" for call in waiting))
-        else:
-            self._chat.invite(waiting[0].id)
+        waiting = self._chat.picture.waiting_elsewhere()
+        if rest and is_numbers(rest):
+            numbered = {entry.id for entry in self._listing.pick(rest)}
+            waiting = [entry for entry in waiting if entry.id in numbered]
+        elif rest:
+            waiting = [entry for entry in waiting if entry.id == rest]
+        elif len(waiting) > 1:
+            await self._inbox("")
+            waiting = []
+        elif not waiting:
+            raise LastWordError("no other program asks for anything")
+        if rest and not waiting:
+            raise LastWordError("no other program asks for this")
+        for entry in waiting:
+            self._chat.invite(entry.id)
+
+    async def _inbox(self, rest: str) -> None:
+        picture = self._chat.picture
+        self._screen.print(*self._listing.lines(picture.inbox.values(), rest, picture.missed))
+
+    async def _deny(self, rest: str) -> None:
+        numbers, _, reason = rest.partition(" ")
+        if not numbers:
+            raise LastWordError("say which cards", hint="/deny 2-5 REASON, with the numbers of the last /inbox")
+        waiting = self._chat.picture.inbox
+        cards = [(e.id, e.digest) for e in self._listing.pick(numbers) if e.id in waiting]
+        done = await self._chat.window.answers(cards, "deny", reason.strip() or None) if cards else None
+        await self._chat.until_seen(done.event) if done is not None else None
+        results = () if done is None else done.results
+        for refused in (result for result in results if result.code is not None):
+            self._screen.quote(f"{refused.call_id}: {refused.message}")
+        self._screen.print(f"{sum(result.code is None for result in results)} denied.")
+
+    async def _grants(self, rest: str) -> None:
+        word, _, grant_id = rest.partition(" ")
+        if word and (word != "revoke" or not grant_id.strip()):
+            raise LastWordError("say which grant to take back", hint="/grants revoke ID; /grants lists them")
+        if word:
+            await self._chat.window.revoke_grant(grant_id.strip())
+            self._screen.print("Taken back. What it has started goes on; nothing more starts by it.")
+            return
+        found = (await self._chat.window.grants()).grants
+        for grant in found:
+            self._screen.print(f"{grant.id}  {grant.sentence}")
+            self._screen.print(f"    {grant.used}{f'; over: {grant.over}' if grant.over else ''}")
+        if not found:
+            self._screen.print("There are no grants. One is given from a card, in a second step.")
 
     async def _undo(self, rest: str) -> None:
-        self._screen.quote(await self._chat.window.undo(rest or None))
+        before = self._chat.picture.undone()
+        done = await self._chat.window.undo(rest or None)
+        await self._chat.until_seen(done.event)
+        self._screen.told_undone |= self._chat.picture.undone() - before
+        self._screen.quote(done.message)
         self._screen.print("The model hears of it with your next message.")
+
+    async def _stop(self, rest: str) -> None:
+        self._screen.quote(await self._chat.window.stop_everything())
 
     async def _resolve(self, rest: str) -> None:
         call_id, _, decision = rest.partition(" ")

@@ -3,6 +3,9 @@
 Every line of them begins with a bar of ours, so that nothing the model writes can pass for a card, a prompt or a word
 of the program. A word is written when it is complete: only then can be said whether it is what it looks like. What
 cannot be seen has been marked before (display.py), and marks can still change while a word is not complete.
+
+A heading, a list, a table, a quote or a piece of code is drawn when it is complete (prose.py), and so is the rest of a
+paragraph from the first word on that may have a style. Plain sentences, for screen readers, stay as they were written.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ import re
 from typing import TextIO
 
 from rich.cells import cell_len, chop_cells
+from rich.console import Console
 
+from lastword.terminal.prose import begins_block, begins_table, drawn, spans, styled_from
 from lastword.terminal.screen import size_of
 
 BAR = "┃ "
@@ -22,6 +27,11 @@ MAX_HELD = 2_000
 # Below this the bar would leave no room for the text.
 MIN_WIDTH = 20
 
+# A piece of code is drawn after so many lines, also when it goes on: nobody should wait for a long one in the dark.
+MAX_HELD_LINES = 100
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ANSI = {"bold": "1", "italic": "3", "strike": "9", "cyan": "36"}
 _PARTS = re.compile(r"\n| +|[^ \n]+")
 
 
@@ -39,24 +49,144 @@ class Speech:
         self._column = 0
         self._spaces = ""
         self._speaking = False
+        self._fence = ""
+        """The line that opened the piece of code of which a part is on the screen."""
+        self._colors = not plain and Console(file=screen).color_system is not None
 
     def say(self, id: str, text: str, *, is_whole: bool = False) -> None:
         """Write what is new in a message, given its text so far. The last word waits for its end."""
         if id != self._id:
             self.finish()
-            self._id, self._text, self._written = id, "", 0
+            self._id, self._text, self._written, self._fence = id, "", 0, ""
         self._take(text)
-        end = len(text.rstrip()) if is_whole else _complete(text)
-        self._write(text[self._written : end])
-        self._written = max(self._written, end)
+        if self._plain:
+            self._write_to(len(text.rstrip()) if is_whole else _complete(text))
+        else:
+            self._draw(is_whole=is_whole)
         if is_whole:
             self._end_line()
 
     def finish(self) -> None:
         """Something else is about to be written: write what was held back, and end the line."""
-        self._write(self._text[self._written :].rstrip())
+        if self._plain:
+            self._write(self._text[self._written :].rstrip())
+        else:
+            self._draw(is_whole=True)
         self._written = len(self._text)
         self._end_line()
+
+    def _draw(self, *, is_whole: bool) -> None:
+        """Draw what is complete, block by block."""
+        text = self._text.rstrip() if is_whole else self._text
+        while self._written < len(text):
+            start = self._written
+            is_line_start = start == 0 or text[start - 1] == "\n"
+            line_end = text.find("\n", start)
+            line = text[start : line_end if line_end >= 0 else len(text)]
+            if is_line_start and not self._fence and not line.strip() and line_end >= 0:
+                self._write_to(line_end + 1)
+                continue
+            if not self._fence and not (is_line_start and begins_block(line)):
+                # The words before the first bar are written by now: nobody knew that they begin a table.
+                begun = text.rfind("\n", 0, start) + 1
+                is_table = begins_table(text, begun, is_whole=is_whole)
+                if is_table is None or (is_table and not self._draw_table(text, begun, is_whole=is_whole)):
+                    return
+                if is_table:
+                    continue
+            else:
+                end = self._block_end(text, line, is_whole=is_whole)
+                if end is None:
+                    return
+                self._draw_block(text[start:end], end)
+                continue
+            if not self._draw_line(text, line_end, is_whole=is_whole):
+                return
+
+    def _draw_table(self, text: str, begun: int, *, is_whole: bool) -> bool:
+        """Draw the table that begins here, once it is whole, in the place of what is written of its first line."""
+        written, self._written = self._written, begun
+        end = self._block_end(text, "", is_whole=is_whole)
+        if end is None:
+            self._written = written
+            return False
+        if self._column and self._screen.isatty():
+            self._screen.write("\r\x1b[K")
+            self._column, self._spaces = 0, ""
+        self._draw_block(text[begun:end], end)
+        return True
+
+    def _draw_line(self, text: str, line_end: int, *, is_whole: bool) -> bool:
+        """Write a line of a paragraph, or what is complete of it; whether all of it is written."""
+        end = line_end if line_end >= 0 else len(text)
+        plain_to = self._written + styled_from(text[self._written : end])
+        if plain_to == end and (line_end >= 0 or is_whole):
+            self._write_to(end + (line_end >= 0))
+            return True
+        # The word that has a sign in it waits with those after it for the end of the line.
+        word = max(text.rfind(" ", 0, plain_to), text.rfind("\n", 0, plain_to)) + 1
+        self._write_to(min(word, _complete(text)) if plain_to < end else _complete(text))
+        if line_end < 0 and not is_whole:
+            return False
+        self._write_styled(text[self._written : end])
+        self._written = end
+        if line_end >= 0:
+            self._write_to(end + 1)
+        return True
+
+    def _block_end(self, text: str, line: str, *, is_whole: bool) -> int | None:
+        """Where the block that begins now ends; None when more has to come."""
+        start = self._written
+        fence = _FENCE.match(self._fence or line)
+        place, count = start, 0
+        while (end := text.find("\n", place)) >= 0:
+            held = text[place:end]
+            count += 1
+            if fence is None:
+                is_end = not held.strip() or held.lstrip().startswith("#")
+            else:
+                is_close = held.strip().startswith(fence[1]) and not held.strip(" `~")
+                is_end = count > MAX_HELD_LINES or (is_close and (bool(self._fence) or count > 1))
+            if is_end:
+                return end + 1
+            place = end + 1
+        return len(text) if is_whole else None
+
+    def _draw_block(self, block: str, end: int) -> None:
+        self._speak()
+        if self._column:
+            self._screen.write("\n")
+            self._column, self._spaces = 0, ""
+        opened = f"{self._fence}\n{block}" if self._fence else block
+        lines = drawn(opened, self._room(), color=self._colors)
+        # What stands between two blocks ended the first.
+        for line in [*lines, ""] if block.endswith("\n\n") else lines:
+            self._screen.write(f"{self._bar}{line}".rstrip() + "\n")
+        first, *rest = opened.rstrip("\n").split("\n")
+        fence = _FENCE.match(first)
+        is_closed = fence is not None and bool(rest) and rest[-1].strip().startswith(fence[1])
+        self._fence = first if fence is not None and not is_closed else ""
+        self._written = end
+        self._screen.flush()
+
+    def _write_styled(self, text: str) -> None:
+        """Write the rest of a line with its styles."""
+        for piece, style in spans(text):
+            codes = ";".join(_ANSI[name] for name in style.split() if name in _ANSI)
+            self._write(piece, codes if self._colors else "")
+
+    def _write_to(self, end: int) -> None:
+        self._write(self._text[self._written : end])
+        self._written = max(self._written, end)
+
+    def _room(self) -> int:
+        return max(MIN_WIDTH, size_of(self._screen)[0] - 1) - len(self._bar)
+
+    def _speak(self) -> None:
+        if not self._speaking:
+            self._speaking = True
+            if self._plain:
+                self._screen.write(f"{FLAT_NAME}\n")
 
     def _end_line(self) -> None:
         if self._column:
@@ -70,19 +200,17 @@ class Speech:
             pairs = enumerate(zip(text, self._text, strict=False))
             same = next((place for place, (new, old) in pairs if new != old), len(text))
             self._written = text.rfind("\n", 0, same) + 1
+            self._fence = ""
             if self._column:
                 self._screen.write("\n")
             self._column, self._spaces = 0, ""
         self._text = text
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, codes: str = "") -> None:
         if not text:
             return
-        if not self._speaking:
-            self._speaking = True
-            if self._plain:
-                self._screen.write(f"{FLAT_NAME}\n")
-        room = max(MIN_WIDTH, size_of(self._screen)[0] - 1) - len(self._bar)
+        self._speak()
+        room = self._room()
         for part in _PARTS.findall(text):
             if part == "\n":
                 self._begin_line()
@@ -91,10 +219,10 @@ class Speech:
             elif part[0] == " ":
                 self._spaces += part
             else:
-                self._word(part, room)
+                self._word(part, room, codes)
         self._screen.flush()
 
-    def _word(self, word: str, room: int) -> None:
+    def _word(self, word: str, room: int, codes: str) -> None:
         used = self._column - len(self._bar) if self._column else 0
         if not self._plain and used and used + len(self._spaces) + cell_len(word) > room:
             self._screen.write("\n")
@@ -106,7 +234,7 @@ class Speech:
                 self._screen.write("\n")
                 self._column = 0
                 self._begin_line()
-            self._screen.write(self._spaces + chunk)
+            self._screen.write(self._spaces + (f"\x1b[{codes}m{chunk}\x1b[0m" if codes else chunk))
             self._column += len(self._spaces) + cell_len(chunk)
             self._spaces = ""
 

@@ -27,7 +27,13 @@ MAX_RESULT = 200
 # What a window that comes later is shown of the conversation so far. The page and the journal have all of it.
 MAX_PAST = 8
 
-_HOW = {"allowed": "allowed", "edited": "changed and allowed", "denied": "denied", "closed": "closed without an answer"}
+_HOW = {
+    "allowed": "allowed",
+    "second": "allowed, with the second button,",
+    "edited": "changed and allowed",
+    "denied": "denied",
+    "closed": "closed without an answer",
+}
 
 Act = Callable[[], None]
 
@@ -38,6 +44,8 @@ class Transcript:
     def __init__(self, picture: Picture, screen: TextIO, progress: Progress, *, plain: bool, can_answer: bool) -> None:
         self.told: set[str] = set()
         """Calls whose answer was given at this terminal, or said here already."""
+        self.told_undone: set[str] = set()
+        """Calls that were taken back at this terminal."""
         self._picture = picture
         self._screen = screen
         self._plain = plain
@@ -72,7 +80,8 @@ class Transcript:
         self.print(
             *words,
             f"This is {preset_status(picture.settings.chosen)}.",
-            f"{len(picture.settings.tools)} tools; session {picture.session}. /help says what else can be typed.",
+            f"{_counted(len(picture.settings.tools), 'tool')}; session {picture.session}. /help says what else can be "
+            "typed.",
         )
         past = [
             i for i in picture.items.values() if not isinstance(i, CallItem) or (i.card is None and i.session is None)
@@ -101,7 +110,12 @@ class Transcript:
             case ScriptItem():
                 printed = before.printed if isinstance(before, ScriptItem) else 0
                 new = () if is_past or after.printed <= printed else after.lines[printed - after.printed :]
-                return [partial(self.quote, line) for line in new]
+                missed = 0 if is_past else after.printed - printed - len(new)
+                words = f"({missed:,} lines of the script's output are not shown here.)"
+                return [
+                    *([partial(self.print, words)] if missed > 0 else []),
+                    *(partial(self.quote, line) for line in new),
+                ]
             case CallItem():
                 return self._acts_of_call(before if isinstance(before, CallItem) else None, after, is_past=is_past)
         return [self._speech.finish] if isinstance(before, MessageItem) and before.open else []
@@ -111,7 +125,15 @@ class Transcript:
             if message.open:
                 return [lambda: self._speech.say(message.id, message.text)]
             is_new = before is None or (isinstance(before, MessageItem) and before.open)
-            return [lambda: self._speech.say(message.id, message.text, is_whole=True)] if is_new else []
+            if not is_new:
+                return []
+            acts: list[Act] = [lambda: self._speech.say(message.id, message.text, is_whole=True)]
+            if message.reasoning:
+                count = len(message.reasoning.split())
+                acts.append(lambda: self.print(f"(It thought first, in {count} words; the page shows them.)"))
+            if message.used:
+                acts.append(lambda: self.print(f"({message.used}.)"))
+            return acts
         if before is not None:
             return []
         if message.by == "lastword":
@@ -132,10 +154,7 @@ class Transcript:
     def _acts_of_call(self, before: CallItem | None, call: CallItem, *, is_past: bool) -> list[Act]:
         acts: list[Act] = []
         if call.session is not None:
-            if call.card is not None and (before is None or before.card != call.card):
-                words = f"Another program asks: {call.name} ({call.tool})."
-                acts.append(lambda: self.print(f"{words} /answer shows the card."))
-            return acts
+            return acts  # What a tool of another program asks is answered there, on the page, or by its id.
         if before is None or before.status != call.status:
             acts.append(self._speech.finish)
         if call.card is not None and (before is None or before.card != call.card) and not self._can_answer:
@@ -149,8 +168,14 @@ class Transcript:
                 acts.append(partial(self._report, told))
         if call.end is not None and (before is None or before.end is None):
             acts.append(lambda: self.print(self._ended(call)))
-            if call.changed and not is_past:
+            if call.content:
+                acts.append(lambda: self._tell_content(call))
+            if call.changed and not is_past and call.undone_by is None:
                 acts.append(lambda: self._tell_undo(call))
+        was_undone = before is not None and before.undone_by is not None
+        if call.undone_by is not None and not is_past and not was_undone and call.id not in self.told_undone:
+            words = f"{call.name}: taken back by {call.undone_by}. As before: {', '.join(call.changed)}."
+            acts.append(lambda: self.print(words))
         return acts
 
     def _acts_of_reply(self, call: CallItem, reply: CallReply) -> list[Act]:
@@ -164,7 +189,7 @@ class Transcript:
 
     def _ended(self, call: CallItem) -> str:
         assert call.end is not None
-        how = IN_A_WORD[call.end.kind]
+        how = "closed" if call.reply is not None and call.reply.how == "closed" else IN_A_WORD[call.end.kind]
         if call.reply is not None and call.reply.how == "auto":
             how += f", auto-approved by {call.reply.by}"
         first = call.end.message.split("\n", 1)[0]
@@ -173,11 +198,22 @@ class Transcript:
             return words
         return fit(f"{'✓' if call.end.success else '✗'} {words}", size_of(self._screen)[0] - 1)
 
+    def _tell_content(self, call: CallItem) -> None:
+        """Name what it returned, and how to get it. A terminal draws no pictures."""
+        for content in call.content:
+            about = f": {content.alt}" if content.alt else ""
+            self.quote(f"{content.kind} {content.name}, {content.media_type}, {content.size}{about}")
+        self.print(f"{SAID}To keep: lastword show {call.id} --save DIR")
+
     def _tell_undo(self, call: CallItem) -> None:
         """Say how to take the changes back: the id has to be seen to be typed."""
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
         self.progress.show(Reported(call.id, f"{what} changed. To take it back: /undo {call.id}", None, None))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def preset_mark(preset: PresetChoice) -> str:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar, overload
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from lastword.call.recovery import Decision
-from lastword.card.items import CardQuestion, Done, DoneInWords, SessionTimeline, SharedText
+from lastword.card.done import Done, DoneInWords, DoneSeverally
+from lastword.card.grants import GrantsFound
+from lastword.card.items import CardQuestion, ConversationsFound, SessionTimeline, SharedText, TokenTotal
+from lastword.card.second_act import word_for
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
 from lastword.talk.apiclient import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
@@ -125,9 +128,25 @@ class Window:
 
     async def answer(self, request: ApprovalRequest, action: UserAction, edits: dict[str, str]) -> str:
         """Answer exactly the request that was shown. Refused when it is another one by now, or answered."""
-        how = "allow" if action.primary_confirmed else "deny" if action.secondary_confirmed else "close"
-        body = {"call_id": request.call_id, "digest": request.digest, "action": how, "reason": action.reason}
-        return (await self._post("answer", {**body, "edits": edits if how == "allow" else {}}, Done)).event
+        second = "allow_second" if action.acts else "deny_rest" if action.rest else "deny"
+        how = "allow" if action.primary_confirmed else second if action.secondary_confirmed else "close"
+        body: dict[str, Any] = {"call_id": request.call_id, "digest": request.digest, "action": how}
+        body["reason"] = action.reason
+        if action.agrees:  # The dialogue takes no yes to what cannot be undone without its word.
+            body["word"] = word_for(request)
+        if how == "allow":
+            body["edits"] = edits
+        return (await self._post("answer", body, Done)).event
+
+    async def answers(self, cards: Sequence[tuple[str, str]], how: str, reason: str | None) -> DoneSeverally:
+        """Answer several at once, each by its call and the digest that was seen."""
+        seen = [{"call_id": call_id, "digest": digest} for call_id, digest in cards]
+        return await self._post("answers", {"cards": seen, "action": how, "reason": reason}, DoneSeverally)
+
+    async def answer_question(self, call_id: str, question: str, action: str, values: dict[str, str]) -> str:
+        """Answer exactly the question of a running tool that was shown."""
+        body = {"call_id": call_id, "question": question, "action": action, "values": values}
+        return (await self._post("answer_question", body, Done)).event
 
     async def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
@@ -137,13 +156,41 @@ class Window:
         """Stop the turn."""
         await self._post("stop", {"turn": True}, Done)
 
+    async def stop_everything(self) -> str:
+        """Stop everything, also in other programs; returns what was stopped and what could not be, in words."""
+        return (await self._post("stop_everything", {}, DoneInWords)).message
+
+    async def new(self) -> str:
+        """Begin another conversation."""
+        return (await self._post("new", {}, Done)).event
+
+    async def open(self, conversation: str) -> str:
+        """Come back to a conversation."""
+        return (await self._post("open", {"id": conversation}, Done)).event
+
+    async def conversations(self, words: str) -> ConversationsFound:
+        """Those that there are, newest first; with words, those that have them."""
+        return understood(_clean(await self._get(f"conversations?{urlencode({'words': words})}")), ConversationsFound)
+
+    async def tokens(self) -> TokenTotal:
+        """What the model's server counted for the answers of the conversation."""
+        return understood(_clean(await self._get("tokens")), TokenTotal)
+
+    async def grants(self) -> GrantsFound:
+        """What stands for an answer: grants, and rules."""
+        return understood(_clean(await self._get("grants")), GrantsFound)
+
+    async def revoke_grant(self, grant_id: str) -> None:
+        """Take a grant back."""
+        await self._post("grant_revoke", {"id": grant_id}, Done)
+
     async def choose(self, preset: str) -> str:
         """Work under this preset from now on."""
         return (await self._post("preset", {"name": preset}, Done)).event
 
-    async def undo(self, call_id: str | None) -> str:
+    async def undo(self, call_id: str | None) -> DoneInWords:
         """Take back what a call changed, or the last one; returns what was done, in words."""
-        return (await self._post("undo", {"call_id": call_id}, DoneInWords)).message
+        return await self._post("undo", {"call_id": call_id}, DoneInWords)
 
     async def resolve(self, call_id: str, decision: Decision) -> str:
         """Decide about a call in doubt; returns what became of it, in words."""
@@ -192,8 +239,15 @@ def understood(data: Any, kind: Any) -> Any: ...
 
 def understood(data: Any, kind: Any) -> Any:
     """What a server said, in the shape that it should have."""
-    try:
+    with in_our_shape():
         return msgspec.convert(data, kind)
+
+
+@contextmanager
+def in_our_shape() -> Iterator[None]:
+    """Whatever does not fit in here was said by a server of another kind than ours."""
+    try:
+        yield
     except msgspec.ValidationError as problem:
         raise LastWordError(
             f"the server tells of something that this terminal does not understand ({problem})",

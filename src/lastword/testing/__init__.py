@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,14 +26,17 @@ from typing import Any
 from lastword import values
 from lastword.author.authoring import TestApproval, TestExecute
 from lastword.author.tooltests import run_tool_tests, tool_beside
+from lastword.call.desk import wait_for_answer
 from lastword.call.setting import Limits
 from lastword.consent.approval import ALLOWED, CLOSED, DENIED, ApprovalRequest, Preset, UserAction
 from lastword.consent.outcome import Outcome
 from lastword.editor import ScriptEditorProvider
 from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
-from lastword.session import Session, wait_for_answer
+from lastword.session import Session
 from lastword.store.memory import MemoryStore
+from lastword.testing.approvers import FixedAnswers, FixedApprover
+from lastword.testing.trial import Going, Trial
 from lastword.tools.code import MANIFEST_FILE
 from lastword.tools.loader import import_tool, read_manifest
 from lastword.tools.manifest import Manifest
@@ -41,45 +44,21 @@ from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
 
 __all__ = [
+    "ALLOWED",
     "ATTACKS",
+    "CLOSED",
+    "DENIED",
     "Attack",
+    "FixedAnswers",
     "FixedApprover",
+    "Going",
     "LoadedTool",
+    "Trial",
     "load_tool",
     "memory_journal",
     "run_tool_tests",
     "tool_beside",
 ]
-
-Answer = UserAction | Callable[[ApprovalRequest], UserAction | Awaitable[UserAction]]
-
-
-class FixedApprover:
-    """An approver with its answers decided beforehand; it keeps the requests it was shown.
-
-    Give it one action for every card, a list with one for each, or a function from the request to an action. Asked more
-    often than the list foresees, it fails, and a failing approver is nobody: nothing runs.
-    """
-
-    name = "fixed approver"
-
-    def __init__(self, answer: Answer | Iterable[Answer] = ALLOWED) -> None:
-        self.requests: list[ApprovalRequest] = []
-        self._answers: Iterator[Answer]
-        if isinstance(answer, UserAction) or callable(answer):
-            self._answers = itertools.repeat(answer)
-        else:
-            self._answers = iter(list(answer))
-
-    async def __call__(self, request: ApprovalRequest) -> UserAction:
-        self.requests.append(request)
-        answer = next(self._answers, None)
-        if answer is None:
-            raise AssertionError(f"asked {len(self.requests)} times, which is more often than there are answers")
-        if isinstance(answer, UserAction):
-            return answer
-        action = answer(request)
-        return await action if inspect.isawaitable(action) else action
 
 
 def memory_journal(clock: Clock | None = None) -> Journal:
@@ -134,8 +113,9 @@ class _Stage:
         """What the stand-in was called with, each time that a yes let it run."""
         self.arguments = arguments
         self.editor = editor
-        self.original = tool
-        self.tool = self._disarmed(tool)
+        # Without its own rule for when nobody is asked: what that lets pass has no consent to cheat, and would run.
+        self.original = replace(tool, needs_approval=None)
+        self.tool = self._disarmed(self.original)
         self.registry = ToolRegistry()
         self.registry.add(self.tool)
 
@@ -143,7 +123,7 @@ class _Stage:
         assert tool.execute is not None
 
         async def stand_in(*args: Any, **kwargs: Any) -> dict[str, Any]:
-            if kwargs.get("user_action", ALLOWED).primary_confirmed:
+            if kwargs.get("user_action", ALLOWED).agrees:
                 self.ran.append(args[0] if args else kwargs.get("params"))
             return {"success": True, "message": "a stand-in ran"}
 
@@ -231,7 +211,7 @@ async def _nobody_answers_in_time(stage: _Stage) -> None:
 
 @_attack
 async def _one_key_of_auto_approval_is_enough(stage: _Stage) -> None:
-    preset = Preset(auto_approve=not stage.tool.manifest.auto_approve)
+    preset = Preset(auto_approve=stage.tool.manifest.auto_approve is not True)
     stage.refuses(await stage.call(None, preset=preset), "no_approver")
 
 

@@ -37,6 +37,7 @@ class Fault:
         retry_after: str | None = None,
         location: str | None = None,
         body: bytes = b"<html>oops</html>",
+        code: str | int | None = None,
         size: int = 10 * 1024 * 1024,
     ) -> None:
         self.kind = kind
@@ -45,6 +46,7 @@ class Fault:
         self.retry_after = retry_after
         self.location = location
         self.body = body
+        self.code = code
         self.size = size
 
 
@@ -80,14 +82,23 @@ class ScriptedModel:
     """The model. Use it as a context manager; `url` is its address."""
 
     def __init__(
-        self, replies: Script, *, models: Sequence[str] = ("scripted",), key: str | None = None, port: int = 0
+        self,
+        replies: Script,
+        *,
+        models: Sequence[str] = ("scripted",),
+        owned_by: str = "scripted",
+        context: int | None = None,
+        key: str | None = None,
+        port: int = 0,
     ) -> None:
+        """`owned_by` and `context` are what it says of its models: whose server it is, and how much they see."""
         if callable(replies):
             self._choose: Callable[[dict[str, Any]], Reply] = replies
         else:
             left = iter(replies)
             self._choose = lambda _: next(left, Fault("status", status=500, body=b"the script has ended"))
         self._models = models
+        self._about = {"owned_by": owned_by, **({} if context is None else {"meta": {"n_ctx": context}})}
         self._key = key
         self._port = port
         self.requests: list[dict[str, Any]] = []
@@ -128,7 +139,7 @@ class ScriptedModel:
         await runner.cleanup()
 
     async def _list(self, request: web.Request) -> web.Response:
-        data = [{"id": name, "object": "model", "created": 0, "owned_by": "scripted"} for name in self._models]
+        data = [{"id": name, "object": "model", "created": 0, **self._about} for name in self._models]
         return web.json_response({"object": "list", "data": data})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
@@ -151,8 +162,10 @@ class ScriptedModel:
     async def _stream(self, request: web.Request, body: dict[str, Any], reply: Reply) -> web.StreamResponse:
         response = await _begin(request)
         calls: list[dict[str, Any]] = []
+        others: dict[str, Any] = {}
         pieces: Iterable[str | Pause]
         if isinstance(reply, dict):
+            others = {key: value for key, value in reply.items() if key not in ("role", "content", "tool_calls")}
             pieces = [reply["content"]] if reply.get("content") else []
             calls = reply.get("tool_calls") or []
         elif isinstance(reply, str):
@@ -161,6 +174,11 @@ class ScriptedModel:
             assert not isinstance(reply, Fault)
             pieces = reply
         await _send(response, _chunk(body, {"role": "assistant", "content": ""}))
+        for key, value in others.items():
+            # Thoughts come in pieces too, before the words.
+            half = len(value) // 2 if isinstance(value, str) else 0
+            for part in (value[:half], value[half:]) if half else (value,):
+                await _send(response, _chunk(body, {key: part}))
         for piece in pieces:
             if isinstance(piece, Pause):
                 await piece.wait()
@@ -185,7 +203,7 @@ class ScriptedModel:
         if fault.kind == "status":
             named = {"Retry-After": fault.retry_after, "Location": fault.location}
             headers = {name: value for name, value in named.items() if value}
-            said = {"error": {"message": fault.body.decode(), "type": "scripted", "code": None}}
+            said = {"error": {"message": fault.body.decode(), "type": "scripted", "code": fault.code}}
             return web.json_response(said, status=fault.status, headers=headers)
         if fault.kind == "garbage":
             media = "text/event-stream" if body.get("stream") else "application/json"

@@ -7,24 +7,26 @@ yes. So nothing here waits for the first call.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypedDict
 
 from lastword.errors import Problem, did_you_mean
-from lastword.tools.manifest import EFFECTS, MAX_ID_LENGTH, NAME, Effect
+from lastword.tools.manifest import EFFECTS, MAX_ID_LENGTH, NAME, Effect, ToolKey
 
 
-class Facts(TypedDict, total=False):
-    """What may be said of a typed function beside its signature."""
+class SharedFacts(TypedDict, total=False):
+    """What may be said of a tool however it is written in Python."""
 
-    id: str
     display_name: str
-    description: str
     icon: str
     color: str
-    require_approval: bool
-    auto_approve: bool
+    require_approval: bool | Callable[..., Any]
+    """A function of the arguments asks only for some of them: what it gives `False` for passes without a card."""
+    auto_approve: ToolKey
+    """Whether a standing yes may be enough: never, only for `"exact"` arguments, or within bounds too."""
     script_editor_only: bool
+    secondary_acts: bool
+    """Whether the second button is a consent of its own; the tool then looks at `user_action.secondary_confirmed`."""
     effect: Effect
     idempotent: bool
     timeout_seconds: float
@@ -32,16 +34,24 @@ class Facts(TypedDict, total=False):
     secret: Collection[str]
 
 
-class ToolFacts(Facts, total=False):
-    """The same, and how its code is run."""
+class Facts(SharedFacts, total=False):
+    """The same of a typed function, beside its signature."""
 
+    id: str
+    description: str
+
+
+class RegisterFacts(SharedFacts, total=False):
+    """The same beside a schema, and what draws the card and how the code is run."""
+
+    request: Callable[..., Any]
     inline: bool
 
 
-class RegisterFacts(TypedDict, total=False):
-    """What may be said beside a schema."""
+class ToolFacts(Facts, total=False):
+    """The same of a typed function, and what draws the card and how the code is run."""
 
-    require_approval: bool
+    request: Callable[..., Any]
     inline: bool
 
 
@@ -58,7 +68,17 @@ _EXPECTED = {
 }
 _TEXTS = ("id", "display_name", "description", "icon", "color", "effect", "content_parameter")
 # Said by leaving them out as well, which `None` has always meant.
-_OPTIONAL = ("id", "display_name", "description", "icon", "color", "effect", "content_parameter", "timeout_seconds")
+_OPTIONAL = (
+    "id",
+    "display_name",
+    "description",
+    "icon",
+    "color",
+    "effect",
+    "content_parameter",
+    "timeout_seconds",
+    "request",
+)
 
 
 def wrong_facts(
@@ -79,9 +99,17 @@ def wrong_facts(
                 yield Problem(f"timeout_seconds is {value!r}, expected {_EXPECTED[name]}")
         elif name == "secret":
             yield from _wrong_secrets(value, parameters)
+        elif name == "request":
+            if not callable(value):
+                yield Problem(f"request is {value!r}, expected a function that returns what the card says")
+        elif (name == "require_approval" and callable(value)) or (
+            name == "auto_approve" and type(value) is str and value == "exact"
+        ):
+            continue
         elif type(value) is not bool:
             # None is false to Python, and a tool must not lose its approval by a variable that was never set.
-            yield Problem(f"{name} is {value!r}, expected True or False")
+            more = {"require_approval": " or a function of the arguments", "auto_approve": ' or "exact"'}.get(name, "")
+            yield Problem(f"{name} is {value!r}, expected True or False{more}")
 
 
 def _wrong_text(name: str, value: Any, parameters: Collection[str] | None) -> Iterator[Problem]:

@@ -80,6 +80,7 @@ _REFUSED_FAMILIES = {
     "http": "use the network",
     "syslog": "write to the system's log",
 }
+_LISTING = {"os.listdir", "os.scandir", "os.listxattr", "os.getxattr"}
 # Looking up one's own name, or closing what was open before, changes nothing.
 _HARMLESS = {"socket.gethostname", "ctypes.dlsym/handle"}
 
@@ -91,11 +92,13 @@ MAX_VIOLATIONS = 100
 class Guard:
     """What may not happen now, and what was tried all the same."""
 
-    __slots__ = ("looks", "phase", "violations")
+    __slots__ = ("hears_glances", "looks", "phase", "violations")
 
-    def __init__(self, phase: str, looks: Looks | None = None) -> None:
+    def __init__(self, phase: str, looks: Looks | None = None, *, hears_glances: bool = False) -> None:
+        """`hears_glances`: whether to be told also of looks that leave no mark, for who may not look at all."""
         self.phase = phase
         self.looks = looks
+        self.hears_glances = hears_glances
         self.violations: list[str] = []
 
     def refuse(self, what: str) -> NotAllowedNow:
@@ -113,10 +116,17 @@ class Guard:
         if self.looks is not None:
             self.looks.add_state(state, key)
 
+    def note_glance(self) -> None:
+        """A folder is about to be listed, or facts of a file asked for beside what is in it."""
+        if self.looks is not None:
+            self.looks.has_glanced = True
+
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Refuse effects of the code inside, on this task or thread."""
         _install()
+        if self.hears_glances:
+            unannounced.wrap_glances(_active.get)
         token = _active.set(self)
         try:
             yield
@@ -157,6 +167,9 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         return
     if event == "open":
         _judge_opening(guard, args)
+    elif event in _LISTING:
+        if not _reads_for_itself():
+            guard.note_glance()
     elif event == "import":
         unannounced.wrap_when_imported(args[0], _active.get)
     elif event == "sqlite3.connect":
@@ -215,7 +228,7 @@ def _reads_for_itself() -> bool:
     """Whether the import system reads a module, or our editor a file, of which it keeps its own account."""
     frame = _caller()
     return frame is not None and (
-        frame.f_code.co_filename in _IMPORT_SYSTEM or frame.f_globals.get("__name__", "").startswith(_OUR_EDITOR)
+        frame.f_code.co_filename in _IMPORT_SYSTEM or str(frame.f_globals.get("__name__")).startswith(_OUR_EDITOR)
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from lastword.errors import ManifestError, Problem, ToolLoadError
 from lastword.tools.code import CODE_FILE, MANIFEST_FILE, code_of, digest_of_folder
+from lastword.tools.descent import mark
 from lastword.tools.manifest import Manifest, parse_manifest
 from lastword.tools.tool import Tool
 
@@ -33,6 +34,7 @@ class Loading:
     folder_digest: str
     request: Callable[..., Any] | None = None
     execute: Callable[..., Any] | None = None
+    needs_approval: Callable[..., Any] | None = None
     with_approval: bool | None = None
     module: ModuleType | None = None
 
@@ -57,7 +59,15 @@ class Loading:
             )
         # The file that is run is in the digest as it was read, and the files that it may import as they lay there.
         covered = self.code + b"\0" + self.folder_digest.encode()
-        return Tool(manifest, "assistant", self.execute, request=self.request, code=covered, folder=str(self.folder))
+        return Tool(
+            manifest,
+            "assistant",
+            self.execute,
+            request=self.request,
+            needs_approval=self.needs_approval,
+            code=covered,
+            folder=str(self.folder),
+        )
 
 
 loading: ContextVar[Loading | None] = ContextVar("lastword_loading", default=None)
@@ -94,14 +104,27 @@ def load(folder: Path) -> list[Tool]:
     return [import_tool(path, manifest).tool() for path, manifest in manifests]
 
 
-def import_tool(folder: Path, manifest: Manifest) -> Loading:
-    """Run the Python file of a tool, once, and collect what it registers."""
+def refuse_other_code(folder: Path, digest: str, agreed: str) -> None:
+    """Refuse code that is not what a person was asked about."""
+    if digest != agreed:
+        raise ToolLoadError(
+            "its code changed while you were asked about it, so it was not run",
+            place=str(folder),
+            hint="look at what changed it, and start again; you will be asked about it as it is now",
+        )
+
+
+def import_tool(folder: Path, manifest: Manifest, *, agreed: str | None = None) -> Loading:
+    """Run the Python file of a tool, once, and collect what it registers. `agreed` is what a person agreed to run."""
+    mark()  # Its code may start a process while it is loaded, and keep it for commands to come.
     file = folder / CODE_FILE
     here = Loading(manifest, folder, code_of(folder), digest_of_folder(folder))
+    if agreed is not None:
+        refuse_other_code(folder, here.folder_digest, agreed)
     # The name is the file's, so that two folders with a tool of the same id do not share a module.
     name = f"lastword_tool_{manifest.id}_{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
     module = ModuleType(name)
-    module.__file__ = str(file)
+    module.__file__ = str(file.resolve())  # As Python does it: its code may change the folder.
     here.module = module
     token = loading.set(here)
     sys.modules[name] = module

@@ -60,18 +60,27 @@ class Looks:
         self._state = state
         self._looks: dict[tuple[str, str], Look] = {}
         self.are_too_many = False
+        self.has_glanced = False
+        """Whether it looked at something that has no mark: a folder's list, a file's size, a device."""
 
     def add_file(self, path: str) -> None:
         """Note a file that is about to be read, unless it is Python's own or no file at all."""
         path = os.path.abspath(path)
-        if path.startswith(_NOT_FILES + _OF_PYTHON) or any(part in path for part in _INSTALLED):
+        if path.startswith(_OF_PYTHON) or any(part in path for part in _INSTALLED):
+            return
+        if path.startswith(_NOT_FILES):
+            self.has_glanced = True
             return
         kind: Literal["file", "quoted file"] = "file"
         name = path
         if not _is_text(path):
             kind, name = "quoted file", quote_from_bytes(os.fsencode(path))
-        if self._has_room(kind, name) and (mark := _mark_of(path)) != NO_FILE:
-            self._looks[kind, name] = Look(kind, name, mark)
+        if self._has_room(kind, name):
+            mark = _mark_of(path)
+            if mark == NO_FILE:
+                self.has_glanced = True
+            else:
+                self._looks[kind, name] = Look(kind, name, mark)
 
     def add_state(self, state: Marked, key: str | None) -> None:
         """Note a key of the session's state, or all of it. Any other state is not the question's."""

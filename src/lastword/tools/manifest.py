@@ -7,6 +7,7 @@ What does not live here: the tool's code (tools.py) and how names find tools (re
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ import msgspec
 from lastword import values
 from lastword.errors import ManifestError, NotJSON, Problem, did_you_mean
 from lastword.lazily import load_later
+from lastword.tools.branching import unfolds_too_far
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -29,12 +31,14 @@ EFFECTS = ("none", "reversible", "irreversible")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # The keywords of scripts, which no CALL could name. A copy, since the language takes long to load; a test compares.
 RESERVED = frozenset(
-    ["LET", "SET", "CALL", "CALC", "IF", "THEN", "ELSE", "END", "FOR", "IN", "DO", "AND", "OR", "NOT"]
-) | {"true", "false", "null"}
+    ["LET", "SET", "CALL", "TRY", "CALC", "IF", "THEN", "ELSEIF", "ELSE", "END", "FOR", "IN", "DO", "BREAK", "STOP"]
+) | {"AND", "OR", "NOT", "true", "false", "null"}
 # Long enough for any phrase, short enough for every model API.
 MAX_ID_LENGTH = 64
 
 Effect = Literal["none", "reversible", "irreversible"]
+ToolKey = bool | Literal["exact"]
+"""The tool's key of auto-approval: never, only where every argument is given exactly, or within bounds too."""
 
 
 class Parameter(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -59,17 +63,32 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     color: str | None = None
     returns: str = "any"
     require_approval: bool = True
-    auto_approve: bool = False
+    auto_approve: ToolKey = False
     script_editor_only: bool = False
     additional_parameters: bool = False
     effect: Effect | None = None
     idempotent: bool = False
     timeout_seconds: float | None = None
     content_parameter: str | None = None
+    secondary_acts: bool = False
+    """Whether the second button is a consent of its own, and Deny a third one."""
+    arguments: dict[str, Any] | None = None
+    """The JSON Schema of the arguments as it was given, for a tool that was registered with one."""
 
     def canonical(self) -> bytes:
-        """The bytes that the tool's digest covers."""
-        return values.canonical(msgspec.json.decode(msgspec.json.encode(self)))
+        """The bytes that the tool's digest covers. What came later is left out where it says nothing, so that a tool
+        which did not change keeps its digest."""
+        facts = msgspec.json.decode(msgspec.json.encode(self))
+        if self.arguments is None:
+            del facts["arguments"]
+        if not self.secondary_acts:
+            del facts["secondaryActs"]
+        return values.canonical(facts)
+
+    @property
+    def counts_as_irreversible(self) -> bool:
+        """Whether a yes to it has to be one that can never be taken back. What nobody said is taken to be so."""
+        return self.effect in (None, "irreversible")
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -77,7 +96,9 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         return frozenset(p.name for p in self.parameters if p.secret)
 
     def arguments_schema(self) -> dict[str, Any]:
-        """A JSON Schema for the whole argument object."""
+        """A JSON Schema for the whole argument object: as it was given, or made of the parameters."""
+        if self.arguments is not None:
+            return copy.deepcopy(self.arguments)
         properties: dict[str, Any] = {}
         shared: dict[str, Any] = {}
         for parameter in self.parameters:
@@ -89,6 +110,8 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
                     )
             if parameter.type != "any" and "type" not in schema and "$ref" not in schema and "anyOf" not in schema:
                 schema["type"] = parameter.type
+            if parameter.description:
+                schema.setdefault("description", parameter.description)
             properties[parameter.name] = schema
         result: dict[str, Any] = {
             "type": "object",
@@ -111,10 +134,13 @@ def validator_for(schema: Mapping[str, Any]) -> Any:
         raise ValueError
 
     try:
-        return jsonschema_rs.validator_for(dict(schema), retriever=retrieve)
+        validator = jsonschema_rs.validator_for(dict(schema), retriever=retrieve)
     except ValueError as problem:
         fact = f"{outside[0]} lies outside of the manifest" if outside else str(problem).partition("\n")[0]
         raise ValueError(fact) from None
+    if unfolds_too_far(schema):
+        raise ValueError("its references unfold to more shapes than can be tried")
+    return validator
 
 
 def parse_manifest(text: str | bytes, file: str = "assistant_tool.json") -> Manifest:
@@ -151,13 +177,20 @@ _MANIFEST_FIELDS: dict[str, _Field] = {
     "parameters": ("array", True, "a list of parameters; [] when there are none"),
     "returns": ("string", False, "one of " + " ".join(TYPES)),
     "requireApproval": ("boolean", False, "true or false"),
-    "autoApprove": ("boolean", False, "true or false"),
+    "autoApprove": ("boolean", False, 'true, false or "exact"'),
     "scriptEditorOnly": ("boolean", False, "true or false"),
     "additionalParameters": ("boolean", False, "true or false"),
     "effect": ("string", False, "one of " + " ".join(EFFECTS)),
     "idempotent": ("boolean", False, "true or false"),
     "timeoutSeconds": ("number", False, "a number of seconds above 0"),
     "contentParameter": ("string", False, "the name of one of the parameters"),
+    "secondaryActs": ("boolean", False, "true or false"),
+}
+# What is said elsewhere, and often looked for here.
+_ELSEWHERE = {
+    "secret": 'say it of the parameter: {"name": "token", "type": "string", "secret": true}',
+    "request": "the code says it: AssistantTool.register_approval_request(function)",
+    "required": 'say it of the parameter: {"name": "token", "type": "string", "required": false}',
 }
 _PARAMETER_FIELDS: dict[str, _Field] = {
     "name": ("string", True, "letters, digits and underscores, not starting with a digit"),
@@ -254,9 +287,10 @@ class _Reader:
     def fields(self, value: dict[str, Any], path: tuple[Any, ...], fields: Mapping[str, _Field]) -> None:
         for key, item in value.items():
             if key not in fields:
-                hint = did_you_mean(key, fields) or f"the fields are {', '.join(fields)}"
+                hint = None if path else _ELSEWHERE.get(key)
+                hint = hint or did_you_mean(key, fields) or f"the fields are {', '.join(fields)}"
                 self.wrong((*path, key), f"unknown field {_at(path)}{key}", hint=hint)
-            elif values.type_name.get(type(item)) != fields[key][0]:
+            elif values.type_name.get(type(item)) != fields[key][0] and not (key == "autoApprove" and item == "exact"):
                 self.wrong((*path, key), f"{_at(path)}{key} is {_found(item)}, expected {fields[key][2]}")
         for key, (_, required, expected) in fields.items():
             if required and key not in value:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
+
+import msgspec
 
 from lastword.errors import ManifestError, Problem, ToolLoadError, UnknownTool, did_you_mean
 from lastword.tools.context import ToolContext
-from lastword.tools.facts import Facts, RegisterFacts, ToolFacts, wrong_facts
+from lastword.tools.facts import Facts, RegisterFacts, SharedFacts, ToolFacts, wrong_facts
 from lastword.tools.guard import refuse_if_watched
 from lastword.tools.loader import load
-from lastword.tools.manifest import RESERVED, Manifest, parse_schema
+from lastword.tools.manifest import RESERVED, Manifest
+from lastword.tools.schemas import anthropic_form, manifest_from, mcp_form, openai_form
 from lastword.tools.signature import manifest_of
 from lastword.tools.state import State, StateOwner
 from lastword.tools.tool import Function, Tool
 
+log = logging.getLogger("lastword")
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ToolChanged(msgspec.Struct, frozen=True):
+    """The tools of a registry are not what they were."""
+
+    what: Literal["added", "replaced", "removed"]
+    tool: str
 
 
 class ToolRegistry(StateOwner):
@@ -24,28 +37,39 @@ class ToolRegistry(StateOwner):
 
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
+        self._listeners: list[Callable[[ToolChanged], None]] = []
         self._state = State()  # for whoever uses the registry without a session
 
     def register(
         self,
         name: str,
-        schema: Mapping[str, Any],
+        schema: Any,
         execute: Function,
         **facts: Unpack[RegisterFacts],
     ) -> Tool:
-        """Add a tool by schema: `execute(args, context)` returns a JSON value.
+        """Add a tool by schema: `execute(args, context)` gives a value. Asks nobody unless `require_approval` says so.
 
-        The host application vouches for such a tool, so it needs no approval unless `require_approval` says so.
-        `inline` keeps a small, pure, sync function on the event loop.
+        The host application vouches for such a tool; `@tool` and a tool in a folder ask unless they are told not to.
+        The schema is ours, a JSON Schema of the arguments, or the tool form of OpenAI, Anthropic or MCP. `request`
+        draws the card. `inline` keeps a small, pure, sync function on the event loop.
         """
-        if wrong := list(wrong_facts(facts, RegisterFacts.__annotations__, None)):
+        manifest = manifest_from(name, schema)
+        known = [parameter.name for parameter in manifest.parameters]
+        if wrong := list(wrong_facts(facts, RegisterFacts.__annotations__, known)):
             raise ManifestError("", [Problem(problem.fact, place=name, hint=problem.hint) for problem in wrong])
-        manifest = parse_schema({"name": name, **schema}, require_approval=facts.get("require_approval", False))
-        if manifest.id != name:
-            raise ToolLoadError(f"registered as {name}, but its schema says {manifest.id}", place=name)
         if not callable(execute):
             raise ToolLoadError("the implementation is not callable", place=name, hint="pass a function(args, context)")
-        return self.add(Tool(manifest, "registry", execute, inline=facts.get("inline", False)))
+        asks = facts.get("require_approval", False)
+        rule = asks if callable(asks) else None
+        tool = Tool(
+            _with_facts(manifest, facts),
+            "registry",
+            execute,
+            request=facts.get("request"),
+            needs_approval=rule,
+            inline=facts.get("inline", False),
+        )
+        return self.add(tool)
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -69,9 +93,7 @@ class ToolRegistry(StateOwner):
     def add(self, tool: Tool | Function) -> Tool:
         """Add a finished tool, or a function that `@tool` made one."""
         refuse_if_watched("add a tool")
-        if not isinstance(tool, Tool):
-            made = getattr(tool, "__lastword_tool__", None)
-            tool = made if isinstance(made, Tool) else tool_from(tool)
+        tool = _made(tool)
         if tool.name in RESERVED:
             raise ToolLoadError(
                 f"{tool.name} is a keyword of scripts, so no CALL could name it",
@@ -87,12 +109,38 @@ class ToolRegistry(StateOwner):
             )
         if known is None:
             self._tools[tool.name] = tool
+            self._tell("added", tool.name)
         return self._tools[tool.name]
+
+    def replace(self, tool: Tool | Function) -> Tool:
+        """Put a tool in the place of the one with its name. A card of the old one that waits is asked again."""
+        refuse_if_watched("replace a tool")
+        tool = _made(tool)
+        self.lookup(tool.name)
+        self._tools[tool.name] = tool
+        self._tell("replaced", tool.name)
+        return tool
 
     def unregister(self, name: str) -> None:
         refuse_if_watched("forget the tool ", name)
         self.lookup(name)
         del self._tools[name]
+        self._tell("removed", name)
+
+    def listen(self, listener: Callable[[ToolChanged], None]) -> Callable[[], None]:
+        """Call `listener` whenever a tool is added, replaced or removed; returns what stops it."""
+        refuse_if_watched("listen to the registry")
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def _tell(self, what: Literal["added", "replaced", "removed"], name: str) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(ToolChanged(what, name))
+            except Exception:
+                # Whoever watches must not keep a tool from being added; one that failed would fail again.
+                log.exception("a listener of the registry failed and hears nothing more")
+                self._listeners.remove(listener)
 
     def lookup(self, name: str) -> Tool:
         """The tool of that exact name; an error with the nearest one otherwise."""
@@ -121,17 +169,58 @@ class ToolRegistry(StateOwner):
         """Every tool, in the order of registration; without those that need an editor where there is none."""
         return [t for t in self._tools.values() if with_editor or not t.manifest.script_editor_only]
 
-    def create_tool_context(self) -> ToolContext:
+    def openai_tools(self) -> list[dict[str, Any]]:
+        """Every tool as `tools` of OpenAI's chat completions takes it."""
+        return [openai_form(tool.manifest) for tool in self._tools.values()]
+
+    def anthropic_tools(self) -> list[dict[str, Any]]:
+        """Every tool as `tools` of Anthropic's messages takes it."""
+        return [anthropic_form(tool.manifest) for tool in self._tools.values()]
+
+    def mcp_tools(self) -> list[dict[str, Any]]:
+        """Every tool as `tools/list` of MCP lists it."""
+        return [mcp_form(tool.manifest) for tool in self._tools.values()]
+
+    def create_tool_context(self) -> ToolContext[Any]:
         """A context on the registry's own state, for calling a function by hand."""
         return ToolContext(self._state)
 
 
-def tool_from(function: Function, *, inline: bool = False, **facts: Unpack[Facts]) -> Tool:
+def _made(tool: Tool | Function) -> Tool:
+    """A finished tool, whatever was given: a tool, a function that `@tool` marked, or a typed function."""
+    if isinstance(tool, Tool):
+        return tool
+    made = getattr(tool, "__lastword_tool__", None)
+    return made if isinstance(made, Tool) else tool_from(tool)
+
+
+def _with_facts(manifest: Manifest, facts: RegisterFacts) -> Manifest:
+    """What a schema says, and what was said beside it. A schema that asks for approval gets it either way."""
+    said = {name: value for name, value in facts.items() if name in _OF_MANIFEST and value is not None}
+    secret = facts.get("secret") or ()
+    parameters = tuple(
+        msgspec.structs.replace(parameter, secret=parameter.secret or parameter.name in secret)
+        for parameter in manifest.parameters
+    )
+    asks = manifest.require_approval or facts.get("require_approval", False) is not False
+    return msgspec.structs.replace(manifest, **(said | {"parameters": parameters, "require_approval": asks}))
+
+
+_OF_MANIFEST = frozenset(SharedFacts.__annotations__) - {"secret", "require_approval"}
+
+
+def tool_from(
+    function: Function, *, inline: bool = False, request: Function | None = None, **facts: Unpack[Facts]
+) -> Tool:
     """A tool from a typed function."""
     manifest, converters = manifest_of(function, **facts)
-    if wrong := list(wrong_facts({"inline": inline}, ToolFacts.__annotations__, None)):
+    if wrong := list(wrong_facts({"inline": inline, "request": request}, ToolFacts.__annotations__, None)):
         raise ManifestError("", [Problem(problem.fact, place=manifest.id) for problem in wrong])
-    return Tool(manifest, "function", function, inline=inline, converters=converters)
+    asks = facts.get("require_approval", True)
+    rule = asks if callable(asks) else None
+    return Tool(
+        manifest, "function", function, request=request, needs_approval=rule, inline=inline, converters=converters
+    )
 
 
 @overload

@@ -246,7 +246,7 @@ _EDITOR_TEST = '''"""Run by `lastword test`, and by pytest."""
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lastword.editor.project import ProjectEditor
+from lastword import ProjectEditor
 from lastword.testing import tool_beside
 
 tool = tool_beside(__file__)

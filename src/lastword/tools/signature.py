@@ -6,12 +6,15 @@ import inspect
 import re
 import typing
 from collections.abc import Callable
+from decimal import Decimal
+from pathlib import PurePath
 from typing import Any, Unpack
 
 import msgspec
 
 from lastword import values
 from lastword.errors import ManifestError, NotJSON, Problem
+from lastword.tools.content import Block, ToolResult
 from lastword.tools.facts import Facts, wrong_facts
 from lastword.tools.manifest import Manifest, Parameter
 
@@ -24,7 +27,17 @@ Convert = Callable[[Any], Any]
 def manifest_of(function: Callable[..., Any], **facts: Unpack[Facts]) -> tuple[Manifest, dict[str, Convert]]:
     """Derive the manifest of a function, with a converter for each argument that is not a plain JSON type."""
     name = str(facts.get("id") or getattr(function, "__name__", ""))
-    place = f"{name} ({inspect.getsourcefile(function) or 'unknown file'})"
+    if not name:
+        raise ManifestError(
+            "",
+            [
+                Problem(
+                    f"a {type(function).__name__} has no name that a tool could have",
+                    hint='give it one, as in @tool(id="pay"), or write a function around it',
+                )
+            ],
+        )
+    place = f"{name} ({_file_of(function)})"
     documented, described = _docstring(inspect.getdoc(function) or "")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
@@ -52,7 +65,11 @@ def manifest_of(function: Callable[..., Any], **facts: Unpack[Facts]) -> tuple[M
             schema, convert = _schema_of(hint)
         except TypeError as problem:
             problems.append(
-                Problem(f"the type of {argument.name} cannot be described: {str(problem).splitlines()[0]}", place=place)
+                Problem(
+                    f"the type of {argument.name} cannot be described to a model: {_first_line(problem)}",
+                    place=place,
+                    hint="use a dataclass, a TypedDict, a pydantic model or a type of JSON",
+                )
             )
             continue
         optional = argument.default is not argument.empty
@@ -60,7 +77,7 @@ def manifest_of(function: Callable[..., Any], **facts: Unpack[Facts]) -> tuple[M
             schema = _with_default(schema, argument.default)
         if convert is not None:
             converters[argument.name] = convert
-        kind = _simple_type(schema)
+        kind = simple_type(schema)
         parameters.append(
             Parameter(
                 name=argument.name,
@@ -83,9 +100,10 @@ def manifest_of(function: Callable[..., Any], **facts: Unpack[Facts]) -> tuple[M
         color=facts.get("color"),
         parameters=tuple(parameters),
         returns=_returns(hints.get("return", Any)),
-        require_approval=facts.get("require_approval", True),
+        require_approval=facts.get("require_approval", True) is not False,
         auto_approve=facts.get("auto_approve", False),
         script_editor_only=facts.get("script_editor_only", False),
+        secondary_acts=facts.get("secondary_acts", False),
         effect=facts.get("effect"),
         idempotent=facts.get("idempotent", False),
         timeout_seconds=facts.get("timeout_seconds"),
@@ -101,10 +119,45 @@ def _schema_of(hint: Any) -> tuple[dict[str, Any], Convert | None]:
         return {}, None
     if hasattr(bare, "model_json_schema"):  # a pydantic model, without importing pydantic
         return bare.model_json_schema(), bare.model_validate
-    schema = msgspec.json.schema(hint if _only_msgspec(hint) else bare)
+    schema = msgspec.json.schema(hint if _only_msgspec(hint) else bare, schema_hook=_path_schema)
     if bare in (str, int, float, bool, type(None), list, dict):
         return schema, None
-    return schema, lambda value: msgspec.convert(value, bare)
+    if bare is Decimal:  # Models write amounts as numbers, and 12.5 means 12.5.
+        return {"type": ["string", "number"], "format": "decimal"}, _decimal
+    return schema, lambda value: msgspec.convert(value, bare, dec_hook=_path)
+
+
+def _path_schema(kind: type) -> dict[str, Any]:
+    if isinstance(kind, type) and issubclass(kind, PurePath):
+        return {"type": "string", "format": "path"}
+    raise NotImplementedError
+
+
+def _path(kind: type, value: Any) -> Any:
+    if issubclass(kind, PurePath) and isinstance(value, str):
+        return kind(value)
+    raise NotImplementedError
+
+
+def _decimal(value: Any) -> Decimal:
+    try:
+        number = Decimal(str(value))
+    except ArithmeticError:
+        raise ValueError(f"{value!r} is no number") from None
+    if not number.is_finite():
+        raise ValueError(f"{value!r} is no number")
+    return number
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).splitlines()[0].rstrip(":")
+
+
+def _file_of(function: Any) -> str:
+    try:
+        return inspect.getsourcefile(inspect.unwrap(function)) or "unknown file"
+    except TypeError:  # An object that can be called, or a function of C.
+        return "unknown file"
 
 
 def _only_msgspec(hint: Any) -> bool:
@@ -114,12 +167,12 @@ def _only_msgspec(hint: Any) -> bool:
 
 def _with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
     try:
-        return {**schema, "default": values.plain(msgspec.to_builtins(default))}
+        return {**schema, "default": values.plain(msgspec.to_builtins(default, enc_hook=_dump))}
     except (TypeError, NotJSON):
         return schema  # A default that JSON cannot hold stays Python's own business.
 
 
-def _simple_type(schema: dict[str, Any]) -> str:
+def simple_type(schema: dict[str, Any]) -> str:
     target = schema
     if "$ref" in schema:
         target = schema.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1], {})
@@ -127,14 +180,16 @@ def _simple_type(schema: dict[str, Any]) -> str:
     if kind is None and "enum" in target:
         kinds = {values.type_name.get(type(choice)) for choice in target["enum"]}
         kind = kinds.pop() if len(kinds) == 1 else None
-    return {"integer": "number", None: "any"}.get(kind, kind if isinstance(kind, str) else "any")
+    if not isinstance(kind, str):
+        return "any"
+    return "number" if kind == "integer" else kind
 
 
 def _returns(hint: Any) -> str:
     if hint is Any or hint is None or hint is type(None):
         return "any"
     try:
-        return _simple_type(_schema_of(hint)[0])
+        return simple_type(_schema_of(hint)[0])
     except TypeError:
         return "any"
 
@@ -150,6 +205,10 @@ def to_json(value: Any) -> Any:
 def _dump(value: Any) -> Any:
     if hasattr(value, "model_dump"):  # a pydantic model, without importing pydantic
         return value.model_dump(mode="json")
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, (Block, ToolResult)):
+        raise NotJSON(f"the {type(value).__name__} stands inside of the value; return ToolResult(value, content)")
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
 
 

@@ -7,6 +7,7 @@ Who may change state, and where changes are remembered, is decided by the owner:
 from __future__ import annotations
 
 import datetime
+import logging
 import re
 import threading
 from collections.abc import Callable
@@ -23,6 +24,8 @@ MAX_PROMPT_VALUE = 400
 # From 2001 to 2286: outside of it, a number under a name like `date` is something else.
 _EPOCH_SECONDS = range(1_000_000_000, 10_000_000_000)
 _TIME_NAME = re.compile(r"time|date", re.IGNORECASE)
+
+log = logging.getLogger("lastword")
 
 Formatter = Callable[[Any], str]
 
@@ -145,6 +148,7 @@ class State:
             try:
                 shown = str(metadata.formatter(value))
             except Exception as problem:
+                log.warning("the formatter of the state's %s failed", key, exc_info=problem)
                 note = f" [its formatter failed: {type(problem).__name__}]"
         if shown is None:
             shown = _shown(key, value)

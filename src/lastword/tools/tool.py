@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from lastword import values
 from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
+from lastword.tools.branching import can_be_told
 from lastword.tools.code import digest_of_function
 from lastword.tools.facts import Facts, wrong_facts
 from lastword.tools.manifest import Manifest, Parameter, validator_for
@@ -38,10 +39,16 @@ class Tool:
     style: Style
     execute: Function | None
     request: Function | None = None
+    needs_approval: Function | None = None
+    """The tool's own rule: given the arguments, `False` when nobody need be asked. Anything else asks."""
     inline: bool = False
     code: bytes = b""
     converters: Mapping[str, Convert] = field(default_factory=dict)
     folder: str | None = None
+    carried_out_by: str | None = None
+    """The program that carries a call out once it was allowed, where that is not this one: it is handed over then."""
+    address: str | None = None
+    """What rules may call it beside its id, for one of another program: `mcp:files/read`."""
 
     name: str = field(init=False)
     digest: str = field(init=False)
@@ -51,6 +58,7 @@ class Tool:
     defaults: Mapping[str, bytes] = field(init=False)
     _wants: tuple[str, ...] = field(init=False)
     _request_wants: tuple[str, ...] = field(init=False)
+    _rule_wants: tuple[str, ...] = field(init=False)
     _schema: Mapping[str, Any] = field(init=False)
     _validator: Any = field(init=False)
 
@@ -61,6 +69,13 @@ class Tool:
         if wrong := list(wrong_facts(stated, stated, [parameter.name for parameter in manifest.parameters])):
             place = self.folder or str(manifest.id)
             raise ManifestError("", [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong])
+        for function in (self.execute, self.request, self.needs_approval):
+            if function is not None and (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
+                raise ToolLoadError(
+                    "a generator gives no result when it is called",
+                    place=self.folder or manifest.id,
+                    hint="return the whole result; report(…) says how it goes",
+                )
         put = object.__setattr__
         put(self, "name", manifest.id)
         put(self, "secrets", manifest.secrets)
@@ -79,13 +94,20 @@ class Tool:
         put(self, "defaults", defaults)
         wants = () if self.execute is None or self.style == "registry" else _reserved(self.execute, self)
         put(self, "_wants", wants)
-        put(self, "_request_wants", () if self.request is None else _reserved(self.request, self))
+        if not manifest.require_approval and (self.request or self.needs_approval):
+            raise ToolLoadError(
+                "it has a request function or an approval rule, but nobody is ever asked about it",
+                place=self.folder or manifest.id,
+                hint="require_approval=True, or leave the function out",
+            )
+        put(self, "_request_wants", () if self.request is None else self._request_names(self.request))
+        put(self, "_rule_wants", () if self.needs_approval is None else _of_arguments(self.needs_approval, self))
         put(self, "takes_answer", "user_action" in wants)
         put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
 
     def _own_code(self) -> bytes:
         """What the digest covers of a tool that is made of functions."""
-        functions = [function for function in (self.execute, self.request) if function is not None]
+        functions = [f for f in (self.execute, self.request, self.needs_approval) if f is not None]
         return "\n".join(digest_of_function(function) for function in functions).encode()
 
     def validate(self, arguments: Any) -> bytes:
@@ -127,9 +149,15 @@ class Tool:
                 if hint is None:
                     hint, known = known, None  # Told once is enough.
                 yield Problem(f"unknown argument {_cut(name)}", hint=hint)
+        if not can_be_told(self._schema, arguments):
+            hint = "write fewer levels, one inside of the other, or find the part that is wrong by leaving others out"
+            yield Problem("the arguments do not fit, and are nested too deeply to say where", hint=hint)
+            return
         for problem in self._validator.iter_errors(arguments):
             path = list(problem.instance_path)
             if not path:
+                if self.manifest.arguments is not None and _is_of_the_whole(problem):
+                    yield Problem(f"the arguments do not fit: {_cut(problem.message)}")
                 continue  # missing and unknown ones, told above in better words
             name = str(path[0])
             parameter_here = declared.get(name)
@@ -152,23 +180,46 @@ class Tool:
             return (params, given["context"]), {}
         named = {name: params if name == "params" else given[name] for name in self._wants}
         if self.style == "function":
-            for name, convert in self.converters.items():
-                if name in params:
-                    try:
-                        params[name] = convert(params[name])
-                    except ValueError as problem:
-                        raise ArgumentsError(
-                            f"the arguments do not fit {self.name}:", [Problem(f"the argument {name}: {problem}")]
-                        ) from None
+            self._convert(params)
             if "params" in named:
                 named["params"] = values.decode(arguments)
             return (), params | named
         return (), named
 
+    def _convert(self, params: dict[str, Any]) -> None:
+        """Turn JSON into the types that the function asks for."""
+        for name, convert in self.converters.items():
+            if name in params:
+                try:
+                    params[name] = convert(params[name])
+                except ValueError as problem:
+                    raise ArgumentsError(
+                        f"the arguments do not fit {self.name}:", [Problem(f"the argument {name}: {problem}")]
+                    ) from None
+
+    def bind_rule(self, arguments: bytes) -> dict[str, Any]:
+        """What to call the approval rule with: the arguments that it declares, and no others."""
+        params = values.decode(arguments)
+        given = {"params": values.decode(arguments)} if "params" in self._rule_wants else {}
+        self._convert(params)
+        return {name: params[name] for name in self._rule_wants if name in params} | given
+
+    def _request_names(self, function: Function) -> tuple[str, ...]:
+        """What the request function declares: a typed or registered tool's may name the tool's own arguments, too."""
+        if self.style == "assistant":
+            return _reserved(function, self)
+        return _of_arguments(function, self, RESERVED, "request function")
+
     def bind_request(self, arguments: bytes, given: Mapping[str, Any]) -> dict[str, Any]:
         """What to call the request function with."""
         assert self.request is not None
-        return {name: values.decode(arguments) if name == "params" else given[name] for name in self._request_wants}
+        named = {name: given[name] for name in self._request_wants if name in given}
+        own = [name for name in self._request_wants if name not in RESERVED]
+        if own:
+            params = values.decode(arguments)
+            self._convert(params)
+            named |= {name: params[name] for name in own if name in params}
+        return named | ({"params": values.decode(arguments)} if "params" in self._request_wants else {})
 
 
 def _reserved(function: Function, tool: Tool) -> tuple[str, ...]:
@@ -179,11 +230,29 @@ def _reserved(function: Function, tool: Tool) -> tuple[str, ...]:
             continue
         if argument.name in RESERVED:
             names.append(argument.name)
-        elif argument.default is argument.empty and (tool.style == "assistant" or function is tool.request):
+        elif argument.default is argument.empty and tool.style == "assistant":
             raise ToolLoadError(
                 f"{function.__name__} declares the argument {argument.name}, which nobody will pass",
                 place=tool.folder or tool.manifest.id,
                 hint=did_you_mean(argument.name, RESERVED) or f"it may declare {', '.join(RESERVED)}",
+            )
+    return tuple(names)
+
+
+def _of_arguments(
+    function: Function, tool: Tool, beside: tuple[str, ...] = ("params",), what: str = "approval rule"
+) -> tuple[str, ...]:
+    """Which of a tool's arguments such a function declares; `params` stands for all of them, in a dict."""
+    known = (*beside, *(parameter.name for parameter in tool.manifest.parameters))
+    names = []
+    for argument in inspect.signature(function).parameters.values():
+        if argument.name in known and argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY):
+            names.append(argument.name)
+        elif argument.default is argument.empty:
+            raise ToolLoadError(
+                f"its {what} declares {argument}, which nobody will pass",
+                place=tool.folder or tool.manifest.id,
+                hint=did_you_mean(argument.name, known) or f"it may declare {', '.join(known)}",
             )
     return tuple(names)
 
@@ -211,3 +280,8 @@ def _words(value: Any) -> str:
         return _a(kind)
     shown = values.canonical(value).decode()
     return f"the {kind} {shown if len(shown) <= 60 else shown[:60] + '…'}"
+
+
+def _is_of_the_whole(problem: Any) -> bool:
+    """Whether a problem with all arguments together is neither a missing nor an unknown one."""
+    return str(problem.schema_path[-1] if problem.schema_path else "") not in ("required", "additionalProperties")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from lastword.errors import ManifestError, Problem, ToolLoadError, UnknownTool, did_you_mean
-from lastword.tools.code import CODE_FILE, MANIFEST_FILE
-from lastword.tools.loader import import_tool, read_manifest, tool_folders
+from lastword.tools.code import CODE_FILE, MANIFEST_FILE, digest_of_folder
+from lastword.tools.loader import import_tool, read_manifest, refuse_other_code, tool_folders
 from lastword.tools.manifest import Manifest
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
@@ -35,8 +35,18 @@ class FoundCode:
     """With `--tools`, and not merely found."""
 
 
-AskTrust = Callable[[FoundCode, bool], Answer]
-"""Asks a person about a folder's code; the flag says whether they agreed to other code there before."""
+@dataclass(frozen=True, slots=True)
+class Unagreed:
+    """Code that a person is asked about, as it lay there when they were asked."""
+
+    found: FoundCode
+    digest: str
+    is_changed: bool
+    """They agreed to other code in this folder before."""
+
+
+AskTrust = Callable[[Sequence[Unagreed]], Sequence[Answer]]
+"""Asks a person about the code of these tools, all of which lie before them; an answer for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +84,11 @@ class Toolbox:
         wanted = self.tools if only is None else tuple(only)
         if only is None and self.problems:
             raise ManifestError("", self.problems)
-        for found in wanted:
-            agree(found, ask, trust)
-        return [registry.add(import_tool(found.folder, found.manifest).tool()) for found in wanted]
+        agreed = agree(wanted, ask, trust)
+        return [
+            registry.add(import_tool(found.folder, found.manifest, agreed=agreed.get(found.folder)).tool())
+            for found in wanted
+        ]
 
 
 def find_tools(named: Sequence[str | Path] = ()) -> Toolbox:
@@ -105,24 +117,44 @@ def find_tools(named: Sequence[str | Path] = ()) -> Toolbox:
     return Toolbox(tuple(tools), tuple(problems))
 
 
-def agree(found: FoundCode, ask: AskTrust | None, trust: Trust | None = None, *, by_naming: str = "--tools") -> None:
-    """Make sure that somebody agreed to run the code of this tool: by naming it, now, or earlier."""
-    if found.named:
-        return
+def agree(
+    wanted: Sequence[FoundCode], ask: AskTrust | None, trust: Trust | None = None, *, by_naming: str = "--tools"
+) -> dict[Path, str]:
+    """Make sure that somebody agreed to run the code of these tools: by naming it, now, or earlier.
+
+    One question for all of them. What is agreed to is what lay there when it was asked: the digest of each folder that
+    was asked about is given back, for whoever imports it.
+    """
+    found_here = [found for found in wanted if not found.named]
+    if not found_here:
+        return {}
     read_no_caches()
     trust = trust or Trust()
-    if trust.covers(found.folder):
-        return
+    questions = [
+        Unagreed(found, digest_of_folder(found.folder), trust.knows(found.folder))
+        for found in found_here
+        if not trust.covers(found.folder)
+    ]
+    if not questions:
+        return {}
     if ask is None:
+        first = questions[0]
         fact = (
             "its code has changed since somebody agreed to run it"
-            if trust.knows(found.folder)
+            if first.is_changed
             else "its code was found here, and nobody has agreed to run it yet"
         )
-        raise ToolLoadError(
-            fact, place=str(found.folder), hint=f"look at it, then name it: {by_naming} {found.folder.parent}"
-        )
-    answer = ask(found, trust.knows(found.folder))
-    if answer == "no":
-        raise ToolLoadError("you did not agree to run its code", place=str(found.folder))
-    trust.remember(found.folder, whole_folder=answer == "always")
+        folder = first.found.folder
+        raise ToolLoadError(fact, place=str(folder), hint=f"look at it, then name it: {by_naming} {folder.parent}")
+    answers = list(zip(questions, ask(questions), strict=True))
+    for question, answer in answers:
+        folder = question.found.folder
+        if answer != "no" and digest_of_folder(folder) == question.digest:
+            trust.remember(folder, question.digest, whole_folder=answer == "always")
+    for question, answer in answers:
+        if answer == "no":
+            raise ToolLoadError("you did not agree to run its code", place=str(question.found.folder))
+    agreed = {question.found.folder: question.digest for question in questions}
+    for folder, digest in agreed.items():
+        refuse_other_code(folder, digest_of_folder(folder), digest)
+    return agreed

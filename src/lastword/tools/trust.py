@@ -5,10 +5,13 @@ else's project, so it is imported after one question. The answer is remembered f
 everything in it that Python can import: changed code is other code, and is asked about again. Who works on a tool of
 their own answers `always` once: then the folder is trusted while it and its files belong to this user and nobody else
 may write them.
+
+A configuration that was found is accepted in the same way, by its place and what it says (config.py).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
@@ -54,11 +57,30 @@ class Trust:
         """Whether this folder was agreed to before, perhaps with other code in it."""
         return str(folder.resolve()) in self._read()
 
-    def remember(self, folder: Path, *, whole_folder: bool = False) -> None:
-        """Agree to the code that is in the folder now."""
+    def remember(self, folder: Path, digest: str | None = None, *, whole_folder: bool = False) -> None:
+        """Agree to the code that was shown, by its digest; without one, to what is in the folder now."""
         known = self._read()
-        known[str(folder.resolve())] = Agreement(digest_of_folder(folder), whole_folder)
+        known[str(folder.resolve())] = Agreement(digest or digest_of_folder(folder), whole_folder)
         self._write(known)
+
+    def covers_file(self, file: Path, text: str) -> bool:
+        """Whether this file was accepted with this text in it."""
+        known = self._read().get(str(file.resolve()))
+        return known is not None and known.digest == digest_of_text(text)
+
+    def remember_file(self, file: Path, text: str) -> None:
+        """Accept the file as long as it says this."""
+        known = self._read()
+        known[str(file.resolve())] = Agreement(digest_of_text(text))
+        self._write(known)
+
+    def rules(self) -> dict[str, str]:
+        """For which tool, as it was then, each rule was accepted: digests by `rule_name`."""
+        return {name: known.digest for name, known in self._read().items() if name.startswith(_RULE)}
+
+    def remember_rules(self, digests: Mapping[str, str]) -> None:
+        """Accept rules for tools as they are: digests by `rule_name`."""
+        self._write(self._read() | {name: Agreement(digest) for name, digest in digests.items()})
 
     def _read(self) -> dict[str, Agreement]:
         try:
@@ -89,6 +111,18 @@ class Trust:
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.format(values.canonical(facts), indent=2) + b"\n")
         written.replace(self._file)
+
+
+_RULE = "rule "  # No path begins like this: those of folders and files are absolute.
+
+
+def rule_name(rule: str, tool: str) -> str:
+    """Under which name it is remembered that a rule was accepted for a tool."""
+    return f"{_RULE}{rule} {tool}"
+
+
+def digest_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_no_caches() -> None:

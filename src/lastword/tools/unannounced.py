@@ -16,20 +16,24 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from lastword.tools.databases import Watching, watch_apsw, watch_sqlite3
 
 _NETWORK = "use the network"
 
+_SYSTEM = {
+    "mkfifo": "make a pipe",
+    "mknod": "make a special file",
+    "umask": "change the mode of files to come",
+    "_exit": "end the program",
+    "abort": "end the program",
+}
+
 _FUNCTIONS: dict[str, dict[str, str]] = {
-    "os": {
-        "mkfifo": "make a pipe",
-        "mknod": "make a special file",
-        "umask": "change the mode of files to come",
-        "_exit": "end the program",
-        "abort": "end the program",
-    },
+    "os": _SYSTEM,
+    "posix": _SYSTEM,  # where `os` has them from
+    "readline": {"write_history_file": "write", "append_history_file": "write"},
     "signal": {
         "signal": "handle a signal",
         "raise_signal": "signal a process",
@@ -51,6 +55,41 @@ _FUNCTIONS: dict[str, dict[str, str]] = {
 if sys.version_info < (3, 12):  # From then on Python announces threads, which begin with an empty context.
     _FUNCTIONS["_thread"] = {"start_new_thread": "start a thread", "start_new": "start a thread"}
     _FUNCTIONS["threading"] = {"_start_new_thread": "start a thread"}
+
+
+# Facts of files that can be asked for without opening one. Only who may not look at all is kept from asking unheard.
+_GLANCES = ("stat", "lstat", "access", "readlink", "statvfs")
+_heard: set[Callable[..., Any]] = set()
+
+
+class Noting(Protocol):
+    """Whoever wants to hear of every look."""
+
+    def note_glance(self) -> None: ...
+
+
+def wrap_glances(watching: Callable[[], Noting | None]) -> None:
+    """Hear of looks at a file from outside of it. Every program asks for such facts all the time, so this is not done
+    before somebody has to know.
+    """
+    for name in _GLANCES:
+        original = getattr(os, name, None)
+        if original is not None and original not in _heard:
+            wrapped = _noted(original, watching)
+            _heard.add(wrapped)
+            setattr(os, name, wrapped)
+            _keep_abilities(original, wrapped)
+
+
+def _noted(original: Callable[..., Any], watching: Callable[[], Noting | None]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def noted_while_watched(*args: Any, **kwargs: Any) -> Any:
+        guard = watching()
+        if guard is not None:
+            guard.note_glance()
+        return original(*args, **kwargs)
+
+    return noted_while_watched
 
 
 def wrap_what_is_loaded(watching: Watching) -> None:

@@ -6,8 +6,10 @@
     join_file.py       a key for the person's own programs, in a file that only they can read
     events.py          numbered events, so that a window that was away catches up exactly
     conversation.py    what every window shows: one conversation, its calls, its cards
+    picture.py         the items that all windows show
     open_message.py    the model's words as they come
     settings.py        who answers, who approves, which tools there are
+    servers.py         MCP servers to look at, trust and remove, and the clients that use our tools
     answers.py         what a person did with a card
     story.py           one call as the page tells it, from events as they happen or from the journal afterwards
     card.py            a question as the page shows it: marked, masked, with everything that a decision needs

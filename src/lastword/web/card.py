@@ -6,28 +6,48 @@ to. Secrets are dots. Raw texts go along only where a person can edit them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card.face import Face, diff_rows, face, literal, one_line
-from lastword.card.items import CardArgument, CardPreview, CardQuestion, CardView, MissingArgument
+from lastword.card.face import (
+    FOLD_CHARACTERS,
+    FOLD_DIFF_LINES,
+    FOLD_LINES,
+    TAB,
+    Face,
+    face,
+    literal,
+    one_line,
+)
+from lastword.card.items import CardArgument, CardPreview, CardQuestion, CardView, DiffRow, MissingArgument
+from lastword.card.second_act import word_for
 from lastword.card.units import units
-from lastword.consent.approval import CANCEL, ApprovalRequest
-from lastword.display import marks, visible
+from lastword.consent.approval import ApprovalRequest, mask
+from lastword.display import is_plain, marks, visible, visible_parts
 from lastword.editor import Preview
-from lastword.editor.diff import diff_of
+from lastword.editor.diff import DiffLine, FileDiff, diff_of
+from lastword.rules.grants import why_none
 
-# A text beyond this is not edited in a card, and its diff goes as rows.
+# A text beyond this is not edited in a card, and not shown side by side.
 MAX_TEXT = 400_000
+# The lines of a diff that a page shows before somebody asks for all of them: more than anybody reads at once.
+FOLD_LINES_OF_DIFF = 400
 
 
 def card_of(request: ApprovalRequest) -> CardView:
     """Everything that a person needs to decide."""
-    words = face(request, fold=False)
-    content = _content_of(request)
+    given = request.arguments
+    words = face(request, fold=False, given=mask(given, request.manifest.secrets), preview=False)
+    content = _content_of(request, given)
+    word = word_for(request)
+    arguments = tuple(_arguments(request, given, words, content))
+    message_fold = fold_of(words.message.text)
+    previews = tuple(preview_of(preview, content if len(request.preview) == 1 else None) for preview in request.preview)
+    folded = tuple(_folded(arguments, message_fold, previews))
     return CardView(
         digest=request.digest,
         sentence=words.description,
@@ -38,18 +58,48 @@ def card_of(request: ApprovalRequest) -> CardView:
         edited=words.edited,
         title=words.title,
         message=words.message.text,
+        message_fold=message_fold,
         why_asked=words.why_asked,
-        preview_label=words.preview_label,
+        why_no_grant=_why_no_grant(request),
+        preview_heading=words.preview_heading,
         primary=words.primary,
-        # On a page that can also be closed, Cancel would not say that it is an answer.
-        secondary="Deny" if words.secondary == CANCEL else words.secondary,
+        secondary=words.secondary,
+        second=words.second or None,
+        offers_rest=words.offers_rest,
         editable=words.editable,
-        arguments=tuple(_arguments(request, words, content)),
-        left_out=tuple(_left_out(request)),
-        previews=tuple(
-            _preview(preview, content if len(request.preview) == 1 else None) for preview in request.preview
-        ),
+        word=word,
+        folded=folded,
+        must_open=() if word is None else folded,
+        arguments=arguments,
+        left_out=tuple(_left_out(request, given)),
+        previews=previews,
     )
+
+
+def _why_no_grant(request: ApprovalRequest) -> str:
+    """Why no card of this tool has a second step, in a sentence; nothing where it has."""
+    why = why_none(request.manifest)
+    return "" if why is None else f"{why}."
+
+
+def fold_of(text: str) -> int | None:
+    """Where a text folds, in units of sixteen bits; None when all of it is shown."""
+    kept = "\n".join(text.split("\n", FOLD_LINES)[:FOLD_LINES])[:FOLD_CHARACTERS]
+    return None if kept == text else units(kept)
+
+
+def _folded(
+    arguments: Iterable[CardArgument], message_fold: int | None, previews: Iterable[CardPreview]
+) -> Iterator[str]:
+    """The names of the parts that are not shown whole at first."""
+    for argument in arguments:
+        if argument.fold is not None:
+            yield f"argument {argument.name}"
+    if message_fold is not None:
+        yield "message"
+    for number, preview in enumerate(previews):
+        if preview.fold is not None:
+            yield f"preview {number}"
 
 
 def question_of(request: ApprovalRequest) -> CardQuestion:
@@ -57,44 +107,49 @@ def question_of(request: ApprovalRequest) -> CardQuestion:
     return CardQuestion(request.facts(), msgspec.to_builtins(request.manifest))
 
 
-def _content_of(request: ApprovalRequest) -> str | None:
+def _content_of(request: ApprovalRequest, given: Mapping[str, Any]) -> str | None:
     """The argument that holds the proposed text, when editing the one means editing the other."""
     name = request.manifest.content_parameter
     previews = request.preview
     if name is None or len(previews) != 1 or name in request.manifest.secrets:
         return None
     proposed = previews[0].proposed
-    return name if proposed is not None and request.arguments.get(name) == proposed else None
+    return name if proposed is not None and given.get(name) == proposed else None
 
 
-def _arguments(request: ApprovalRequest, words: Face, content: str | None) -> Iterator[CardArgument]:
+def _arguments(
+    request: ApprovalRequest, given: Mapping[str, Any], words: Face, content: str | None
+) -> Iterator[CardArgument]:
     secrets = request.manifest.secrets
-    given = request.arguments
     declared = {parameter.name: parameter for parameter in request.manifest.parameters}
-    ordered = [*(name for name in declared if name in given), *(name for name in given if name not in declared)]
-    for name, (shown_name, passage) in zip(ordered, words.arguments, strict=True):
+    for name, (shown_name, passage) in zip(given, words.arguments, strict=True):
         parameter = declared.get(name)
         is_secret = name in secrets
         kind = parameter.type if parameter is not None else "any"
         is_text = isinstance(given[name], str) and kind in ("string", "any")
         # What is edited is the text itself, or JSON: the type is restored where the edit is read (web/answers.py).
         raw = "" if is_secret else given[name] if is_text else values.canonical(given[name]).decode()
+        # What is in the preview as it is needs no second form, and megabytes of it would take their time.
+        said = "" if is_secret or (name == content and passage.text == given[name]) else literal(given[name])
+        exact = visible(said)
         yield CardArgument(
             name=name,
             shown_name=shown_name,
             type="string" if is_text else kind if kind != "any" else values.type_name[type(given[name])],
             about=one_line(parameter.description, 200) if parameter is not None else "",
             shown=passage.text,
+            # What the preview shows is not shown here as well.
+            fold=None if name == content else fold_of(passage.text),
+            exact=None if is_secret or name == content or exact == passage.text else exact,
             raw=raw,
-            marked=not is_secret and visible(literal(given[name])) != literal(given[name]),
+            marked=not is_secret and exact != said,
             secret=is_secret,
             in_preview=name == content,
         )
 
 
-def _left_out(request: ApprovalRequest) -> Iterator[MissingArgument]:
+def _left_out(request: ApprovalRequest, given: Mapping[str, Any]) -> Iterator[MissingArgument]:
     """The arguments that the call does without, and that a person may add."""
-    given = request.arguments
     for parameter in request.manifest.parameters:
         if parameter.name not in given:
             yield MissingArgument(
@@ -106,9 +161,11 @@ def _left_out(request: ApprovalRequest) -> Iterator[MissingArgument]:
             )
 
 
-def _preview(preview: Preview, content: str | None) -> CardPreview:
+def preview_of(preview: Preview, content: str | None = None) -> CardPreview:
+    """A change as the page shows it, marked. `content`: the argument that holds the text, where that can be edited."""
     if not preview.path:
-        return CardPreview(path="", kind="text", text=visible(preview.proposed or ""))
+        text = visible(preview.proposed or "")
+        return CardPreview(path="", kind="text", text=text, fold=fold_of(text))
     diff = diff_of(preview)
     base, proposed = preview.base or "", preview.proposed or ""
     shown = CardPreview(
@@ -119,13 +176,61 @@ def _preview(preview: Preview, content: str | None) -> CardPreview:
         renamed_to=None if diff.renamed_to is None else one_line(diff.renamed_to, 300),
         note=diff.note or "",
     )
-    if len(base) + len(proposed) > MAX_TEXT:
-        rows, _ = diff_rows([preview])
-        return replace(shown, rows=tuple((row.kind, row.text) for row in rows[1:]))
+    is_large = len(base) + len(proposed) > MAX_TEXT
+    if diff.kind in ("changed", "created", "deleted"):
+        lines = tuple(_diff_rows(diff))
+        room = FOLD_DIFF_LINES if is_large else FOLD_LINES_OF_DIFF
+        shown = replace(shown, lines=lines, fold=room if len(lines) > room else None)
+    if is_large:
+        return shown
     shown = replace(shown, base=_lines(base), proposed=_lines(proposed))
     if content is None:
         return shown
     return replace(shown, content=content, raw=proposed, marks=tuple(_marks_in_editor(proposed)))
+
+
+def _diff_rows(diff: FileDiff) -> Iterator[DiffRow]:
+    """The lines of a diff, marked, with a row for each run of lines that stay and are not shown."""
+    at_old = at_new = 1
+    for hunk in diff.hunks:
+        # A side without lines is said to stand after the line before it.
+        first = hunk.old_start + (not hunk.old_count)
+        if first > at_old:
+            yield ("gap", at_old, at_new, f"{_counted(first - at_old, 'unchanged line')}", (), "")
+        at_old, at_new = first + hunk.old_count, hunk.new_start + (not hunk.new_count) + hunk.new_count
+        for line in hunk.lines:
+            shown, changed = _marked_line(line)
+            yield (line.kind, line.old, line.new, shown, changed, _aside(line))
+
+
+def _marked_line(line: DiffLine) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """A line as it may be seen, and what is new in it there."""
+    if not line.changed and is_plain(line.text):
+        return line.text, ()
+    cuts = [cut for span in line.changed for cut in span]
+    shown, changed, at = "", [], 0
+    for number, part in enumerate(visible_parts(line.text, cuts)):
+        part = part.replace("‹tab›", TAB)
+        size = units(part)
+        if number % 2:
+            changed.append((at, at + size))
+        shown, at = shown + part, at + size
+    return shown, tuple(changed)
+
+
+def _aside(line: DiffLine) -> str:
+    """What a line alone does not say."""
+    said = []
+    if line.hidden_before:
+        said.append(f"{_counted(line.hidden_before, 'character')} before this")
+    if line.hidden_after:
+        said.append(f"{_counted(line.hidden_after, 'character')} after it")
+    words = f"{' and '.join(said)} not shown" if said else ""
+    return "; ".join(filter(None, (words, "no line ending at the end of the file" if line.no_newline else "")))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _lines(text: str) -> str:

@@ -9,20 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from lastword.call.changes import last_changed
-from lastword.call.events import Answered, Asked, Event, Finished, Printed, Reported, RunFinished, RunStarted, Started
+from lastword.call.events import (
+    Answered,
+    Asked,
+    Event,
+    Finished,
+    Printed,
+    QuestionAnswered,
+    QuestionAsked,
+    Reported,
+    RunFinished,
+    RunStarted,
+    Started,
+)
 from lastword.call.recovery import Decision
+from lastword.card.done import TriedModel
 from lastword.card.face import one_line
+from lastword.card.inbox import entry_of
 from lastword.card.items import (
     BusyState,
     CallItem,
+    InboxGone,
     Item,
-    ItemGone,
     MessageItem,
     PageState,
     ScriptItem,
@@ -31,27 +45,27 @@ from lastword.card.items import (
 )
 from lastword.card.trouble import trouble
 from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ApprovalRequest
 from lastword.consent.outcome import Outcome
-from lastword.display import visible
+from lastword.display import shortened, visible
 from lastword.errors import LastWordError, SessionError, StoreError
 from lastword.server.refusal import Refusal
+from lastword.session import Session
 from lastword.talk.bounds import Ended
+from lastword.talk.heard import Heard, Repairing, Retrying, Said, Thought
 from lastword.talk.presets import ResolvedPreset
 from lastword.talk.rehearsal import NOTE
-from lastword.talk.satellite import Forgotten, Heard, Repairing, Retrying, Said, Satellite
-from lastword.web.answers import action_on, changed, not_waiting
+from lastword.talk.satellite import Satellite
+from lastword.talk.tour import remove_tour
+from lastword.web import past, tokens
+from lastword.web.answers import Put
 from lastword.web.events import Feed
-from lastword.web.open_message import OpenMessage
+from lastword.web.going_back import check_said, since_then, stay_done, went_back
+from lastword.web.inbox import Inbox
+from lastword.web.model_form import ModelForm
+from lastword.web.news import told
+from lastword.web.picture import MAX_ERROR, MAX_SCRIPT, SharedPicture
 from lastword.web.settings import preset_choices, tool_entries
 from lastword.web.story import Story, brief
-
-# What a window loads at once. What is older is in the timeline.
-MAX_ITEMS = 400
-# Lines of a script that a window is shown; the journal has all of them.
-MAX_LINES = 500
-# A message that a person types or pastes.
-MAX_SAID = 100_000
 
 
 class ConversationView:
@@ -71,13 +85,20 @@ class ConversationView:
         self.satellite = satellite
         self.session = satellite.session
         self.feed = feed
-        self.items: dict[str, Item] = {}
+        self.put = Put()
+        self.picture = SharedPicture(feed)
+        self.inbox = Inbox(feed, clock)
+        self.begins_with: str | None = None
+        """The item before which there was more, of an earlier time."""
+        self.model_form: ModelForm | None = None
+        """For choosing another model, where that is possible."""
+        self.has_servers = False
         self._presets = presets
         self._model = model
         self._is_rehearsal = is_rehearsal
         self._clock = clock
         self._messages = 0
-        self._open: OpenMessage | None = None
+        self._thought = ""
         self._stories: dict[str, Story] = {}
         """Of the calls that have not ended."""
         self._turn: asyncio.Task[None] | None = None
@@ -93,12 +114,20 @@ class ConversationView:
         """Everything, for a window that has just come, with its own token and name."""
         return PageState(
             session=self.session.id,
-            items=tuple(self.items.values())[-MAX_ITEMS:],
+            items=tuple(self.items.values()),
+            has_earlier=self.begins_with is not None,
             busy=self.is_busy,
             settings=self.settings(),
+            inbox=self.inbox.entries,
+            missed=self.inbox.missed,
             token=token,
             window=window,
         )
+
+    @property
+    def items(self) -> dict[str, Item]:
+        """What there is to show, in its order."""
+        return self.picture.items
 
     def settings(self) -> Settings:
         """How the assistant works now, in plain words."""
@@ -108,6 +137,9 @@ class ConversationView:
             preset=self._preset.preset.name,
             presets=preset_choices(self._presets.values()),
             tools=tool_entries(self.session),
+            can_choose_model=self.model_form is not None,
+            has_servers=self.has_servers,
+            next_model=self.model_form.next_model if self.model_form else "",
         )
 
     def alive(self) -> set[str]:
@@ -119,21 +151,17 @@ class ConversationView:
         """Whether the model or a tool works, or a card of theirs waits."""
         return self._turn is not None
 
-    # What happens.
-
     def hear(self, heard: Heard) -> None:
         """What the satellite has to say while it works."""
         match heard:
             case Said(text):
                 self._say(text)
-            case Retrying(problem, attempt):
-                self._drop_open()
-                self.note(f"Trying again ({attempt}): {one_line(problem.fact, 300)}")
-            case Repairing(reason):
-                self._drop_open()
-                self.note(f"The model is told what was wrong with its message: {one_line(reason, 300)}")
-            case Forgotten():
-                self.note("The server has forgotten this conversation. A new one begins; tools and state stay.")
+            case Thought(text):
+                self._thought = visible(text)
+            case _:
+                if isinstance(heard, (Retrying, Repairing)):
+                    self.picture.end_writing(keep=False)  # What was shown of an answer does not count.
+                self.note(told(heard))
 
     def hear_session(self, event: Event) -> None:
         """What the session has to say. What cannot be shown of it must neither stop a call nor the rest of the page."""
@@ -146,58 +174,62 @@ class ConversationView:
         now = self._clock()
         match event:
             case Asked(request):
-                self._close_open()
+                self.picture.end_writing()
                 story = self._story(request.call_id)
                 story.asked(request, now)
                 self.show(story.item)
+                self.inbox.change([entry_of(request, story.item.asked_at or now, session=None)])
             case Answered(call_id, action, by):
-                story = self._story(call_id)
-                story.answered(action, by, now)
-                self.show(story.item)
+                self._tell(call_id, lambda story: story.answered(action, by, now))
+            case QuestionAsked(question):
+                self.picture.end_writing()
+                self._tell(question.call_id, lambda story: story.questioned(question))
+            case QuestionAnswered(call_id):
+                self._tell(call_id, Story.question_over)
             case Started(call_id, tool, arguments, origin):
-                self._close_open()
+                self.picture.end_writing()
                 story = self._story(call_id)
                 known = self.session.registry.find(tool)
                 story.introduce(known.manifest if known else None)
                 story.started(tool, brief(arguments), origin, now)
                 self.show(story.item)
             case Reported(call_id, message, id, fraction):
-                story = self._story(call_id)
-                story.reported(id, message, fraction)
-                self.show(story.item)
+                self._tell(call_id, lambda story: story.reported(id, message, fraction))
             case Finished(outcome):
-                self._close_open()
+                self.picture.end_writing()
                 self._end(outcome, now)
             case RunStarted(run_id, name, text):
-                self._close_open()
+                self.picture.end_writing()
                 shown_name = one_line(name) if name else None
-                self.show(ScriptItem(id=run_id, name=shown_name, text=visible(text), at=now))
+                self.show(ScriptItem(id=run_id, name=shown_name, text=shortened(text, MAX_SCRIPT), at=now))
             case Printed(run_id, line):
-                script = self.items.get(run_id)
-                if isinstance(script, ScriptItem):
-                    lines = (*script.lines, visible(line))[-MAX_LINES:]
-                    self.show(replace(script, lines=lines, printed=script.printed + 1))
+                self.picture.printed(run_id, line)
             case RunFinished(run_id, status, error):
                 script = self.items.get(run_id)
                 if isinstance(script, ScriptItem):
-                    self.show(replace(script, status=status, error=visible(error or "")))
+                    self.show(replace(script, status=status, error=shortened(error or "", MAX_ERROR)))
+
+    def _tell(self, call_id: str, change: Callable[[Story], None]) -> None:
+        story = self._story(call_id)
+        change(story)
+        self.show(story.item)
 
     def note(self, text: str, *, problem: bool = False) -> None:
         """A line of our own in the conversation."""
-        self._close_open()
+        self.picture.end_writing()
         self._message("lastword", text, problem=problem)
 
     def show(self, item: Item) -> None:
         """Put an item into the picture, or its new look."""
-        self.items[item.id] = item
-        while len(self.items) > 2 * MAX_ITEMS:
-            self.items.pop(next(iter(self.items)))
-        self.feed.tell("item", item)
+        if isinstance(item, CallItem) and item.card is not None:
+            self.put.note(item.card.digest)
+        self.picture.show(item)
+        if isinstance(item, CallItem) and item.card is None:
+            self.inbox.drop(InboxGone(item.id, item.reply, item.end))
 
     def hide(self, id: str) -> None:
         """Take an item out of the picture."""
-        if self.items.pop(id, None) is not None:
-            self.feed.tell("gone", ItemGone(id))
+        self.picture.hide(id)
 
     # What people do.
 
@@ -215,20 +247,51 @@ class ConversationView:
     def say(self, text: str, by: str, window: str = "") -> None:
         """Say something to the assistant, in this window."""
         text = text.strip()
-        if not text:
-            raise Refusal(400, "nothing_said", "the message is empty")
-        if len(text) > MAX_SAID:
-            raise Refusal(413, "too_long", f"the message is longer than {MAX_SAID:,} characters")
-        if self.is_busy:
-            raise Refusal(409, "busy", "the assistant is still at work", hint="answer its card, or stop it")
+        self._check_sayable(text)
         self._resumed = self._toured = True
         if self._looking is not None:
             self._looking.cancel()  # What was left goes to the model with this.
-        self._message("you", visible(text), window=window)
-        if text == "/undo":
-            self._work(self._undo_last(by))
-        else:
-            self._work(self.satellite.say(text))
+        said = self._say_it(text, window)
+        self._work(self._undo_last(by) if text == "/undo" else self._ask(said, text))
+
+    def again(self, message_id: str, text: str | None, window: str = "") -> None:
+        """Go on from a message of the person's, said once more or in other words. What was called since stays done."""
+        said = self.items.get(message_id)
+        if not isinstance(said, MessageItem) or said.by != "you":
+            raise Refusal(409, "no_such_message", "this message is not there any more", param="message")
+        text = (said.raw or said.text if text is None else text).strip()
+        self._check_sayable(text)
+        since = since_then(self.items, said)
+        calls = [item for item in since if isinstance(item, CallItem) and item.session is None]
+        done = [call for call in calls if call.end is not None or call.status == "doubt"]
+        for item in since:
+            if isinstance(item, MessageItem):
+                self.hide(item.id)
+        if done:
+            self.note(stay_done(done))
+        self._work(self._ask(self._say_it(text, window), text, back_to=said.turn, done=done))
+
+    async def go_to(self, session: Session, satellite: Satellite) -> None:
+        """Show another conversation, in every window. Refused while something of this one waits or runs."""
+        self.check_idle()
+        begun = await past.remembered(session, satellite.api)
+        self.check_idle()
+        self._stop_listening()
+        if self._looking is not None:
+            self._looking.cancel()
+        await self.session.close()
+        self.inbox.turn(self.session.id, session.id)
+        self.session, self.satellite = session, satellite
+        self._preset.apply(satellite)
+        self._stop_listening = session.listen(self.hear_session)
+        self._stories, self._resumed, self._toured = {}, False, True
+        self.begins_with = begun.begins_with
+        self.picture.begin_anew(begun.items)
+
+    def check_idle(self) -> None:
+        """Refuse while something waits or runs: it belongs to the conversation that is open."""
+        if self.is_busy or self.alive() - {call.id for call in self._calls() if call.session is not None}:
+            raise Refusal(409, "busy", "the assistant is still at work", hint="answer its card, or stop it")
 
     def stop(self, *, turn: bool = False) -> None:
         """Stop what runs and keep what it has; when nothing runs, or it was told before, or at once: stop the turn."""
@@ -239,22 +302,11 @@ class ConversationView:
             self._left_off = True
             self._turn.cancel()
 
-    def question(self, call_id: str, digest: str) -> ApprovalRequest:
-        """The request behind a card, for a window that has seen it and may answer it."""
-        request = next((r for r in self.session.pending() if r.call_id == call_id), None)
-        if request is None:
-            raise not_waiting()
-        if request.digest != digest:
-            raise changed()
-        return request
-
-    def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: Answerer
-    ) -> None:
-        """Answer a card, having seen the request with this digest."""
-        request = self.question(call_id, digest)
-        if not self.session.answer(call_id, action_on(request, action, reason, edits), by):
-            raise not_waiting()
+    async def stop_everything(self, by: Answerer) -> str:
+        """Deny what waits and cancel what runs, of all programs on this memory. Says what could not be stopped."""
+        stopped = await self.session.stop(by)
+        self.stop(turn=True)
+        return "\n".join(stopped.words())
 
     def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
@@ -296,6 +348,15 @@ class ConversationView:
         resolved.apply(self.satellite)
         self.feed.tell("settings", self.settings())
 
+    async def choose_model(self, address: str, name: str, key: str) -> TriedModel:
+        """Try another model, and keep it when it answers. It does so from the next message on."""
+        if self.model_form is None:
+            raise Refusal(409, "configured", "the model is named where this was started; change it there")
+        tried = await self.model_form.choose(address, name, key)
+        if self.is_busy or not self._take_model():
+            self.feed.tell("settings", self.settings())
+        return replace(tried, event=self.feed.last_id)
+
     async def close(self) -> None:
         """Leave: the turn that runs is stopped, and the windows are told."""
         self._stop_listening()
@@ -306,6 +367,40 @@ class ConversationView:
         self.feed.close()
 
     # Inside.
+
+    def _take_model(self) -> bool:
+        """Let the model answer that a person chose. Never in the middle of a turn: that is the other one's."""
+        words = self.model_form.take_next() if self.model_form else None
+        if words is None or self.model_form is None:
+            return False
+        self._model, self._is_rehearsal, self._presets = words, False, self.model_form.presets
+        remove_tour(self.session.registry)
+        self.choose(self._preset.preset.name)
+        return True
+
+    def _check_sayable(self, text: str) -> None:
+        check_said(text)
+        if self.is_busy:
+            raise Refusal(409, "busy", "the assistant is still at work", hint="answer its card, or stop it")
+
+    def _say_it(self, text: str, window: str) -> str:
+        """Show the person's words; the id of the item."""
+        shown = visible(text)
+        self._message("you", shown, window=window, raw=None if shown == text else text)
+        return f"m{self._messages}"
+
+    async def _ask(
+        self, said: str, text: str, *, back_to: int | None = None, done: Sequence[CallItem] = ()
+    ) -> Ended | None:
+        """Take the person's words to the model, from where the conversation is or from an earlier turn."""
+        if back_to is not None:
+            await self.satellite.go_back(back_to)
+            if done:
+                self.satellite.tell(went_back(done))
+        turn = await self.satellite.next_turn()
+        if isinstance(item := self.items.get(said), MessageItem):
+            self.show(replace(item, turn=turn))
+        return await self.satellite.say(text)
 
     def _work(self, work: Coroutine[Any, Any, Ended | None]) -> None:
         if self.is_busy:
@@ -318,7 +413,13 @@ class ConversationView:
         """Let a turn take its course, and say how it ended."""
         try:
             ended = await work
-            self._close_open()
+            used = "" if ended is None else ended.used
+            # The rehearsal model is none, and its count would be ours.
+            counted = None if ended is None or self._is_rehearsal else ended.counted
+            self.picture.end_writing(used=used, tokens=counted, reasoning=self._thought)
+            self._thought = ""
+            if ended is not None and not self._is_rehearsal:
+                await tokens.keep(self.session, self.satellite.conversation_id, ended)
             if ended is not None and ended.bound is not None:
                 self.note(ended.words)
         except asyncio.CancelledError:
@@ -328,11 +429,12 @@ class ConversationView:
         finally:
             self._left_off = False
             self._turn = None
+            self._take_model()
             self.feed.tell("busy", BusyState(False))
 
     async def _tour(self) -> Ended | None:
         await self.satellite.say("tour")
-        self._close_open()
+        self.picture.end_writing()
         return await self.satellite.say("next")
 
     async def _stopped(self) -> None:
@@ -383,30 +485,14 @@ class ConversationView:
         self.show(story.item)
         del self._stories[outcome.call_id]
 
-    def _message(self, by: Literal["you", "assistant", "lastword"], text: str, **more: Any) -> MessageItem:
+    def _message(self, by: Literal["you", "lastword"], text: str, **more: Any) -> None:
         self._messages += 1
-        message = MessageItem(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more)
-        self.show(message)
-        return message
+        self.show(MessageItem(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more))
 
     def _say(self, piece: str) -> None:
         """More of the model's words."""
-        if self._open is None:
-            self._open = OpenMessage(self._message("assistant", "", open=True))
-        changes = self._open.add(piece)
-        self.items[changes.id] = self._open.item
-        self.feed.tell("piece", changes)
-
-    def _close_open(self) -> None:
-        if self._open is not None:
-            message, self._open = self._open.whole(), None
-            if message.text:
-                self.show(message)
-            else:
-                self.hide(message.id)
-
-    def _drop_open(self) -> None:
-        """What was shown of an answer does not count."""
-        if self._open is not None:
-            message, self._open = self._open.item, None
-            self.hide(message.id)
+        if not self.picture.is_writing:
+            self._messages += 1
+            begun = MessageItem(id=f"m{self._messages}", by="assistant", at=self._clock(), open=True)
+            self.picture.write(begun)
+        self.picture.add(piece)

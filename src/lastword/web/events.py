@@ -1,7 +1,8 @@
 """Events with numbers, for windows that come, go and come back.
 
 A window names the last event it has seen and gets exactly those after it. When they are not all here any more, or the
-program was started again since, it gets the whole state instead and nothing in between can be missed.
+program was started again since, it gets the whole state instead and nothing in between can be missed. What is kept is
+bounded by its bytes and shared by all windows: one that is slow costs no more than one that is quick.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from lastword import ids
 from lastword.wire.sse import write_comment, write_event, write_retry
 
 # Enough for a laptop that was closed during a long answer. A window that was away longer gets the state.
-MAX_KEPT = 2_000
+MAX_KEPT_BYTES = 2_000_000
+# What an event takes besides its own bytes.
+EVENT_BYTES = 150
 # A connection that says nothing for longer may be taken for dead by whatever stands between.
 HEARTBEAT_SECONDS = 15.0
 HEARTBEAT = write_comment("still here")
@@ -30,10 +33,13 @@ _encode = msgspec.json.Encoder().encode
 class Feed:
     """What happened since the program began, as far as it is kept."""
 
-    def __init__(self, max_kept: int = MAX_KEPT) -> None:
+    def __init__(self, max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
         self._boot = ids.new(8)
         """Numbers of another run of the program mean nothing here."""
-        self._kept: deque[tuple[int, bytes]] = deque(maxlen=max_kept)
+        self._kept: deque[bytes] = deque()
+        """The newest events, without a gap: the last of them has the number `_last`."""
+        self._bytes = 0
+        self._max_bytes = max_kept_bytes
         self._last = 0
         self._more = asyncio.Event()
         self._closed = False
@@ -41,8 +47,24 @@ class Feed:
     def tell(self, kind: str, data: Any) -> None:
         """Let every window know."""
         self._last += 1
-        self._kept.append((self._last, self._event(self._last, kind, data)))
+        event = self._event(self._last, kind, data)
+        self._kept.append(event)
+        self._bytes += len(event) + EVENT_BYTES
+        while self._bytes > self._max_bytes:
+            self._bytes -= len(self._kept.popleft()) + EVENT_BYTES
         self._wake()
+
+    def begin_anew(self) -> None:
+        """Everything is another: every window gets the state, and nothing of what was told before."""
+        self._last += 1
+        self._kept.clear()
+        self._bytes = 0
+        self._wake()
+
+    @property
+    def bytes_kept(self) -> int:
+        """What is held for windows that are behind."""
+        return self._bytes
 
     @property
     def last_id(self) -> str:
@@ -61,15 +83,15 @@ class Feed:
         yield write_retry(RETRY_MILLISECONDS)
         place = self._place(last_seen)
         while not self._closed:
-            if place is None or (self._kept and place < self._kept[0][0] - 1):
+            if place is None or place < self._last - len(self._kept):
                 # Taken and numbered in one breath: what happens from now on comes after it.
                 place = self._last
                 yield self._event(place, "state", state())
-            elif coming := [kept for kept in self._kept if kept[0] > place]:
-                # What is dropped while these are sent was taken before; what comes meanwhile is looked for afterwards.
-                for number, event in coming:
-                    place = number
-                    yield event
+            elif place < self._last:
+                # One at a time: while it is sent, others may come, and this window may fall behind.
+                event = self._kept[place - self._last]
+                place += 1
+                yield event
             else:
                 more = self._more
                 try:
@@ -83,8 +105,7 @@ class Feed:
         if boot != self._boot or not (number.isascii() and number.isdigit()):
             return None
         place = int(number)
-        oldest = self._kept[0][0] if self._kept else self._last + 1
-        return place if oldest - 1 <= place <= self._last else None
+        return place if self._last - len(self._kept) <= place <= self._last else None
 
     def _event(self, number: int, kind: str, data: Any) -> bytes:
         return write_event(_encode(data), kind=kind, id=f"{self._boot}-{number}")

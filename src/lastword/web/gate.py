@@ -10,6 +10,7 @@ Host and Origin are checked before anything comes here (server/perimeter.py).
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 import time
@@ -22,6 +23,7 @@ from starlette.requests import Request
 from lastword.card.items import Surface
 from lastword.consent.answerer import Answerer, person
 from lastword.server.refusal import Refusal
+from lastword.server.serving import is_loopback
 from lastword.store import Entry, Store
 from lastword.store.proof import prove
 
@@ -38,8 +40,8 @@ TOKEN_HEADER = "x-lastword-token"
 
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
+        "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     ),
     "X-Frame-Options": "DENY",
@@ -81,10 +83,14 @@ class PageGate:
         self._store = store
         self._clock = clock
         self._keys: list[str] = []
+        self._used: list[str] = []
+        """Digests of keys that have opened the page. Nothing is decided by them but words."""
         self._standing: dict[str, Callable[[], None]] = {}
         """Keys that lie where only the person's own programs find them, and who replaces one that was used."""
         self._windows: dict[str, KnownWindow] = {}
         """By the digests of their cookies."""
+        self.closed = asyncio.Event()
+        """Set when the windows that are in now are let in no longer. Who comes in afterwards gets another one."""
 
     async def open(self) -> None:
         """Remember the windows of earlier runs. Tampered when the store did not write them."""
@@ -105,12 +111,17 @@ class PageGate:
         self._standing[_digest(key)] = used
         return key
 
+    def withdraw(self, key: str) -> None:
+        """Let a standing key that nobody used open nothing any more."""
+        self._standing.pop(_digest(key), None)
+
     async def enter(self, key: str, surface: Surface = "page") -> str | None:
         """Turn a key into a cookie; None when it was used, or never was one."""
         given = _digest(key)
         found = [known for known in (*self._keys, *self._standing) if hmac.compare_digest(known, given)]
         if not found:
             return None
+        self._used = [*self._used[-MAX_KEYS + 1 :], found[0]]
         if (used := self._standing.pop(found[0], None)) is not None:
             used()
         else:
@@ -122,6 +133,11 @@ class PageGate:
         self._windows[_digest(cookie)] = KnownWindow(now + COOKIE_SECONDS, surface)
         return cookie
 
+    def was_used(self, key: str) -> bool:
+        """Whether this opened the page before, in this run, as far as that is remembered."""
+        given = _digest(key)
+        return any(hmac.compare_digest(known, given) for known in self._used)
+
     def admit(self, surface: Surface) -> str:
         """A cookie for a window of this very program. It ends with the program, so no store needs to know it."""
         cookie = secrets.token_urlsafe(32)
@@ -132,6 +148,8 @@ class PageGate:
         """Let no cookie count any more, in this run and in later ones."""
         await self._store.commit(Entry(STREAM, CLOSED, "", int(self._clock() * 1e6), b"{}"))
         self._windows.clear()
+        self.closed.set()
+        self.closed = asyncio.Event()
 
     def knows(self, request: Request) -> bool:
         """Whether this is one of our windows."""
@@ -167,12 +185,22 @@ class PageGate:
         return Visitor(_digest(f"name of {cookie}")[:12], known.surface, _token(cookie))
 
     def set_cookie(self, request: Request, cookie: str) -> str:
-        """The header that gives a window its cookie."""
-        return f"{cookie_name(request)}={cookie}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict"
+        """The header that gives a window its cookie.
+
+        Under another name than this machine's own it came through a proxy, and over a network goes by TLS alone. The
+        proxy's word for that is not needed: a browser that came without TLS does not keep such a cookie.
+        """
+        secure = "" if is_loopback(request.url.hostname or "") else "; Secure"
+        return f"{cookie_name(request)}={cookie}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict{secure}"
 
 
 INSIDE = "lastword_0"
 """The cookie's name where no port is in between."""
+
+
+def is_from_elsewhere(request: Request) -> bool:
+    """Whether another site, or a file, led a browser here: it then holds our cookie back until we lead it on."""
+    return request.headers.get("sec-fetch-site", "none").encode() not in _OWN
 
 
 def cookie_name(request: Request) -> str:
@@ -204,8 +232,7 @@ def _surface(facts: bytes | None) -> Surface:
 
 
 def _check_site(request: Request) -> None:
-    site = request.headers.get("sec-fetch-site")
-    if site is not None and site.encode() not in _OWN:
+    if is_from_elsewhere(request):
         raise Refusal(403, "site_refused", "other sites may not talk to the page")
 
 

@@ -2,34 +2,84 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from msgspec.structs import replace
 
 from lastword.card.items import MessageItem, TextPiece
 from lastword.card.units import units
-from lastword.display import visible
+from lastword.display import left_out, visible
+
+# What a window shows of one message. The server's conversation has all of it.
+MAX_TEXT = 100_000
+# Marks can change for as long as a word or a line is not complete; a line longer than this counts as complete.
+MAX_LINE = 2_000
 
 
 class OpenMessage:
-    """A message that is being written. Marks can change while a line is not complete, so its last line is sent anew."""
+    """A message that is being written. Its last line is marked anew with every piece, and sent as far as it changed."""
 
     def __init__(self, item: MessageItem) -> None:
-        self.item = item
-        self._raw = ""
-        self._line = ""
-        """The unfinished last line."""
-        self._head = ""
+        self._item = item
+        self._raw: list[str] = []
+        """What is shown of the message, as it came."""
+        self._length = 0
+        """Of the whole message."""
+        self._line = self._tail = ""
+        """The unfinished last line, without and with its marks."""
+        self._head: list[str] = []
         """The lines before it, with their marks."""
+        self._head_units = 0
 
-    def add(self, piece: str) -> TextPiece:
-        """Take the next words; gives back what changes by them."""
-        kept = self._head
-        self._raw += piece
-        done, newline, self._line = (self._line + piece).rpartition("\n")
-        if newline:
-            self._head += f"{visible(done)}\n"
-        self.item = replace(self.item, text=self._head + visible(self._line))
-        return TextPiece(self.item.id, units(kept), self.item.text[len(kept) :])
+    @property
+    def item(self) -> MessageItem:
+        """The message so far."""
+        return replace(self._item, text="".join(self._head) + self._tail)
+
+    @property
+    def id(self) -> str:
+        """That of the message."""
+        return self._item.id
+
+    def add(self, piece: str) -> TextPiece | None:
+        """Take the next words; gives back what changes by them, which is nothing once enough is shown."""
+        room = MAX_TEXT - self._length
+        self._length += len(piece)
+        if room <= 0:
+            return None
+        piece = piece[:room]
+        self._raw.append(piece)
+        before, start = self._tail, self._head_units
+        self._line += piece
+        done = self._complete()
+        self._tail = visible(self._line)
+        after = done + self._tail
+        # Nearly always all of it, so that only the new words travel.
+        same = before if after.startswith(before) else _common(before, after)
+        return TextPiece(self.id, start + units(same), after[len(same) :])
 
     def whole(self) -> MessageItem:
         """The message, now that all of it is here."""
-        return replace(self.item, open=False, text=visible(self._raw.strip("\n")))
+        text, hidden = "".join(self._raw), self._length - MAX_TEXT
+        shown = visible(text.strip("\n")) if hidden <= 0 else visible(text.lstrip("\n")) + left_out(hidden)
+        return replace(self._item, open=False, text=shown)
+
+    def _complete(self) -> str:
+        """Move what is complete of the last line to the lines before it; gives back what was moved, with marks."""
+        done, newline, rest = self._line.rpartition("\n")
+        cut = len(done) + len(newline)
+        if len(rest) > MAX_LINE:
+            # Between two words if there are any. What is one long word is cut, or it would be marked for ever.
+            cut += rest.rfind(" ", 1) if rest.rfind(" ", 1) > 0 else len(rest)
+        if not cut:
+            return ""
+        complete, self._line = self._line[:cut], self._line[cut:]
+        marked = visible(complete)
+        self._head.append(marked)
+        self._head_units += units(marked)
+        return marked
+
+
+def _common(one: str, other: str) -> str:
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return one[: sum(1 for _ in pairs)]

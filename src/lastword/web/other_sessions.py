@@ -1,27 +1,50 @@
 """Questions of other programs that share this memory: `lastword run --wait` in a terminal, another session.
 
-They are shown beside the cards of the page's own session and answered through the journal, where the program that
-asked finds the answer.
+They stand in the inbox beside the cards of the page's own session, and are answered through the journal, where the
+program that asked finds the answer. Whether that program still lives is looked at again and again: it dies without a
+word.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from lastword.card.inbox import called, entry_of
+from lastword.card.items import CallItem, InboxEntry, InboxGone, InboxMissed
 from lastword.card.trouble import trouble
 from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ApprovalRequest
-from lastword.errors import SessionError
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.consent.grant import GrantTerms
+from lastword.display import shortened
+from lastword.errors import SessionError, Tampered
 from lastword.journal import Journal
+from lastword.journal.asker import is_held
+from lastword.journal.questions import StandingQuestion, answer_from_elsewhere, standing_questions
+from lastword.journal.records import data_of
+from lastword.rules.granting import answer_elsewhere
 from lastword.server.refusal import Refusal
-from lastword.web.answers import action_on, changed, not_waiting
+from lastword.store import Record
+from lastword.web.answers import action_on, answer_to, changed, not_waiting
 from lastword.web.conversation import ConversationView
 from lastword.web.story import Story
 
 # The memory changes with every call; looking once in this time is soon enough for another program's question.
 LOOK_SECONDS = 0.5
+# Nothing is written when a program dies. This soon its cards are told from those that somebody waits for.
+ASKER_SECONDS = 2.0
+# Calls that were allowed here and have not ended. Of one more, nobody is told what became of it.
+MAX_FOLLOWED = 500
+# Ends of calls in which, at the start, is looked for those that nobody answered.
+MAX_LOOKED_BACK = 500
+# What a row says of how a call ended. `lastword show` has all of it.
+MAX_SAID = 300
 
 
 class OtherSessions:
@@ -32,16 +55,26 @@ class OtherSessions:
         self._journal = journal
         self._look_seconds = look_seconds
         self._shown: dict[str, dict[str, Any]] = {}
+        self._asked_at: dict[str, float] = {}
+        self._asking: dict[str, StandingQuestion] = {}
+        self._damaged: Set[str] = frozenset()
+        """The questions of which was told that they are not what was written."""
+        self._answered: set[str] = set()
+        """Digests of what was answered here. A look that had begun before must not bring it back."""
+        self._has_looked_back = False
+        self._running: set[str] = set()
+        """Calls that were allowed and have not ended."""
 
     async def watch(self) -> None:
-        """Look whenever something was written, until cancelled."""
+        """Look whenever something was written or somebody died, until cancelled."""
         told = ""
         while True:
             try:
+                await self._look_back()
                 head = await self._journal.store.head()
                 await self.look()
                 told = ""
-                await self._journal.store.changed(head.seq)
+                await self._until_something_happens(head.seq)
             except Exception as problem:
                 # A broken record or a full disk is met again at every look, and is told once.
                 if (what := f"{type(problem).__name__}: {problem}") != told:
@@ -49,20 +82,139 @@ class OtherSessions:
                     self._view.note(trouble("Questions of other programs cannot be shown now", problem), problem=True)
             await asyncio.sleep(self._look_seconds)
 
+    async def _until_something_happens(self, after: int) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(ASKER_SECONDS):
+                    await self._journal.store.changed(after)
+                return
+            except TimeoutError:
+                if self._has_somebody_died():
+                    return
+
+    def _has_somebody_died(self) -> bool:
+        alive = {facts["process"] for facts in self._shown.values() if facts["asker"] == "waits"}
+        return not all(is_held(self._journal.store, f"process:{process}") for process in alive)
+
     async def look(self) -> None:
         """Show what waits, and hide what does not any more."""
+        found, damaged = await self._journal.questions()
+        standing, more = await standing_questions(self._journal)
+        damaged |= more
+        for call_id in damaged.keys() - self._damaged:
+            what = "A question that waits cannot be shown"
+            self._view.note(trouble(what, damaged[call_id]), problem=True)
+        self._damaged = damaged.keys()
+        self._answered &= {facts["digest"] for facts in found}
+        theirs = [f for f in found if self._is_theirs(f) and f["digest"] not in self._answered]
+        names = programs_called(theirs)
+        before, waiting = self._shown, {f["call_id"]: f | {"program": names[_whose(f)]} for f in theirs}
+        put = [
+            await self._entry(facts)
+            for call_id, facts in waiting.items()
+            if _look_of(before.get(call_id)) != _look_of(facts)
+        ]
+        gone = [await self._gone(call_id) for call_id in before.keys() - waiting.keys()]
+        ended = [end for call_id in [*self._running] if (end := await self._gone(call_id)).end is not None]
+        self._shown = waiting
+        self._asked_at = {call_id: at for call_id, at in self._asked_at.items() if call_id in waiting}
+        self._view.inbox.change(put, gone)
+        for end in ended:
+            self._running.discard(end.id)
+            self._view.inbox.ended(end)
+        self._show_questions(standing)
+
+    async def _look_back(self) -> None:
+        """Once: what nobody answered in time before this program was started."""
+        if self._has_looked_back:
+            return
+        found: list[InboxMissed] = []
+        for record in await self._journal.store.read(kind="finished", last=MAX_LOOKED_BACK):
+            with suppress(Tampered):  # It is told of where its session is looked at.
+                if (data_of(record) or {}).get("kind") == "expired":
+                    asked = await self._journal.store.read(subject=record.subject, kind="asked", last=1)
+                    found += [InboxMissed(entry, record.at / 1e6) for each in asked if (entry := self._missed(each))]
+        self._view.inbox.recall(found)
+        self._has_looked_back = True
+
+    def _missed(self, asked: Record) -> InboxEntry | None:
+        if not (facts := data_of(asked)):
+            return None
+        is_own = facts["session_id"] == self._view.session.id
+        program = called(facts.get("program") or "", facts.get("process") or "", facts["session_id"])
+        return entry_of(
+            ApprovalRequest.from_facts(facts),
+            asked.at / 1e6,
+            session=None if is_own else facts["session_id"],
+            program="" if is_own else program,
+        )
+
+    def _is_theirs(self, facts: dict[str, Any]) -> bool:
+        """Whether another session asks, or another program that has the same conversation open."""
+        if facts["session_id"] != self._view.session.id:
+            return True
+        # What a dead program asked in our own conversation is asked again by ourselves.
+        return facts["asker"] == "waits" and facts.get("process") not in (None, "", self._journal.process_name())
+
+    async def _entry(self, facts: dict[str, Any]) -> InboxEntry:
+        call_id = facts["call_id"]
+        if call_id not in self._asked_at:
+            records = await self._journal.store.read(subject=call_id, kind="asked", limit=1)
+            self._asked_at[call_id] = records[0].at / 1e6 if records else 0.0
+        return entry_of(
+            ApprovalRequest.from_facts(facts),
+            self._asked_at[call_id],
+            session=facts["session_id"],
+            program=facts["program"],
+            asker=facts["asker"],
+        )
+
+    async def _gone(self, call_id: str) -> InboxGone:
+        """What became of a card that waits no longer. What was answered before it was asked again is no reply."""
+        story = Story.begin(call_id)
+        for record in await self._journal.store.read(subject=call_id, kind=("asked", "answered", "finished")):
+            if record.kind == "asked":
+                story = Story.begin(call_id)
+            else:
+                story.add(record)
+        reply, end = story.item.reply, story.item.end
+        if end is not None:
+            return InboxGone(call_id, reply, replace(end, message=shortened(end.message, MAX_SAID)))
+        if reply is not None and reply.how in ("allowed", "second", "edited") and len(self._running) < MAX_FOLLOWED:
+            self._running.add(call_id)
+        return InboxGone(call_id, reply)
+
+    def _show_questions(self, found: Iterable[StandingQuestion]) -> None:
+        """Show what running tools of other sessions ask. What a dead program asked goes nowhere, and is not shown."""
         own = self._view.session.id
-        waiting = {facts["call_id"]: facts for facts in await self._journal.waiting() if facts["session_id"] != own}
-        for call_id in self._shown.keys() - waiting.keys():
-            del self._shown[call_id]
+        asking = {s.question.call_id: s for s in found if s.question.session_id != own and not s.is_dead}
+        for call_id in self._asking.keys() - asking.keys():
+            del self._asking[call_id]
             self._view.hide(call_id)
-        for call_id, facts in waiting.items():
-            if self._shown.get(call_id, {}).get("digest") != facts["digest"]:
-                self._shown[call_id] = facts
-                story = Story.begin(call_id, facts["session_id"])
-                records = await self._journal.store.read(subject=call_id, kind="asked")
-                story.asked(ApprovalRequest.from_facts(facts), records[-1].at / 1e6)
+        for call_id, standing in asking.items():
+            known = self._asking.get(call_id)
+            if known is None or known.question.id != standing.question.id:
+                self._asking[call_id] = standing
+                story = Story.begin(call_id, standing.question.session_id)
+                story.questioned(standing.question, elsewhere=True)
                 self._view.show(story.item)
+
+    def has_question(self, call_id: str) -> bool:
+        """Whether this call of another session asks something."""
+        return call_id in self._asking
+
+    async def answer_question(
+        self, call_id: str, question_id: str, action: str, values: Mapping[str, str], by: Answerer
+    ) -> None:
+        """Answer what a tool of another program asks."""
+        standing = self._asking.get(call_id)
+        if standing is None or standing.question.id != question_id:
+            raise not_waiting()
+        answer = answer_to(standing.question, action, values)
+        first = await answer_from_elsewhere(self._journal, standing, answer, by)
+        await self.look()
+        if not first:
+            raise not_waiting()
 
     def has(self, call_id: str) -> bool:
         """Whether this question is one of ours."""
@@ -77,16 +229,61 @@ class OtherSessions:
             raise changed()
         return ApprovalRequest.from_facts(facts)
 
+    def card(self, call_id: str, digest: str) -> CallItem:
+        """The call with its card, to be looked at."""
+        request = self.question(call_id, digest)
+        story = Story.begin(call_id, self._shown[call_id]["session_id"])
+        story.asked(request, self._asked_at.get(call_id, 0.0))
+        return story.item
+
+    def folded(self, call_id: str, digest: str) -> tuple[str, ...]:
+        """The parts of a card on the page that are not shown whole at first."""
+        card = self.card(call_id, digest).card
+        return () if card is None else card.folded
+
     async def answer(
         self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: Answerer
     ) -> None:
-        """Answer one, having seen the request with this digest."""
-        said = action_on(self.question(call_id, digest), action, reason, edits)
+        """Answer one, having seen the request with this digest. Windows hear of it with the next look."""
+        await self._answer(call_id, digest, action_on(self.question(call_id, digest), action, reason, edits), by)
+
+    def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
+        """The cards that wait beside it. Where another program works is not known here, so no folder is offered."""
+        return Path(), [ApprovalRequest.from_facts(facts) for facts in self._shown.values()]
+
+    async def grant(self, request: ApprovalRequest, terms: GrantTerms, by: Answerer) -> None:
+        """Allow a card of another program, and what its second step said."""
+        await self._answer(request.call_id, request.digest, request.allow_with(terms), by)
+
+    async def _answer(self, call_id: str, digest: str, said: UserAction, by: Answerer) -> None:
         facts = self._shown[call_id]
         try:
-            first = await self._journal.answer(facts, said, by)
+            first = await answer_elsewhere(self._journal, facts, said, by)
         except SessionError as problem:
-            raise Refusal(400, "edit_refused", problem.fact, hint=problem.hint) from None
-        await self.look()
+            code = "edit_refused" if said.grant is None else "not_granted"
+            raise Refusal(400, code, problem.fact, hint=problem.hint) from None
         if not first:
+            await self.look()
             raise not_waiting()
+        self._answered.add(digest)
+        self._shown = {other: facts for other, facts in self._shown.items() if other != call_id}
+        self._view.inbox.drop(await self._gone(call_id))
+
+
+def _look_of(facts: dict[str, Any] | None) -> tuple[str, str, str] | None:
+    """What of a question a window would see change."""
+    return None if facts is None else (facts["digest"], facts["asker"], facts["program"])
+
+
+def _whose(facts: dict[str, Any]) -> tuple[str, str]:
+    """The program that asks: what it calls itself, and what the memory knows it by."""
+    return facts.get("program") or "", facts.get("process") or facts["session_id"]
+
+
+def programs_called(found: Iterable[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """What each program that asks is called here."""
+    asking = {_whose(facts): facts["session_id"] for facts in found}
+    # What a person reads counts: of two long names that differ where they are cut, each looks like the other.
+    read = {(name, process): called(name, process, session) for (name, process), session in asking.items()}
+    same = Counter(read.values())
+    return {whose: called(*whose, session, same[read[whose]]) for whose, session in asking.items()}

@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from lastword.card.face import one_line
-from lastword.card.items import ExportedRecord, Item, MessageItem, ScriptItem, SessionSpan, SessionTimeline
-from lastword.display import visible
+from lastword.card.items import (
+    CallItem,
+    EarlierItems,
+    ExportedRecord,
+    Item,
+    MessageItem,
+    ScriptItem,
+    SessionSpan,
+    SessionTimeline,
+)
+from lastword.display import shortened, visible
 from lastword.journal import Journal
 from lastword.journal.records import data_of
 from lastword.server.scripts import is_script
 from lastword.session import Session
 from lastword.store import Record
 from lastword.talk.apiclient import Api
+from lastword.talk.bounds import used_in_words
 from lastword.talk.feedback import PROGRAM
+from lastword.talk.satellite import TOOLS_USED, WENT_BACK
 from lastword.tools.registry import ToolRegistry
+from lastword.web import tokens
+from lastword.web.picture import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines
 from lastword.web.story import Story
 from lastword.wire.protocol import ToolRequest, parse_tool_request
 
-# What is read for a picture that shows the last few hundred calls. What is older is in the timeline, or for `show`.
+# What the first picture shows: a few screens. It costs the same however long the conversation was.
+FIRST_ITEMS = 60
+FIRST_RECORDS = 400
+# What is read when somebody asks for what was earlier. What is older still is in the timeline, or for `show`.
 MAX_RECORDS = 2_000
 # What the list of sessions shows. Older ones are there for `lastword show`.
 MAX_SESSIONS = 50
 # A timeline longer than this is for the export.
 MAX_CALLS = 1_000
 
-_OF_CALLS = frozenset({"asked", "answered", "started", "reported", "finished", "changed_file", "undone"})
+_OF_CALLS = frozenset(
+    {
+        "asked", "answered", "started", "handed_over", "reported", "finished", "handed_back", "departed",
+        "changed_file", "undone",
+    }
+)  # fmt: skip
 
 
 def stories(records: Iterable[Record], registry: ToolRegistry) -> list[Story]:
@@ -51,34 +72,88 @@ def scripts(records: Iterable[Record]) -> list[ScriptItem]:
         data = data_of(record)
         if record.kind == "run_started" and data:
             name = one_line(data["name"]) if data["name"] else None
-            text, at = visible(data["text"]), record.at / 1e6
+            text, at = shortened(data["text"], MAX_SCRIPT), record.at / 1e6
             found[record.subject] = ScriptItem(id=record.subject, name=name, text=text, status="left", at=at)
         elif record.kind == "run_finished" and data and record.subject in found:
-            lines = tuple(visible(line) for line in data["output"])
             found[record.subject] = replace(
                 found[record.subject],
                 status=data["status"],
-                error=visible(data["error"] or ""),
-                lines=lines,
-                printed=len(lines),
+                error=shortened(data["error"] or "", MAX_ERROR),
+                lines=printed_lines(data["output"]),
+                printed=len(data["output"]),
             )
     return list(found.values())
 
 
-async def remembered(session: Session, api: Api) -> list[Item]:
-    """A conversation with its calls and scripts, as a window showed it before the program was started again."""
-    records = await session.journal.recent(session.id, MAX_RECORDS)
+class LastPart(NamedTuple):
+    """The end of a conversation, and where it begins."""
+
+    items: list[Item]
+    begins_with: str | None
+    """The item before which there was more. None when there was nothing before."""
+
+
+async def remembered(session: Session, api: Api) -> LastPart:
+    """The end of a conversation, as a window showed it before the program was started again, and all that is open."""
+    items, is_all = await _conversation(session, api, FIRST_RECORDS)
+    older, newest = items[:-FIRST_ITEMS], items[-FIRST_ITEMS:]
+    begins_with = None if (is_all and not older) or not newest else newest[0].id
+    return LastPart([*(item for item in older if _is_open(item)), *newest], begins_with)
+
+
+async def earlier(session: Session, api: Api, begins_with: str | None) -> EarlierItems:
+    """What was before this item and is over, as far as a window shows it at all."""
+    items, _ = await _conversation(session, api, MAX_RECORDS)
+    end = next((place for place, item in enumerate(items) if item.id == begins_with), 0)
+    return EarlierItems(tuple(item for item in items[:end] if not _is_open(item))[-MAX_ITEMS:])
+
+
+async def _conversation(session: Session, api: Api, most: int) -> tuple[list[Item], bool]:
+    """The items of about so many records, in the order of their times, and whether those are all."""
+    records = await session.journal.recent(session.id, most)
     if not records:
-        return []
+        return [], True
     named = [record.subject for record in records if record.kind == "conversation"]
     calls = [story.item for story in stories(records, session.registry)]
-    items: list[tuple[float, Item]] = [(call.asked_at or call.started_at or 0, call) for call in calls]
-    items += [(script.at, script) for script in scripts(records)]
-    conversation = await api.conversation(named[-1] if named else session.id)
-    for place, said in enumerate(conversation["messages"] if conversation else ()):
+    items: list[Item] = [*calls, *scripts(records)]
+    conversation_id = named[-1] if named else session.id
+    conversation = await api.conversation(conversation_id)
+    messages = conversation["messages"] if conversation else []
+    used, counted = _used(records, conversation_id), tokens.by_turn(records, conversation_id)
+    first = max(0, len(messages) - most)
+    for place, said in enumerate(messages[first:], first):
         if (message := _message(said, f"p{place}")) is not None:
-            items.append((message.at, message))
-    return [item for _, item in sorted(items, key=lambda entry: entry[0])]
+            if message.by == "assistant":
+                turn = said["turn"]
+                message = replace(message, used=used.get(turn, ""), tokens=counted.get(turn))
+            items.append(message)
+    items.sort(key=_time)
+    # Where calls of a while were left out, so are the messages of that while: they would stand there without them.
+    oldest = min((_time(item) for item in items if not isinstance(item, MessageItem) and not _is_open(item)), default=0)
+    is_all = len(records) < most and first == 0
+    return items if is_all else [item for item in items if _is_open(item) or _time(item) >= oldest], is_all
+
+
+def _used(records: Iterable[Record], conversation_id: str) -> dict[int, str]:
+    """Which tools were used for the answers of a conversation, in words, by their turns."""
+    used: dict[int, str] = {}
+    for record in records:
+        if record.subject != conversation_id or not (data := data_of(record)):
+            continue
+        if record.kind == WENT_BACK:
+            used = {turn: words for turn, words in used.items() if turn < data["turn"]}
+        elif record.kind == TOOLS_USED:
+            used[data["turn"]] = used_in_words(data["tools"])
+    return used
+
+
+def _is_open(item: Item) -> bool:
+    """Whether it may go on: also a question whose program is gone, which is put again when the session goes on."""
+    return goes_on(item) or (isinstance(item, CallItem) and item.status == "left")
+
+
+def _time(item: Item) -> float:
+    return (item.asked_at or item.started_at or 0) if isinstance(item, CallItem) else item.at
 
 
 async def timeline(session: Session, session_id: str, running: Iterable[str]) -> SessionTimeline:
@@ -130,8 +205,12 @@ def _message(said: dict[str, Any], id: str) -> MessageItem | None:
     if not isinstance(content, str) or not content.strip() or said["role"] == "tool_result":
         return None
     if said["role"] == "user":
-        is_ours, text = content.startswith(PROGRAM), visible(content.removeprefix(PROGRAM).strip())
-        return MessageItem(id=id, by="lastword" if is_ours else "you", text=text, at=said["created"])
+        typed = content.removeprefix(PROGRAM).strip()
+        text = visible(typed)
+        if content.startswith(PROGRAM):
+            return MessageItem(id=id, by="lastword", text=text, at=said["created"])
+        raw = None if text == typed else typed
+        return MessageItem(id=id, by="you", text=text, at=said["created"], turn=said["turn"], raw=raw)
     if isinstance(parse_tool_request(content), ToolRequest) or is_script(content):
         return None
     return MessageItem(id=id, by="assistant", text=visible(content.strip("\n")), at=said["created"] + 0.5)

@@ -6,93 +6,64 @@ docs/page.md describes the API; what it does is in conversation.py.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route
 
-from lastword.call.recovery import Decision
-from lastword.card.items import Done, DoneInWords, NewKey, SharedText
+from lastword.card.done import AnswerResult, Done, DoneInWords, DoneSeverally, NewKey, TriedModel
+from lastword.card.items import SharedText
 from lastword.card.trouble import trouble
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError
 from lastword.journal import Journal
+from lastword.journal.belonging import is_visible
 from lastword.server.limits import ServerLimits
-from lastword.server.metrics import Metrics
-from lastword.server.perimeter import EventStream, Perimeter, access_log, read_body
+from lastword.server.perimeter import read_body
 from lastword.server.refusal import Refusal
-from lastword.web import past
+from lastword.talk.apiclient import Api
+from lastword.talk.satellite import Satellite
+from lastword.web import contents, past, tokens
+from lastword.web.answers import check_deliberate, check_opened
 from lastword.web.assets import asset
+from lastword.web.bodies import (
+    AgainBody,
+    AnswerBody,
+    AnswersBody,
+    CallBody,
+    ConversationBody,
+    EmptyBody,
+    ModelBody,
+    PresetBody,
+    QuestionBody,
+    RenameBody,
+    ResolveBody,
+    SayBody,
+    StopBody,
+    UndoBody,
+)
 from lastword.web.card import question_of
 from lastword.web.conversation import ConversationView
-from lastword.web.gate import HEADERS, PageGate, Visitor, check_surface
+from lastword.web.gate import HEADERS, PageGate, Visitor, check_surface, is_from_elsewhere
+from lastword.web.grant_desk import GrantDesk
+from lastword.web.inbox import LookedAt, cards_of, check_together
 from lastword.web.other_sessions import OtherSessions
+from lastword.web.own_questions import OwnQuestions
+from lastword.web.servers import ServerDesk
+from lastword.web.shelf import Shelf
+from lastword.web.stream import Events
+from lastword.web.wordpage import page_of_words, page_that_leads
 
 STATIC = files("lastword.web") / "static"
 
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
-
-
-class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person did with a card. `digest` is of the request that they saw."""
-
-    call_id: str
-    digest: str
-    action: Literal["allow", "deny", "close"]
-    reason: str | None = None
-    edits: dict[str, str] = {}
-    """Arguments to change, by name, each as text: a string as it stands, everything else as JSON."""
-
-
-class UndoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The call to take back; without one, the last that changed something."""
-
-    call_id: str | None = None
-
-
-class CallBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One call."""
-
-    call_id: str
-
-
-class SayBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message of the person."""
-
-    text: str
-
-
-class ResolveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to do about a call in doubt."""
-
-    call_id: str
-    decision: Decision
-
-
-class StopBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether to stop the turn at once, instead of what runs in it."""
-
-    turn: bool = False
-
-
-class PresetBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The preset to work under."""
-
-    name: str
-
-
-class EmptyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing more to say."""
 
 
 class Page:
@@ -104,16 +75,25 @@ class Page:
         journal: Journal,
         gate: PageGate,
         others: OtherSessions | None,
+        api: Api,
+        shelf: Shelf,
         *,
         limits: ServerLimits | None = None,
         static: Traversable = STATIC,
+        desk: ServerDesk | None = None,
     ) -> None:
+        self._desk = desk
         self._view = view
         self._journal = journal
         self._gate = gate
+        self._own = OwnQuestions(view)
         self._others = others
+        self._api = api
+        self._shelf = shelf
         self._limits = limits or ServerLimits()
         self._static = static
+        self._looked_at = LookedAt()
+        self._grants = GrantDesk(view, journal, gate, self._asker, self._looked_at)
 
     def routes(self) -> list[Route]:
         """Everything the page needs, for the app to stand beside its own."""
@@ -125,18 +105,34 @@ class Page:
             Route("/page/state", self._headed(self._state), methods=["GET"]),
             Route("/page/events", Events(self._view, self._gate)),
             Route("/page/question", self._headed(self._question), methods=["GET"]),
+            Route("/page/card", self._headed(self._card), methods=["GET"]),
             Route("/page/shared", self._headed(self._shared), methods=["GET"]),
             Route("/page/timeline", self._headed(self._timeline), methods=["GET"]),
+            Route("/page/earlier", self._headed(self._earlier), methods=["GET"]),
             Route("/page/export", self._headed(self._export), methods=["GET"]),
+            Route("/page/tokens", self._headed(self._tokens), methods=["GET"]),
+            Route("/page/conversations", self._headed(self._conversations), methods=["GET"]),
+            do("/page/again", AgainBody, self._again),
+            do("/page/new", EmptyBody, self._new),
+            do("/page/open", ConversationBody, self._open),
+            do("/page/rename", RenameBody, self._rename),
+            do("/page/delete", ConversationBody, self._delete),
+            Route("/page/content", self._headed(self._content), methods=["GET"]),
             do("/page/answer", AnswerBody, self._answer),
+            do("/page/answers", AnswersBody, self._answers),
+            do("/page/answer_question", QuestionBody, self._answer_question),
             do("/page/say", SayBody, self._say),
             do("/page/stop", StopBody, self._stop),
+            do("/page/stop_everything", EmptyBody, self._stop_everything),
             do("/page/cancel", CallBody, self._cancel),
             do("/page/resolve", ResolveBody, self._resolve),
             do("/page/undo", UndoBody, self._undo),
             do("/page/preset", PresetBody, self._preset),
+            do("/page/model", ModelBody, self._model),
             do("/page/key", EmptyBody, self._key),
             do("/page/lock", EmptyBody, self._lock),
+            *self._grants.routes(self._headed, do, _json),
+            *([] if self._desk is None else self._desk.routes(self._headed, do, _json)),
         ]
 
     def end_streams(self) -> None:
@@ -147,7 +143,7 @@ class Page:
 
     async def _index(self, request: Request) -> Response:
         if not self._gate.knows(request):
-            return _words(
+            return page_of_words(
                 401,
                 "This window has no key",
                 "Open the address that <code>lastword up</code> printed. It works once; a window that is open can make "
@@ -155,7 +151,7 @@ class Page:
             )
         index = self._static / "index.html"
         if not index.is_file():
-            return _words(
+            return page_of_words(
                 503,
                 "The page was not built",
                 "This copy of lastword was installed without its page. Install it again with a network: "
@@ -168,12 +164,19 @@ class Page:
         surface = check_surface(request.query_params.get("as", "page"))
         cookie = await self._gate.enter(request.query_params.get("key", ""), surface)
         if cookie is not None:
-            return Response(
-                status_code=303, headers={"Location": "/", "Set-Cookie": self._gate.set_cookie(request, cookie)}
-            )
+            response = page_that_leads("/") if is_from_elsewhere(request) else Response(None, 303, {"Location": "/"})
+            response.headers["Set-Cookie"] = self._gate.set_cookie(request, cookie)
+            return response
         if self._gate.knows(request):
             return Response(status_code=303, headers={"Location": "/"})
-        return _words(
+        if not self._gate.was_used(request.query_params.get("key", "")):
+            return page_of_words(
+                403,
+                "This key opens nothing",
+                "It is of an earlier <code>lastword up</code>, or a part of it is missing: copy the whole address that "
+                "was printed. An open window can make another one, under Settings.",
+            )
+        return page_of_words(
             403,
             "This key was used before",
             "A key opens the page once. Start <code>lastword up</code> again, or let an open window make another one, "
@@ -195,12 +198,18 @@ class Page:
         return _json(self._view.state(visitor.token, visitor.name))
 
     async def _question(self, request: Request) -> Response:
-        self._gate.check_reading(request)
+        visitor = self._gate.check_reading(request)
         call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
-        others = self._others
-        is_theirs = others is not None and others.has(call_id)
-        asker = others if others is not None and is_theirs else self._view
-        return _json(question_of(asker.question(call_id, digest)))
+        question = question_of(self._asker(call_id).question(call_id, digest))
+        self._looked_at.note(visitor.name, digest)
+        return _json(question)
+
+    async def _card(self, request: Request) -> Response:
+        visitor = self._gate.check_reading(request)
+        call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
+        call = self._asker(call_id).card(call_id, digest)
+        self._looked_at.note(visitor.name, digest)
+        return _json(call)
 
     async def _shared(self, request: Request) -> Response:
         self._gate.check_reading(request)
@@ -209,35 +218,138 @@ class Page:
     async def _timeline(self, request: Request) -> Response:
         self._gate.check_reading(request)
         own = self._view.session.id
-        session_id = request.query_params.get("session") or own
+        session_id = await self._visible(request.query_params.get("session") or own)
         running = self._view.alive() if session_id == own else ()
         return _json(await past.timeline(self._view.session, session_id, running))
 
+    async def _earlier(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        return _json(await past.earlier(self._view.session, self._api, self._view.begins_with))
+
     async def _export(self, request: Request) -> Response:
         self._gate.check_reading(request)
-        session_id = request.query_params.get("session") or self._view.session.id
+        session_id = await self._visible(request.query_params.get("session") or self._view.session.id)
         records = await self._journal.history(session_id)
         if not records:
-            raise Refusal(404, "unknown_session", "nothing is remembered of this session")
+            raise _unknown_session()
         lines = b"".join(_encode(entry) + b"\n" for entry in past.exported(records))
         name = "".join(char for char in session_id if char.isalnum() or char in "-_")[:60]
         headers = {"Content-Disposition": f'attachment; filename="lastword-{name}.jsonl"'}
         return Response(lines, media_type="application/x-ndjson", headers=headers)
 
+    async def _conversations(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        words = request.query_params.get("words", "")[:200]
+        return _json(await self._shelf.find(words, self._view.session.id))
+
+    async def _tokens(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        return _json(await tokens.total(self._view.session))
+
+    async def _content(self, request: Request) -> Response:
+        self._gate.check_reading(request)
+        call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
+        for record in await self._journal.store.read(subject=call_id, limit=1):
+            await self._visible(record.stream)
+        return await contents.content(self._journal, call_id, digest)
+
+    async def _visible(self, session_id: str) -> str:
+        """A session that the person here may look at: their own, nobody's, or of one for whom they may answer."""
+        if session_id != self._view.session.id and not await is_visible(self._journal, session_id):
+            raise _unknown_session()
+        return session_id
+
     # Changing.
 
+    def _asker(self, call_id: str) -> OwnQuestions | OtherSessions:
+        """Whose question it is."""
+        return self._others if self._others is not None and self._others.has(call_id) else self._own
+
     async def _answer(self, body: AnswerBody, visitor: Visitor) -> None:
+        asker = self._asker(body.call_id)
+        if body.action in ("allow", "allow_second"):
+            request = asker.question(body.call_id, body.digest)
+            # What is folded differs from surface to surface: a terminal looks after its own.
+            folded = asker.folded(body.call_id, body.digest) if visitor.surface == "page" else ()
+            if asker is not self._own:
+                # Those of our own session are sent to every window, those of others to whoever looks at them.
+                self._looked_at.check(visitor.name, body.digest)
+            check_deliberate(request, self._view.put, body.word, folded=folded, opened=body.opened)
         given = (body.call_id, body.digest, body.action, body.reason, body.edits, visitor.by)
-        if self._others is not None and self._others.has(body.call_id):
-            await self._others.answer(*given)
+        if isinstance(asker, OtherSessions):
+            await asker.answer(*given)
         else:
-            self._view.answer(*given)
+            asker.answer(*given)
+
+    async def _answers(self, body: AnswersBody, visitor: Visitor) -> DoneSeverally:
+        """Several at once, each as if it had been answered alone: one that is refused holds up no other."""
+        results = []
+        for seen in cards_of(body):
+            try:
+                if body.action == "allow":
+                    asker = self._asker(seen.call_id)
+                    check_together(asker.question(seen.call_id, seen.digest))
+                    self._looked_at.check(visitor.name, seen.digest)
+                    # A list of several is the page's alone: a terminal shows one card after the other.
+                    check_opened(asker.folded(seen.call_id, seen.digest), seen.opened)
+                await self._answer(AnswerBody(seen.call_id, seen.digest, body.action, body.reason), visitor)
+                results.append(AnswerResult(seen.call_id))
+            except Refusal as refused:
+                results.append(AnswerResult(seen.call_id, refused.code, visible(str(refused))))
+            except LastWordError as problem:
+                what = trouble("This could not be done", problem) if isinstance(problem, StoreError) else problem.fact
+                results.append(AnswerResult(seen.call_id, "refused", visible(what)))
+        return DoneSeverally(event=self._view.feed.last_id, results=tuple(results))
+
+    async def _answer_question(self, body: QuestionBody, visitor: Visitor) -> None:
+        given = (body.call_id, body.question, body.action, body.values, visitor.by)
+        if self._others is not None and self._others.has_question(body.call_id):
+            await self._others.answer_question(*given)
+        else:
+            self._own.answer_question(*given)
 
     async def _say(self, body: SayBody, visitor: Visitor) -> None:
+        await self._shelf.check_free(self._journal, self._view.session.id)
         self._view.say(body.text, str(visitor.by), visitor.name)
+        await self._shelf.begin(self._view.session.id, body.text)
+
+    async def _again(self, body: AgainBody, visitor: Visitor) -> None:
+        await self._shelf.check_free(self._journal, self._view.session.id)
+        self._view.again(body.message, body.text, visitor.name)
+
+    async def _new(self, body: EmptyBody, visitor: Visitor) -> None:
+        await self._go_to(None)
+
+    async def _open(self, body: ConversationBody, visitor: Visitor) -> None:
+        await self._shelf.check_known(body.id)
+        if body.id != self._view.session.id:
+            await self._shelf.check_free(self._journal, body.id)
+            await self._go_to(body.id)
+
+    async def _go_to(self, id: str | None) -> None:
+        self._view.check_idle()
+        session = self._view.session.beside(id)
+        await session.open()
+        satellite = Satellite(session, self._api, hear=self._view.hear)
+        await self._view.go_to(session, satellite)
+        self._shelf.opened(session.id)
+
+    async def _rename(self, body: RenameBody, visitor: Visitor) -> None:
+        await self._shelf.check_known(body.id)
+        self._shelf.entitle(body.id, body.title)
+
+    async def _delete(self, body: ConversationBody, visitor: Visitor) -> None:
+        await self._shelf.check_finished(body.id)
+        if body.id == self._view.session.id:
+            await self._go_to(None)
+        await self._shelf.remove(body.id)
 
     async def _stop(self, body: StopBody, visitor: Visitor) -> None:
         self._view.stop(turn=body.turn)
+
+    async def _stop_everything(self, body: EmptyBody, visitor: Visitor) -> DoneInWords:
+        message = await self._view.stop_everything(visitor.by)
+        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
     async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
         self._view.cancel(body.call_id)
@@ -253,6 +365,9 @@ class Page:
     async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
         self._view.choose(body.name)
 
+    async def _model(self, body: ModelBody, visitor: Visitor) -> TriedModel:
+        return await self._view.choose_model(body.address, body.model, body.key)
+
     async def _key(self, body: EmptyBody, visitor: Visitor) -> NewKey:
         return NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
 
@@ -265,7 +380,8 @@ class Page:
         async def answer(request: Request) -> Response:
             request.scope["lastword.route"] = request.scope["route"].path if "route" in request.scope else "page"
             response = await handle(request)
-            response.headers.update(HEADERS)
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)  # What a tool made has a stricter policy of its own.
             return response
 
         return answer
@@ -290,100 +406,10 @@ class Page:
         return Route(path, self._headed(answer), methods=["POST"])
 
 
-class Events:
-    """The stream of events. It begins where the window left off."""
-
-    def __init__(self, view: ConversationView, gate: PageGate) -> None:
-        self._view = view
-        self._gate = gate
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["lastword.route"] = "/page/events"
-        request = Request(scope, receive)
-        if request.method != "GET":
-            raise Refusal(405, "wrong_method", "this path has no such method", headers={"Allow": "GET"})
-        visitor = self._gate.check_reading(request)
-        self._view.welcome(visitor.surface)
-        stream = EventStream(_with_headers(send))
-        leaving = asyncio.ensure_future(_gone(receive))
-        last_seen = request.headers.get("last-event-id")
-        try:
-            following = self._view.feed.follow(last_seen, lambda: self._view.state(visitor.token, visitor.name))
-            async with aclosing(following) as events:
-                pieces = aiter(events)
-                while True:
-                    coming = asyncio.ensure_future(anext(pieces, None))
-                    await asyncio.wait({coming, leaving}, return_when=asyncio.FIRST_COMPLETED)
-                    if leaving.done():
-                        coming.cancel()
-                        await asyncio.wait({coming})
-                        return
-                    piece = coming.result()
-                    if piece is None:
-                        break
-                    await stream.write(piece)
-            await stream.end()
-        finally:
-            leaving.cancel()
-
-
-class Front:
-    """The page and the API behind one address. Each has a perimeter of its own."""
-
-    def __init__(
-        self,
-        api: ASGIApp,
-        page: Page,
-        *,
-        hosts: Collection[str] = (),
-        origins: Collection[str] = (),
-        log: Callable[[str], Any] | None = None,
-    ) -> None:
-        self._api = api
-        self.page = page
-        router = Router(page.routes(), default=_unknown_path, redirect_slashes=False)
-        self._perimeter = Perimeter(
-            router, hosts=hosts, origins=origins, metrics=Metrics(), log=access_log(log or (lambda line: None))
-        )
-
-    def end_streams(self) -> None:
-        """Let every window go: a server that stops waits for its connections."""
-        self.page.end_streams()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
-        await (self._perimeter if is_page else self._api)(scope, receive, send)
-
-
-async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
-    raise Refusal(404, "unknown_path", "there is nothing here")
-
-
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            extra = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-            message = {**message, "headers": [*message.get("headers", ()), *extra, (b"x-accel-buffering", b"no")]}
-        await send(message)
-
-    return sending
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def _unknown_session() -> Refusal:
+    """Also what is said of another person's: whether there is one is nobody else's business."""
+    return Refusal(404, "unknown_session", "nothing is remembered of this session")
 
 
 def _json(value: Any) -> Response:
     return Response(_encode(value), media_type="application/json")
-
-
-def _words(status: int, title: str, text: str) -> Response:
-    """A page of words, for when the page itself cannot be shown."""
-    html = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>lastword: {title}</title></head><body><main><h1>{title}</h1><p>{text}</p></main></body></html>"
-    )
-    return Response(html, status_code=status, media_type="text/html")

@@ -31,7 +31,7 @@ def tool_entries(session: Session) -> tuple[ToolEntry, ...]:
             name=one_line(tool.manifest.display_name),
             about=one_line(tool.manifest.description, 300),
             asks=tool.manifest.require_approval,
-            auto_approve=tool.manifest.auto_approve,
+            auto_approve=tool.manifest.auto_approve is True,
             effect=tool.manifest.effect,
             parameters=tuple(one_line(parameter.name, 60) for parameter in tool.manifest.parameters),
             required=tuple(one_line(p.name, 60) for p in tool.manifest.parameters if p.required),

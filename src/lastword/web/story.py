@@ -10,26 +10,35 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card.face import literal, one_line
-from lastword.card.items import CallEnd, CallItem, CallReply, CallReport
+from lastword.card.face import one_line, readable
+from lastword.card.items import CallContent, CallEnd, CallItem, CallReply, CallReport
 from lastword.card.origin import script_line
+from lastword.card.question import question_view
 from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.approval import ApprovalRequest, UserAction, mask
+from lastword.consent.kept import Kept, in_words, size_in_words
 from lastword.consent.outcome import IN_A_WORD, Kind, Outcome, denied
-from lastword.display import color_name, glyph, visible
-from lastword.journal.records import data_of
+from lastword.display import color_name, glyph, shortened, visible
+from lastword.journal.records import content_of, data_of
 from lastword.store import Record
 from lastword.tools.manifest import Manifest
+from lastword.tools.questions import ToolQuestion
 from lastword.web.card import card_of
 from lastword.web.gate import surface_of
 
 # Lines of progress that a window is shown. The journal keeps a few more, and the screen has no use for them.
 MAX_REPORTS = 30
+# Of one such line. The screen shows a row of it.
+MAX_REPORT = 2_000
 # What a row shows of a result. The model got all of it, and the export has it.
 MAX_MESSAGE = 4_000
 
 # The button that cancels is called Stop on the page.
 WORDS: dict[Kind, str] = IN_A_WORD | {"cancelled": "stopped"}
+# Ends that nobody has to look at. What was handed over is well until something else is heard of it.
+_WELL = ("succeeded", "handed_over")
+# Whoever closes a card has not said no.
+CLOSED = "closed"
 
 
 class Story:
@@ -70,7 +79,7 @@ class Story:
         """The card was answered, and is not shown any more."""
         self._action = action
         reply = CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
-        status = "running" if action.primary_confirmed else "ended"
+        status = "running" if action.agrees else "ended"
         self._change(reply=reply, answered_at=at, card=None, status=status)
 
     def started(self, tool: str, arguments: dict[str, Any], origin: str, at: float) -> None:
@@ -88,7 +97,7 @@ class Story:
     def reported(self, id: str | None, message: str, fraction: float | None) -> None:
         """A line of progress; the same id replaces the earlier one."""
         number = self.item.reported_so_far + 1
-        report = CallReport(id, visible(message), fraction, number)
+        report = CallReport(id, shortened(message, MAX_REPORT), fraction, number)
         reports = self.item.reports
         place = None if id is None else next((n for n, known in enumerate(reports) if known.id == id), None)
         if place is None:
@@ -97,13 +106,28 @@ class Story:
             reports = (*reports[:place], report, *reports[place + 1 :])
         self._change(reports=reports, reported_so_far=number)
 
+    def questioned(self, question: ToolQuestion, *, elsewhere: bool = False) -> None:
+        """It asks something while it runs."""
+        self._change(
+            tool=question.tool,
+            name=one_line(question.display_name),
+            glyph=glyph(question.icon),
+            color=color_name(question.color),
+            question=question_view(question, elsewhere=elsewhere),
+            status="running",
+        )
+
+    def question_over(self) -> None:
+        """What it asked was answered, or is not asked any more."""
+        self._change(question=None)
+
     def stopping(self) -> None:
         """It was told to stop."""
         self._change(stopping=True)
 
     def ended(self, outcome: Outcome, at: float) -> None:
         """It came to its end."""
-        self._finished(outcome.tool, outcome.kind, outcome.message, at)
+        self._finished(outcome.tool, outcome.kind, outcome.message, outcome.content, at)
         self._change(changed=tuple(one_line(path) for path in outcome.changed))
 
     def undone(self, by: str) -> None:
@@ -124,41 +148,84 @@ class Story:
                 self.asked(ApprovalRequest.from_facts(data), at, still=False)
             case "answered":
                 action = UserAction(
-                    data["primary_confirmed"], data["secondary_confirmed"], data["reason"], data["arguments"]
+                    data["primary_confirmed"],
+                    data["secondary_confirmed"],
+                    data["reason"],
+                    data["arguments"],
+                    acts=data.get("acts"),
                 )
                 self.answered(action, read_answerer(data["approver"]), at)
                 self._change(status="left")
             case "started":
                 self.started(data["tool"], _unhidden(data["arguments"]), data["origin"], at)
                 self._change(status="left" if data["approval"] == "not_needed" else "doubt")
+            case "handed_over":
+                self._change(arguments=_rows(data["arguments"]), started_at=at)
+            case "handed_back":
+                how = "done" if data["went_well"] else "failed"
+                words = f"{data['to']} says: {how}. {data['message']}".strip()
+                self._heard(f"handed over, {how}", words, well=data["went_well"])
+            case "departed":
+                given = values.written(data["arguments"]).decode() if "arguments" in data else ""
+                self._heard("departed", f"{data['to']}: {data['why']}. {given}".strip(), well=False)
             case "reported":
                 self.reported(data["id"], data["message"], data["fraction"])
             case "finished":
-                self._finished(data["tool"], data["kind"], data["message"], at)
+                self._finished(data["tool"], data["kind"], data["message"], content_of(record), at)
             case "changed_file" if data.get("path") and one_line(data["path"]) not in self.item.changed:
                 self._change(changed=(*self.item.changed, one_line(data["path"])))
             case "undone":
                 self.undone(str(data.get("by", "somebody")))
 
-    def _finished(self, tool: str, kind: Kind, message: str, at: float) -> None:
+    def _finished(self, tool: str, kind: Kind, message: str, content: tuple[Kept, ...], at: float) -> None:
+        # What a window shows or offers need not be told in words as well.
+        message = message.removesuffix(in_words(content)).removesuffix("\n") if content else message
         kept = message[:MAX_MESSAGE]
         end = CallEnd(
             kind=kind,
-            words=WORDS[kind],
+            words=CLOSED if self.item.reply is not None and self.item.reply.how == "closed" else WORDS[kind],
             message=visible(kept),
             hidden=len(message) - len(kept),
-            success=kind == "succeeded",
+            success=kind in _WELL,
             own_words=visible(own_words(message, tool, self._action)[:MAX_MESSAGE]) if kind == "denied" else "",
         )
         # A model may have made the name up: it is shown like any other text that is not ours.
         name = one_line(tool, 80)
-        self._change(tool=name, name=self.item.name or name, end=end, ended_at=at, status="ended", card=None)
+        self._change(
+            tool=name,
+            name=self.item.name or name,
+            end=end,
+            content=tuple(map(_shown, content)),
+            ended_at=at,
+            status="ended",
+            card=None,
+            question=None,
+        )
+
+    def _heard(self, words: str, message: str, *, well: bool) -> None:
+        """What another program says of a call that was handed over to it, beside what was known by then."""
+        end = self.item.end or CallEnd(kind="handed_over", words="", message="", hidden=0, success=True)
+        told = f"{end.message}\n{visible(message)}".strip()[:MAX_MESSAGE]
+        words = end.words if end.words == "departed" else words
+        end = replace(end, words=words, message=told, success=end.success and well)
+        self._change(end=end, status="ended", card=None)
 
     def _origin(self, origin: str) -> dict[str, Any]:
         return {"origin": one_line(origin), "line": None if self.item.run is None else script_line(origin)}
 
     def _change(self, **changes: Any) -> None:
         self.item = replace(self.item, **changes)
+
+
+def _shown(kept: Kept) -> CallContent:
+    return CallContent(
+        kind=kept.kind,
+        digest=kept.digest,
+        name=visible(kept.name),
+        media_type=kept.media_type,
+        size=size_in_words(kept.size),
+        alt=visible(kept.alt),
+    )
 
 
 def run_of(call_id: str) -> str | None:
@@ -179,16 +246,18 @@ def own_words(message: str, tool: str, action: UserAction | None) -> str:
     return message[len(head) : -len(last)] if message.startswith(head) and message.endswith(last) else message
 
 
-def _how(action: UserAction, by: Answerer) -> Literal["allowed", "edited", "denied", "closed", "auto"]:
-    if action.primary_confirmed:
+def _how(action: UserAction, by: Answerer) -> Literal["allowed", "second", "edited", "denied", "closed", "auto"]:
+    if action.agrees:
         if by.kind != "person":
             return "auto"
+        if action.acts is not None:
+            return "second"
         return "allowed" if action.arguments is None else "edited"
     return "denied" if action.secondary_confirmed else "closed"
 
 
 def _rows(arguments: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((one_line(name), one_line(literal(value), 300)) for name, value in arguments.items())
+    return tuple((one_line(name), one_line(readable(value), 300)) for name, value in arguments.items())
 
 
 def _unhidden(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,8 @@ def write_event(data: bytes, *, kind: str = "", id: str = "") -> bytes:
     assert CR not in data, "encoded JSON has no line breaks"
     if not kind and not id:
         return b"data: %b\n\n" % data
+    if not id:
+        return b"event: %b\ndata: %b\n\n" % (kind.encode(), data)
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (id.encode(), kind.encode(), data)
 
 
@@ -55,17 +57,27 @@ class EventReader:
 
     def __init__(self, max_event_bytes: int) -> None:
         self._max_event_bytes = max_event_bytes
-        self._rest = b""
-        """The beginning of a line whose end has not come."""
+        self._rest: list[bytes] = []
+        """The beginning of a line whose end has not come, in pieces: put together each time, a long line that comes
+        byte by byte would be copied once for every byte."""
         self._data: list[bytes] = []
         self._kind = self._id = ""
         self._size = 0
-        """Of the lines with data so far: those without anything in them take memory too."""
+        """Of the lines with data so far, and of the one that has begun: those with nothing in them take memory too."""
 
     def feed(self, piece: bytes) -> list[SentEvent]:
         """Take the next piece; gives back the events that end in it."""
-        *lines, self._rest = (self._rest + piece).split(b"\n")
         found: list[SentEvent] = []
+        if LF not in piece:
+            self._rest.append(piece)
+            self._size += len(piece)
+            self._check_size()
+            return found
+        lines = piece.split(b"\n")
+        if self._rest:
+            self._size -= sum(map(len, self._rest))
+            lines[0] = b"".join([*self._rest, lines[0]])
+        rest = lines.pop()
         for line in lines:
             if line.startswith(b"data: "):
                 self._data.append(line.removesuffix(b"\r")[6:])
@@ -78,13 +90,18 @@ class EventReader:
                 self._data.clear()
                 self._kind = self._id = ""
                 self._size = 0
-        if self._size + len(self._rest) > self._max_event_bytes:
-            raise EventTooLarge(f"an event of more than {self._max_event_bytes} bytes")
+        self._rest = [rest] if rest else []
+        self._size += len(rest)
+        self._check_size()
         return found
 
     def end(self) -> list[SentEvent]:
         """The event that the end of the stream cut short, as far as it came. The standard drops it."""
         return self.feed(b"\n\n")
+
+    def _check_size(self) -> None:
+        if self._size > self._max_event_bytes:
+            raise EventTooLarge(f"an event of more than {self._max_event_bytes} bytes")
 
     def _take_field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")

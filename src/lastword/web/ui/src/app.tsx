@@ -5,13 +5,17 @@ import { disarmAll } from "./arming.ts";
 import { useAttention } from "./attention.ts";
 import { Chat } from "./chat.tsx";
 import { follow } from "./follow.ts";
-import { usePicture, waitingIn } from "./picture.ts";
+import { alive } from "./inbox.ts";
+import { Inbox } from "./inbox.tsx";
+import { askingIn, usePicture, waitingIn } from "./picture.ts";
 import { SettingsOf } from "./settings.tsx";
+import { StopEverything } from "./stop.tsx";
 import { Timeline } from "./timeline.tsx";
 
-type View = "chat" | "timeline" | "settings";
+type View = "chat" | "inbox" | "timeline" | "settings";
 const VIEWS: [View, string, string][] = [
   ["chat", "Chat", "M4 5h16v11H9l-5 4z"],
+  ["inbox", "Inbox", "M4 13l3-8h10l3 8v6H4zM4 13h5l1 2h4l1-2h5"],
   ["timeline", "Timeline", "M4 6h9M8 12h12M6 18h8"],
   ["settings", "Settings", "M4 7h10M18 7h2M4 17h4M12 17h8M16 4.5v5M10 14.5v5"],
 ];
@@ -25,7 +29,10 @@ export function App() {
   const picture = usePicture();
   const [view, setView] = useState<View>(viewNow());
   const waiting = waitingIn(picture.items.values());
-  const words = useAttention(waiting);
+  const everywhere = alive(picture.inbox.entries);
+  const asking = askingIn(picture.items.values());
+  const count = everywhere.length + asking.length;
+  const words = useAttention(everywhere, asking);
   useEffect(() => {
     const turn = () => {
       setView(viewNow());
@@ -37,13 +44,18 @@ export function App() {
   useEffect(() => {
     if (view === "chat") follow();
   }, [view]);
-  // A card more or less moves the others.
-  useEffect(() => disarmAll(), [waiting.map((call) => call.card.digest).join()]);
+  // In the conversation a card or a question more or less moves the others. In the inbox nothing moves.
+  const standing = [...waiting.map((call) => call.card.digest), ...asking.map((call) => call.question.id)];
+  useEffect(() => disarmAll(), [view === "chat" ? standing.join() : view]);
 
   function toCard() {
+    if (!waiting.length && !asking.length) {
+      location.hash = "inbox";
+      return;
+    }
     if (view !== "chat") location.hash = "chat";
     setTimeout(() => {
-      const card = document.querySelector<HTMLElement>(".card[data-call]");
+      const card = document.querySelector<HTMLElement>(".card[data-call]") ?? document.querySelector<HTMLElement>(".question");
       card?.scrollIntoView({ block: "start" });
       card?.focus();
     }, 60);
@@ -68,9 +80,11 @@ export function App() {
           </svg>
           lastword
         </span>
-        {waiting.length ? (
+        {count ? (
           <button type="button" class="waits" onClick={toCard}>
-            {waiting.length} waiting for you
+            <span>
+              {count} waiting<span class="roomy"> for you</span>
+            </span>
           </button>
         ) : (
           <span class="waits none">{picture.busy ? "Working…" : "Nothing waits"}</span>
@@ -79,6 +93,7 @@ export function App() {
           <span class="dot" aria-hidden="true" />
           {{ live: "live", connecting: "connecting…", lost: "reconnecting…", locked: "" }[picture.link]}
         </span>
+        <StopEverything />
         <nav aria-label="Views">
           {VIEWS.map(([name, label, path]) => (
             <a key={name} href={`#${name}`} aria-current={view === name ? "page" : undefined}>
@@ -86,6 +101,7 @@ export function App() {
                 <path d={path} />
               </svg>
               {label}
+              {name === "inbox" && everywhere.length > 0 && <span class="count">{everywhere.length}</span>}
             </a>
           ))}
         </nav>
@@ -97,6 +113,7 @@ export function App() {
       )}
       <main class={view}>
         {view === "chat" && <Chat picture={picture} />}
+        {view === "inbox" && <Inbox picture={picture} />}
         {view === "timeline" && <Timeline changes={picture.changes} />}
         {view === "settings" && picture.settings && <SettingsOf settings={picture.settings} session={picture.session} />}
       </main>

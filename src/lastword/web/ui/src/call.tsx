@@ -2,7 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { CardOf } from "./card.tsx";
-import { isWaiting } from "./picture.ts";
+import { Contents } from "./contents.tsx";
+import { isAsking, isWaiting } from "./picture.ts";
+import { ProblemOf, useProblem } from "./problem.tsx";
+import { QuestionOf } from "./question.tsx";
 import { post } from "./requests.ts";
 import type { CallItem, CallReply } from "./wire.ts";
 import { duration, Folded, Marked } from "./words.tsx";
@@ -18,6 +21,7 @@ export function whoOf(reply: CallReply): string {
 
 export const HOW: Record<CallReply["how"], string> = {
   allowed: "allowed by",
+  second: "allowed, with the second button, by",
   edited: "changed and allowed by",
   denied: "denied by",
   closed: "closed by",
@@ -26,14 +30,10 @@ export const HOW: Record<CallReply["how"], string> = {
 
 function Row({ call }: { call: CallItem }) {
   const [open, setOpen] = useState(false);
-  const [problem, setProblem] = useState("");
+  const [problem, setProblem] = useProblem();
   const running = call.status === "running";
   const doubt = call.status === "doubt";
-  const act = (what: "cancel" | "undo") =>
-    void post(what, { call_id: call.id }).then(
-      () => setProblem(""),
-      (refused: Error) => setProblem(refused.message),
-    );
+  const act = (what: "cancel" | "undo") => void post(what, { call_id: call.id }).then(() => setProblem(null), setProblem);
   const tone = running ? "running" : doubt ? "doubt" : call.end?.success ? "good" : call.end?.kind === "denied" ? "denied" : "bad";
   // Of a no, a row says already who said it and why.
   const result = call.end?.kind === "denied" ? call.end.own_words : call.end?.message;
@@ -75,6 +75,7 @@ function Row({ call }: { call: CallItem }) {
         </span>
       </div>
       {running && <Reports call={call} />}
+      {isAsking(call) && <QuestionOf call={call} />}
       {open && (
         <table class="arguments" aria-label="Arguments">
           <tbody>
@@ -103,17 +104,14 @@ function Row({ call }: { call: CallItem }) {
           {call.end.hidden > 0 && <span class="muted"> ({call.end.hidden.toLocaleString("en")} more characters in the export)</span>}
         </p>
       )}
+      <Contents call={call} />
       {call.undone_by && (
         <p class="said">
           Undone by {call.undone_on === "page" ? "you" : call.undone_by}: {call.changed.join(", ")} as before.
         </p>
       )}
       {doubt && <p class="said">The program stopped while this ran. Nobody knows how it ended; the timeline lets you decide.</p>}
-      {problem && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemOf problem={problem} />
     </article>
   );
 }

@@ -4,37 +4,77 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { disarmAll, useArmed } from "./arming.ts";
 import { follow } from "./follow.ts";
+import { Granting } from "./granting.tsx";
 import { scriptOf, usePicture, type WaitingCall } from "./picture.ts";
 import { PreviewOf } from "./preview.tsx";
+import { ProblemOf, useProblem } from "./problem.tsx";
 import { post, type Refused } from "./requests.ts";
-import type { CardArgument, CardView, MissingArgument } from "./wire.ts";
-import { Folded, Marked } from "./words.tsx";
+import type { AnswerBody, CardArgument, CardView, MissingArgument } from "./wire.ts";
+import { WordField } from "./word.tsx";
+import { type Fold, Folded, Marked } from "./words.tsx";
 
 type Effects = Record<NonNullable<CardView["effect"]> | "unknown", string>;
-const TONES: Effects = { none: "", reversible: "mild", irreversible: "grave", unknown: "" };
-const SIGNS: Effects = { none: "○", reversible: "↺", irreversible: "⚠", unknown: "?" };
+export const TONES: Effects = { none: "", reversible: "mild", irreversible: "grave", unknown: "" };
+// Why one press is not enough, where it is not.
+const WHY_TWO: Effects = {
+  none: "",
+  reversible: "",
+  irreversible: "It cannot be undone",
+  unknown: "Its tool does not say whether it can be undone",
+};
+export const SIGNS: Effects = { none: "○", reversible: "↺", irreversible: "⚠", unknown: "?" };
 
-export function CardOf({ call }: { call: WaitingCall }) {
-  // Asked again, it is another question: whatever was typed into the first one does not carry over.
-  return <Question key={call.card.digest} call={call} />;
+type Answer = Exclude<AnswerBody["action"], "close">;
+
+function isYes(action: Answer): boolean {
+  return action === "allow" || action === "allow_second";
 }
 
-function Question({ call }: { call: WaitingCall }) {
+// `keys`: whoever shows the card beside a list hands it the keys that are pressed there. `program`: who asks, where it is
+// not this conversation.
+type Shown = { call: WaitingCall; keys?: { current: ((event: KeyboardEvent) => void) | null }; program?: string };
+
+export function CardOf(shown: Shown) {
+  // Asked again, it is another question: whatever was typed into the first one does not carry over.
+  return <Question key={shown.call.card.digest} {...shown} />;
+}
+
+function Question({ call, keys, program }: Shown) {
   const card = call.card;
   const isGrave = card.effect === "irreversible";
+  const whyTwo = WHY_TWO[card.effect ?? "unknown"];
   const section = useRef<HTMLElement>(null);
   const [edits, setEdits] = useState<Record<string, string>>({});
   const [editing, setEditing] = useState(false);
   const [denying, setDenying] = useState(false);
+  const [granting, setGranting] = useState(false);
   const [reason, setReason] = useState("");
-  const [problem, setProblem] = useState<Refused | null>(null);
+  const [problem, setProblem] = useProblem();
   const [sent, setSent] = useState(false);
   const [drawn, setDrawn] = useState(0);
+  const [folds, setFolds] = useState<Record<string, boolean>>({});
+  const [word, setWord] = useState("");
   const { armed, counts } = useArmed(card.digest, drawn >= card.previews.length);
   useEffect(() => {
     if (drawn >= card.previews.length) follow();
   }, [drawn]);
   const isEdited = Object.keys(edits).length > 0;
+  // Of an argument that was changed, the old value is shown whole.
+  const closed = card.must_open.filter(
+    (part) => folds[part] === undefined && !Object.keys(edits).some((name) => part === `argument ${name}`),
+  );
+  const isTyped = card.word === null || word.trim().toLowerCase() === card.word;
+  const lacks = closed.length ? "open" : isTyped ? null : "word";
+
+  function foldOf(part: string, at: number | null): Fold {
+    return { at, open: folds[part] ?? false, turn: () => turn([part], !folds[part]) };
+  }
+
+  // What was closed again has been open. It moves the buttons, so they wait anew.
+  function turn(parts: string[], open: boolean) {
+    setFolds((now) => ({ ...now, ...Object.fromEntries(parts.map((part) => [part, open])) }));
+    disarmAll();
+  }
 
   function change(name: string, text: string | null) {
     setProblem(null);
@@ -44,7 +84,7 @@ function Question({ call }: { call: WaitingCall }) {
     });
   }
 
-  async function answer(action: "allow" | "deny", why?: string) {
+  async function answer(action: Answer, why?: string) {
     if (sent) return;
     setSent(true);
     setProblem(null);
@@ -55,7 +95,8 @@ function Question({ call }: { call: WaitingCall }) {
         digest: card.digest,
         action,
         reason: why?.trim() || null,
-        edits: action === "allow" ? edits : {},
+        ...(isYes(action) && { word: card.word && word, opened: card.must_open }),
+        ...(action === "allow" && { edits }),
       });
     } catch (refused) {
       setProblem(refused as Refused);
@@ -63,8 +104,11 @@ function Question({ call }: { call: WaitingCall }) {
     }
   }
 
-  function press(event: Event, action: "allow" | "deny", why?: string) {
-    if (counts(event)) void answer(action, why);
+  function press(event: Event, action: Answer, why?: string) {
+    if (!counts(event)) return;
+    if (action === "allow_second" && isEdited) return;
+    if (!isYes(action) || !lacks) void answer(action, why);
+    else if (lacks === "word") section.current?.querySelector<HTMLElement>(".word")?.focus();
   }
 
   // Keys count only while this card has the focus, and never out of a field for text.
@@ -74,7 +118,9 @@ function Question({ call }: { call: WaitingCall }) {
     if (event.key === "Escape" && denying) {
       setDenying(false);
       section.current?.focus();
-    } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Enter" && !isGrave && !denying) {
+    } else if (granting) {
+      if (event.key === "Escape") backFromGranting();
+    } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Enter" && card.word === null && !denying) {
       event.preventDefault();
       press(event, "allow");
     } else if (!writes && (event.ctrlKey || event.metaKey) && event.key === "Backspace") {
@@ -83,7 +129,23 @@ function Question({ call }: { call: WaitingCall }) {
     }
   }
 
-  const script = scriptOf(call, usePicture().items);
+  // The buttons of the card come back under the pointer: they wait anew.
+  function backFromGranting() {
+    setGranting(false);
+    disarmAll();
+    section.current?.focus();
+  }
+
+  useEffect(() => {
+    if (!keys) return;
+    keys.current = onKey;
+    return () => {
+      if (keys.current === onKey) keys.current = null;
+    };
+  });
+
+  const { items } = usePicture();
+  const script = scriptOf(call, items);
   const heading = `card-${call.id}`;
   const primary = isEdited ? `${card.primary} (edited)` : card.primary;
   return (
@@ -127,6 +189,7 @@ function Question({ call }: { call: WaitingCall }) {
         edits={edits}
         editing={editing}
         problem={problem}
+        foldOf={foldOf}
         none={card.left_out.length ? "No arguments were given." : "It takes no arguments."}
         onChange={change}
       />
@@ -157,27 +220,27 @@ function Question({ call }: { call: WaitingCall }) {
               <Marked text={card.title} />
             </strong>
           )}
-          {card.message && <Folded text={card.message} />}
+          {card.message && <Folded text={card.message} fold={foldOf("message", card.message_fold)} />}
         </blockquote>
       )}
 
+      {card.previews.length > 0 && <h3 class="who">{card.preview_heading}</h3>}
       {card.previews.map((preview, place) => (
         <PreviewOf
           key={place}
           preview={preview}
+          fold={foldOf(`preview ${place}`, preview.fold)}
           text={preview.content ? (edits[preview.content] ?? null) : null}
           onEdit={(text) => preview.content && change(preview.content, text)}
           onReady={() => setDrawn((n) => n + 1)}
         />
       ))}
 
-      {problem && (
-        <p class="problem" role="alert">
-          <Marked text={problem.message} />
-        </p>
-      )}
+      <ProblemOf problem={problem} />
 
-      {denying ? (
+      {granting ? (
+        <Granting call={call} closed={closed} onOpen={() => turn(closed, true)} onBack={backFromGranting} />
+      ) : denying ? (
         <form
           class="denying"
           onSubmit={(event) => {
@@ -196,6 +259,12 @@ function Question({ call }: { call: WaitingCall }) {
               }
             }}
             onInput={(event) => setReason(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              // Both say no, never yes. An empty line is no reason, and Shift+Enter is a new one.
+              if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+              event.preventDefault();
+              if (reason.trim()) press(event, "deny", reason);
+            }}
           />
           <div class="actions">
             <button type="button" class="deny" disabled={sent} onClick={(event) => press(event, "deny", reason)}>
@@ -208,23 +277,75 @@ function Question({ call }: { call: WaitingCall }) {
         </form>
       ) : (
         <div class="actions">
+          {lacks === "open" ? (
+            <p class="second folded" id={`second-${call.id}`}>
+              {whyTwo}, and {closed.length === 1 ? "a part of it is" : `${closed.length} parts of it are`} folded. Before you can allow it,{" "}
+              <button type="button" class="link" onClick={() => turn(closed, true)}>
+                open {closed.length === 1 ? "it" : "them"}
+              </button>
+              .
+            </p>
+          ) : (
+            card.word !== null && (
+              <p class="second" id={`second-${call.id}`}>
+                <label for={`word-${call.id}`}>
+                  {whyTwo}. To allow it, type <b>{card.word}</b> here, then press the button:
+                </label>
+                <WordField id={`word-${call.id}`} value={word} armed={armed} onWord={setWord} />
+              </p>
+            )
+          )}
           <button
             type="button"
             class={isGrave ? "primary grave" : "primary"}
             disabled={sent}
+            aria-disabled={lacks !== null}
+            aria-describedby={lacks === null ? undefined : `second-${call.id}`}
             // Enter alone never approves, not even on the button that has the focus.
             onKeyDown={(event) => event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.preventDefault()}
             onClick={(event) => press(event, "allow")}
           >
             <Marked text={primary} />
-            {!isGrave && <kbd aria-hidden="true">Ctrl ⏎</kbd>}
+            {card.word === null && <kbd aria-hidden="true">Ctrl ⏎</kbd>}
           </button>
+          {card.second !== null && (
+            <button
+              type="button"
+              class={isGrave ? "primary second-act grave" : "primary second-act"}
+              disabled={sent}
+              aria-disabled={lacks !== null || isEdited}
+              aria-describedby={lacks === null ? undefined : `second-${call.id}`}
+              title={isEdited ? "It takes the call as it was asked for: take your changes back first" : undefined}
+              onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
+              onClick={(event) => press(event, "allow_second")}
+            >
+              <Marked text={card.second} />
+            </button>
+          )}
           <button type="button" class="no" disabled={sent} onClick={(event) => press(event, "deny")}>
             <Marked text={card.secondary} />
           </button>
           <button type="button" class="link" onClick={() => setDenying(true)}>
             Deny with a reason
           </button>
+          {card.offers_rest && (
+            <button type="button" class="link" disabled={sent} onClick={(event) => press(event, "deny_rest")}>
+              Deny the rest of the script
+            </button>
+          )}
+          {card.why_no_grant === "" && !isEdited && (
+            <button
+              type="button"
+              class="link"
+              disabled={sent}
+              onClick={() => {
+                setGranting(true);
+                disarmAll();
+              }}
+            >
+              Don't ask again…
+            </button>
+          )}
           {card.editable && card.arguments.length + card.left_out.length > 0 && (
             <button type="button" class="link" aria-pressed={editing} onClick={() => setEditing(!editing)}>
               {editing ? "Done editing" : "Edit arguments"}
@@ -234,15 +355,20 @@ function Question({ call }: { call: WaitingCall }) {
       )}
 
       <footer>
-        {call.session && <p>Asked by another program, in session {call.session}.</p>}
+        {call.session && (
+          <p>
+            Asked by another program{program && ": "}
+            {program && <Marked text={program} />}, in session {call.session}.
+          </p>
+        )}
         {card.origin && (
           <p>
             Asked for by <Marked text={card.origin} />
-            {script && call.line !== null && <LineOf text={script.text} line={call.line} />}
-            {isGrave ? ". It cannot be undone, so it has no shortcut." : "."}
+            {script && call.line !== null && <LineOf text={script.text} line={call.line} />}.
           </p>
         )}
         {card.why_asked && <p>{card.why_asked}</p>}
+        {card.why_no_grant && <p>{card.why_no_grant}</p>}
       </footer>
     </section>
   );
@@ -250,7 +376,7 @@ function Question({ call }: { call: WaitingCall }) {
 
 // The row of an argument that the person adds. It began as nothing.
 function added(row: MissingArgument): Row {
-  return { ...row, shown: "", raw: "", marked: false, in_preview: false, is_added: true };
+  return { ...row, shown: "", fold: null, exact: null, raw: "", marked: false, in_preview: false, is_added: true };
 }
 
 function LineOf({ text, line }: { text: string; line: number }) {
@@ -273,6 +399,7 @@ function ArgumentTable({
   editing,
   problem,
   none,
+  foldOf,
   onChange,
 }: {
   rows: Row[];
@@ -280,6 +407,7 @@ function ArgumentTable({
   editing: boolean;
   problem: Refused | null;
   none: string;
+  foldOf: (part: string, at: number | null) => Fold;
   onChange: (name: string, text: string | null) => void;
 }) {
   if (!rows.length) return <p class="muted">{none}</p>;
@@ -310,7 +438,7 @@ function ArgumentTable({
                     <ins>{row.secret ? "changed" : edits[row.name]}</ins>
                   </span>
                 ) : (
-                  <Folded class="mono" text={row.shown} />
+                  <Value row={row} fold={foldOf(`argument ${row.name}`, row.fold)} />
                 )}
               </td>
             </tr>
@@ -321,7 +449,45 @@ function ArgumentTable({
   );
 }
 
-const KINDS: Record<string, string> = { string: "text", boolean: "true or false" };
+// A value as people read it, and on request as it travels.
+function Value({ row, fold }: { row: Row; fold: Fold }) {
+  const [exact, setExact] = useState(false);
+  if (row.exact === null) return <Folded class="mono" text={row.shown} fold={fold} />;
+  return (
+    <div class="value">
+      {exact ? (
+        <span class="mono">
+          <Marked text={row.exact} />
+        </span>
+      ) : (
+        <Folded class="read" text={row.shown} fold={fold} />
+      )}
+      <button
+        type="button"
+        class="link"
+        aria-pressed={exact}
+        aria-label={`${row.shown_name} exactly, as JSON`}
+        title="Exactly as it goes to the tool, as JSON"
+        onClick={() => {
+          setExact(!exact);
+          disarmAll();
+        }}
+      >
+        exactly
+      </button>
+    </div>
+  );
+}
+
+// The words for a kind of value, for whoever writes no programs; the last two have a form that has to be kept.
+const KINDS: Record<string, string> = {
+  string: "text",
+  boolean: "true or false",
+  number: "number",
+  integer: "whole number",
+  array: 'list, as JSON: ["one", "two"]',
+  object: 'names with values, as JSON: {"name": "value"}',
+};
 
 function Field({
   row,

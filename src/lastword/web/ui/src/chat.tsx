@@ -1,25 +1,52 @@
 // The conversation: words, scripts and calls in the order in which they came, and a place to write.
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallOf } from "./call.tsx";
+import { type Command, CommandHelp, commandIn } from "./commands.tsx";
+import { Conversations } from "./conversations.tsx";
 import { follow } from "./follow.ts";
-import { type Picture, waitingIn } from "./picture.ts";
-import { post } from "./requests.ts";
+import { MessageOf } from "./message.tsx";
+import { askingIn, type Picture, waitingIn } from "./picture.ts";
+import { ProblemOf, useProblem } from "./problem.tsx";
+import { earlier, post, type Refused, tokens } from "./requests.ts";
 import type { CallItem, Item, ScriptItem, Settings } from "./wire.ts";
-import { Folded, Marked, Prose } from "./words.tsx";
+import { Folded, Marked } from "./words.tsx";
 
 export function Chat({ picture }: { picture: Picture }) {
-  const items = [...picture.items.values()];
-  const waiting = waitingIn(items);
+  const [older, setOlder] = useState<Item[] | null>(null);
+  const [problem, setProblem] = useProblem();
+  // What a window asks for is its own, and stays above what all of them are told.
+  const items = [...(older ?? []).filter((item) => !picture.items.has(item.id)), ...picture.items.values()];
+  const scripts = new Set(items.filter((item) => item.kind === "run").map((item) => item.id));
+  const waiting = [...waitingIn(items), ...askingIn(items)];
+  useEffect(() => setOlder(null), [picture.session]);
   useLayoutEffect(follow, [picture.changes]);
 
   return (
     <div class="chat">
       <h1 class="unseen">Conversation</h1>
+      <Conversations session={picture.session} isBusy={picture.busy} />
       {!items.length && picture.settings && <Welcome settings={picture.settings} />}
+      {picture.hasEarlier && older === null && (
+        <button
+          type="button"
+          class="link"
+          onClick={() =>
+            void earlier().then(
+              (found) => setOlder(found.items),
+              (refused: Refused) => setProblem(refused),
+            )
+          }
+        >
+          Show what was earlier
+        </button>
+      )}
+      <ProblemOf problem={problem} />
       <div class="flow" role="log" aria-live="off" aria-label="Conversation">
         {items.map((item) =>
-          item.kind === "call" && item.run && picture.items.has(item.run) ? null : <ItemOf key={item.id} item={item} items={items} />,
+          item.kind === "call" && item.run && scripts.has(item.run) ? null : (
+            <ItemOf key={item.id} item={item} items={items} isBusy={picture.busy} />
+          ),
         )}
       </div>
       <Composer picture={picture} waiting={waiting} />
@@ -27,18 +54,17 @@ export function Chat({ picture }: { picture: Picture }) {
   );
 }
 
-function ItemOf({ item, items }: { item: Item; items: Item[] }) {
+function ItemOf({ item, items, isBusy }: { item: Item; items: Item[]; isBusy: boolean }) {
   if (item.kind === "call") return <CallOf call={item} />;
   if (item.kind === "run")
     return <ScriptOf script={item} calls={items.filter((other): other is CallItem => other.kind === "call" && other.run === item.id)} />;
-  const who = { you: "You", assistant: "Assistant", lastword: "lastword" }[item.by];
-  return (
-    <div class={`message ${item.by}`}>
-      <span class="unseen">{who} said: </span>
-      {item.by === "assistant" ? <Prose text={item.text} /> : <Folded text={item.text} />}
-      {item.open && <span class="caret" aria-hidden="true" />}
-    </div>
-  );
+  return <MessageOf item={item} retry={item.problem ? toRetry(item, items) : null} isBusy={isBusy} />;
+}
+
+// What the person said last, when nothing but this failure came of it.
+function toRetry(item: Item, items: Item[]): string | null {
+  if (items.at(-1) !== item) return null;
+  return items.findLast((other) => other.kind === "message" && other.by === "you")?.id ?? null;
 }
 
 const STATES: Record<ScriptItem["status"], [tone: string, words: string]> = {
@@ -105,7 +131,9 @@ function Welcome({ settings }: { settings: Settings }) {
 
 function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] }) {
   const [text, setText] = useState("");
-  const [problem, setProblem] = useState("");
+  const [problem, setProblem] = useProblem();
+  const [told, setTold] = useState<Command | null>(null);
+  const [sum, setSum] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
   // The rehearsal model understands a few words only; in a tour they are worth a button.
   const rehearses = picture.settings?.rehearsal && picture.settings.tools.some((tool) => tool.tool === "tour_note");
@@ -117,13 +145,26 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] 
   }, [text, waiting.length, picture.busy]);
 
   function say(words: string) {
+    const command = commandIn(words);
+    setTold(null);
+    setSum("");
+    if (command) {
+      setText("");
+      setTold(command);
+      setProblem(null);
+      if (command.view) location.hash = command.view;
+      if (command.name === "/tokens") tokens().then((total) => setSum(total.words), setProblem);
+      return;
+    }
     if (!words.trim() || picture.busy) return;
+    // Whatever was pressed to say it may be gone in a moment.
+    field.current?.focus();
     post("say", { text: words }).then(
       () => {
         setText("");
-        setProblem("");
+        setProblem(null);
       },
-      (refused: Error) => setProblem(refused.message),
+      (refused: Refused) => setProblem(refused),
     );
   }
 
@@ -135,11 +176,9 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] 
         say(text);
       }}
     >
-      {problem && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemOf problem={problem} />
+      {told?.name === "/help" && <CommandHelp />}
+      {told?.name === "/tokens" && sum && <p role="status">{sum}</p>}
       {rehearses && !picture.busy && !waiting.length && (
         <div class="hints" role="group" aria-label="Suggestions">
           {["next", "/undo", "tour", "/tour_count to=40"].map((words) => (
@@ -172,7 +211,7 @@ function Composer({ picture, waiting }: { picture: Picture; waiting: CallItem[] 
           }}
         />
         {picture.busy ? (
-          <button type="button" class="stop" onClick={() => void post("stop", {}).catch((refused: Error) => setProblem(refused.message))}>
+          <button type="button" class="stop" onClick={() => void post("stop", {}).catch((refused: Refused) => setProblem(refused))}>
             Stop
           </button>
         ) : (

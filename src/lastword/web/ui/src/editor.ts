@@ -70,7 +70,7 @@ const look = EditorView.theme({
   },
 });
 
-const KEYWORDS = /^(LET|SET|CALL|IF|THEN|ELSE|END|FOR|IN|DO|PRINT|AND|OR|NOT|TRUE|FALSE|NULL)$/;
+const KEYWORDS = /^(LET|SET|CALL|TRY|CALC|IF|THEN|ELSEIF|ELSE|END|FOR|IN|DO|BREAK|STOP|PRINT|AND|OR|NOT|true|false|null)$/;
 
 const nuwa = StreamLanguage.define<null>({
   name: "nuwa",

@@ -2,6 +2,8 @@
 // is left where it is.
 
 const NEAR_PIXELS = 160;
+// So far down, a card that waits still shows enough of itself.
+const NEAR_TOP = 0.55;
 
 let away = false;
 
@@ -21,7 +23,10 @@ export function watchScrolling(): void {
 
 export function follow(): void {
   if (away || location.hash.length > "#chat".length) return;
-  const card = document.querySelector(".card[data-call]");
-  if (card) card.scrollIntoView({ block: "start" });
-  else scrollTo(0, document.documentElement.scrollHeight);
+  const card = document.querySelector(".card[data-call]") ?? document.querySelector(".question");
+  // A card whose beginning can be seen is not moved: what was said before it is read first, and its buttons are in sight.
+  if (card) {
+    const { top } = card.getBoundingClientRect();
+    if (top < 0 || top > innerHeight * NEAR_TOP) card.scrollIntoView({ block: "start" });
+  } else scrollTo(0, document.documentElement.scrollHeight);
 }

@@ -1,13 +1,14 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { watchFocus } from "./arming.ts";
+import { watchPlaces, watchPresses } from "./arming.ts";
 import { watchScrolling } from "./follow.ts";
 import { connect } from "./picture.ts";
 import { applyTheme } from "./theme.ts";
 import "./style.css";
 
 applyTheme();
-watchFocus();
+watchPresses();
+watchPlaces();
 watchScrolling();
 connect();
 const place = document.getElementById("app");

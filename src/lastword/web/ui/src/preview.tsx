@@ -1,19 +1,22 @@
 // What would change in a file: inline or side by side, and where the tool allows it, the proposed text to edit.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { DiffLines } from "./diff.tsx";
 import type { CardPreview } from "./wire.ts";
-import { FILE_WORDS, Folded, Marked } from "./words.tsx";
+import { FILE_WORDS, type Fold, FoldButton, Folded, Marked } from "./words.tsx";
 
 const loading = () => import("./editor.ts");
 
 export function PreviewOf({
   preview,
   text,
+  fold,
   onEdit,
   onReady,
 }: {
   preview: CardPreview;
   text: string | null;
+  fold: Fold;
   onEdit: (text: string | null) => void;
   onReady: () => void;
 }) {
@@ -22,7 +25,8 @@ export function PreviewOf({
   const [editing, setEditing] = useState(false);
   const [loaded, setLoaded] = useState(false);
   const [broken, setBroken] = useState(false);
-  const draws = preview.base !== null && ["changed", "created", "deleted"].includes(preview.kind);
+  // An editor is there to compare two columns and to write. Reading needs none.
+  const draws = preview.base !== null && preview.lines !== null && (sideBySide || editing);
   const latest = useRef(text);
   latest.current = text;
 
@@ -59,8 +63,10 @@ export function PreviewOf({
     };
   }, [preview, sideBySide, editing, draws]);
 
-  if (preview.kind === "text") return <Folded class="quoted mono" text={preview.text ?? ""} />;
+  if (preview.kind === "text") return <Folded class="quoted mono" text={preview.text ?? ""} fold={fold} />;
   const created = preview.kind === "created";
+  const rows = preview.lines ?? [];
+  const shownRows = fold.open ? rows : rows.slice(0, preview.fold ?? rows.length);
   return (
     <figure class="preview">
       <figcaption>
@@ -104,7 +110,7 @@ export function PreviewOf({
             Edit the text
           </button>
         )}
-        {draws && !created && preview.kind !== "deleted" && (
+        {preview.base !== null && preview.lines !== null && !created && preview.kind !== "deleted" && (
           <button type="button" class="link wide-only" aria-pressed={sideBySide} onClick={() => setSideBySide(!sideBySide)}>
             {sideBySide ? "Inline" : "Side by side"}
           </button>
@@ -117,14 +123,11 @@ export function PreviewOf({
         </pre>
       )}
       {draws && <div class="diff" ref={host} hidden={broken} />}
-      {preview.rows && (
-        <pre class="rows" tabIndex={0} aria-label={`Change of ${preview.path}`}>
-          {preview.rows.map(([kind, line], place) => (
-            <div key={place} class={`row-${kind}`}>
-              <Marked text={line} />
-            </div>
-          ))}
-        </pre>
+      {preview.lines !== null && !draws && <DiffLines preview={preview} rows={shownRows} />}
+      {preview.lines !== null && !draws && preview.fold !== null && (
+        <div class="rows-fold">
+          <FoldButton open={fold.open} more={`${(rows.length - shownRows.length).toLocaleString("en")} more lines`} turn={fold.turn} />
+        </div>
       )}
     </figure>
   );

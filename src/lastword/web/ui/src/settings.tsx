@@ -2,33 +2,28 @@
 
 import { useState } from "preact/hooks";
 import { mayNotify } from "./attention.ts";
+import { GrantsOf } from "./grants.tsx";
+import { ModelOf } from "./model.tsx";
+import { ProblemOf, useProblem } from "./problem.tsx";
 import { post } from "./requests.ts";
+import { ServersOf } from "./servers.tsx";
 import { chooseTheme, themeNow } from "./theme.ts";
 import type { Settings, ToolEntry } from "./wire.ts";
 import { Marked } from "./words.tsx";
 
 export function SettingsOf({ settings, session }: { settings: Settings; session: string }) {
-  const [problem, setProblem] = useState("");
+  const [problem, fail] = useProblem();
   const [address, setAddress] = useState("");
+  const [stopped, setStopped] = useState("");
   const [notify, setNotify] = useState(mayNotify());
   const [theme, setTheme] = useState(themeNow());
   const chosen = settings.presets.find((preset) => preset.name === settings.preset);
-  const fail = (refused: Error) => setProblem(refused.message);
   return (
     <div class="settings">
       <h1>Settings</h1>
-      {problem && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemOf problem={problem} />
 
-      <section>
-        <h2>Who answers</h2>
-        <p>
-          <Marked text={settings.model} />
-        </p>
-      </section>
+      <ModelOf settings={settings} />
 
       <section>
         <h2>Who approves</h2>
@@ -45,7 +40,7 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
                 type="radio"
                 name="preset"
                 checked={preset.name === settings.preset}
-                onChange={() => void post("preset", { name: preset.name }).then(() => setProblem(""), fail)}
+                onChange={() => void post("preset", { name: preset.name }).then(() => fail(null), fail)}
               />
               <span>
                 <strong>{preset.name}</strong>
@@ -84,6 +79,8 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
         </ul>
       </section>
 
+      {settings.has_servers && <ServersOf changed={settings} />}
+
       <section>
         <h2>This window</h2>
         <fieldset>
@@ -113,6 +110,27 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
             </button>
           )}
         </p>
+      </section>
+
+      <GrantsOf />
+
+      <section>
+        <h2>Stop everything</h2>
+        <p>Denies every card that waits and cancels what runs, also in other programs that share this memory.</p>
+        <div class="actions">
+          <button type="button" onClick={() => void post("stop_everything", {}).then((done) => setStopped(done.message), fail)}>
+            Stop everything
+          </button>
+        </div>
+        {stopped && (
+          <div role="status">
+            {stopped.split("\n").map((line) => (
+              <div>
+                <Marked text={line.trim()} />
+              </div>
+            ))}
+          </div>
+        )}
       </section>
 
       <section>

@@ -3,6 +3,8 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { HOW, Reports, stateOf, whoOf } from "./call.tsx";
+import { Contents } from "./contents.tsx";
+import { ProblemOf, useProblem } from "./problem.tsx";
 import { post, timeline } from "./requests.ts";
 import type { CallItem, ResolveBody, SessionTimeline } from "./wire.ts";
 import { clock, duration, Folded, Marked } from "./words.tsx";
@@ -33,24 +35,21 @@ export function Timeline({ changes }: { changes: number }) {
   const [session, setSession] = useState("");
   const [filter, setFilter] = useState<Filter>("all");
   const [words, setWords] = useState("");
-  const [problem, setProblem] = useState("");
+  const [problem, setProblem] = useProblem();
   useEffect(() => {
     const timer = setTimeout(
       () =>
-        timeline(session).then(
-          (found) => {
-            setHistory(found);
-            setProblem("");
-          },
-          (refused: Error) => setProblem(refused.message),
-        ),
+        timeline(session).then((found) => {
+          setHistory(found);
+          setProblem(null);
+        }, setProblem),
       history ? 300 : 0,
     );
     return () => clearTimeout(timer);
   }, [changes, session]);
 
   const shown = useMemo(() => (history?.calls ?? []).filter((call) => fits(call, filter, words)), [history, filter, words]);
-  if (!history) return <p class="muted">{problem || "Reading the journal…"}</p>;
+  if (!history) return <p class="muted">{problem?.message ?? "Reading the journal…"}</p>;
   const doubtful = history.calls.filter((call) => call.status === "doubt");
   return (
     <div class="timeline">
@@ -90,7 +89,7 @@ export function Timeline({ changes }: { changes: number }) {
           <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
         </label>
       </div>
-      {problem && <p class="problem">{problem}</p>}
+      <ProblemOf problem={problem} />
       <p class="legend" aria-hidden="true">
         <span>
           <span class="key waiting" /> waited for an answer
@@ -251,6 +250,7 @@ function Steps({ call }: { call: CallItem }) {
           <Folded text={call.end.message} />
         </p>
       )}
+      <Contents call={call} />
       <p class="muted mono">{call.id}</p>
     </div>
   );
@@ -274,9 +274,8 @@ function Arguments({ call }: { call: CallItem }) {
 }
 
 function Doubt({ call, own }: { call: CallItem; own: boolean }) {
-  const [problem, setProblem] = useState("");
-  const decide = (decision: ResolveBody["decision"]) =>
-    void post("resolve", { call_id: call.id, decision }).catch((refused: Error) => setProblem(refused.message));
+  const [problem, setProblem] = useProblem();
+  const decide = (decision: ResolveBody["decision"]) => void post("resolve", { call_id: call.id, decision }).catch(setProblem);
   return (
     <section class="card doubt" aria-labelledby={`doubt-${call.id}`}>
       <h2 id={`doubt-${call.id}`}>
@@ -304,11 +303,7 @@ function Doubt({ call, own }: { call: CallItem; own: boolean }) {
           It belongs to another session: <code>lastword resolve {call.id}</code> decides.
         </p>
       )}
-      {problem && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <ProblemOf problem={problem} />
     </section>
   );
 }

@@ -1,7 +1,7 @@
-// Texts: the server's marks made to stand out, long ones folded, and the little of Markdown that models write.
+// Texts: the server's marks made to stand out, long ones folded, and what a model writes, which is Markdown (markdown.tsx).
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 const FOLD_LINES = 10;
 const FOLD_CHARACTERS = 600;
@@ -20,55 +20,63 @@ export function Marked({ text }: { text: string }): ComponentChildren {
   );
 }
 
-export function Folded({ text, class: name }: { text: string; class?: string }) {
-  const [open, setOpen] = useState(false);
+// What is folded belongs to a card, which remembers what was opened: a part that folds there says where, and is told.
+export type Fold = { at: number | null; open: boolean; turn: () => void };
+
+export function Folded({ text, class: name, fold }: { text: string; class?: string; fold?: Fold }) {
+  const [opened, setOpened] = useState(false);
   const lines = text.split("\n");
-  const isLong = lines.length > FOLD_LINES || text.length > FOLD_CHARACTERS;
-  const shown = !isLong || open ? text : lines.slice(0, FOLD_LINES).join("\n").slice(0, FOLD_CHARACTERS);
+  const isLong = fold ? fold.at !== null : lines.length > FOLD_LINES || text.length > FOLD_CHARACTERS;
+  const open = fold ? fold.open : opened;
+  const beginning = () => (fold ? text.slice(0, fold.at ?? 0) : lines.slice(0, FOLD_LINES).join("\n").slice(0, FOLD_CHARACTERS));
+  const shown = !isLong || open ? text : beginning();
   return (
     <span class={name}>
       <Marked text={shown} />
       {isLong && (
-        <button type="button" class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? "Show less" : `… ${(text.length - shown.length).toLocaleString("en")} more characters: show all`}
-        </button>
+        <FoldButton
+          open={open}
+          more={`${(text.length - shown.length).toLocaleString("en")} more characters`}
+          turn={fold?.turn ?? (() => setOpened(!opened))}
+        />
       )}
     </span>
   );
 }
 
-export function Prose({ text }: { text: string }) {
-  const blocks = text.split(/^```[^\n]*\n([\s\S]*?)(?:^```[^\S\n]*$|$(?![\s\S]))/m);
+export function FoldButton({ open, more, turn }: { open: boolean; more: string; turn: () => void }) {
   return (
-    <>
-      {blocks.map((block, place) =>
-        place % 2 ? (
-          <pre key={place} tabIndex={0} aria-label="Code">
-            <Marked text={block.replace(/\n$/, "")} />
-          </pre>
-        ) : (
-          block.trim() && (
-            <p key={place}>
-              {block
-                .trim()
-                .split(/(`[^`\n]+`|\*\*[^*\n]+\*\*)/)
-                .map((part, at) => {
-                  if (at % 2 === 0) return <Marked key={at} text={part} />;
-                  return part.startsWith("`") ? (
-                    <code key={at}>
-                      <Marked text={part.slice(1, -1)} />
-                    </code>
-                  ) : (
-                    <strong key={at}>
-                      <Marked text={part.slice(2, -2)} />
-                    </strong>
-                  );
-                })}
-            </p>
-          )
-        ),
-      )}
-    </>
+    <button type="button" class="fold" aria-expanded={open} onClick={turn}>
+      {open ? "Show less" : `… ${more}: show all`}
+    </button>
+  );
+}
+
+type Drawing = (given: { text: string }) => ComponentChildren;
+let Markdown: Drawing | null = null;
+
+// Loaded with the first words of a model. Until then, and where it cannot be loaded, they are shown as they were written.
+export function Prose({ text }: { text: string }) {
+  const [, again] = useState(0);
+  useEffect(() => {
+    if (Markdown) return;
+    let left = false;
+    import("./markdown.tsx").then(
+      (found) => {
+        Markdown = found.Markdown;
+        if (!left) again((n) => n + 1);
+      },
+      () => {},
+    );
+    return () => {
+      left = true;
+    };
+  }, []);
+  if (Markdown) return <Markdown text={text} />;
+  return (
+    <p class="as-written">
+      <Marked text={text} />
+    </p>
   );
 }
 

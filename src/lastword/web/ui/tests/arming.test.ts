@@ -49,6 +49,17 @@ test("a key that is held down answers nothing", () => {
   assert.equal(card.counts({ ...KEY, repeat: true }, 2000), false);
 });
 
+test("a key that went down too early presses nothing when it comes up", () => {
+  const card = new Arming();
+  card.keyDown(900);
+  card.arm(1000);
+  assert.equal(card.counts(SPACE, 1100), false, "the space bar presses when it comes up");
+  card.keyUp();
+  assert.equal(card.counts(SPACE, 1200), true, "a screen reader presses without any key");
+  card.keyDown(1300);
+  assert.equal(card.counts(SPACE, 1400), true);
+});
+
 test("an event that no hand made answers nothing", () => {
   const card = new Arming();
   card.arm(1000);

@@ -1,11 +1,21 @@
 // What every event makes of the picture, and which calls wait in it.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { after, EMPTY, type PageEvent, type Picture, scriptOf, waitingIn } from "../src/picture.ts";
 import type { CallItem, CardView, Item, MessageItem, PageState, ScriptItem, Settings } from "../src/wire.ts";
 
-const SETTINGS: Settings = { model: "a model", rehearsal: false, preset: "default", presets: [], tools: [] };
+const SETTINGS: Settings = {
+  model: "a model",
+  rehearsal: false,
+  preset: "default",
+  presets: [],
+  tools: [],
+  can_choose_model: false,
+  has_servers: false,
+  next_model: "",
+};
 
 const CARD: CardView = {
   digest: "d",
@@ -17,11 +27,18 @@ const CARD: CardView = {
   edited: false,
   title: "",
   message: "",
+  message_fold: null,
   why_asked: "",
-  preview_label: "",
+  why_no_grant: "",
+  preview_heading: "",
   primary: "Allow",
   secondary: "Deny",
+  second: null,
+  offers_rest: false,
   editable: false,
+  word: null,
+  folded: [],
+  must_open: [],
   arguments: [],
   left_out: [],
   previews: [],
@@ -42,11 +59,13 @@ function call(id: string, more: Partial<CallItem> = {}): CallItem {
     status: "waiting",
     arguments: [],
     card: CARD,
+    question: null,
     reply: null,
     reports: [],
     reported_so_far: 0,
     stopping: false,
     end: null,
+    content: [],
     changed: [],
     undone_by: null,
     undone_on: null,
@@ -60,7 +79,8 @@ function call(id: string, more: Partial<CallItem> = {}): CallItem {
 }
 
 function message(id: string, text: string): MessageItem {
-  return { kind: "message", id, by: "assistant", text, at: 1, open: true, window: "", problem: false };
+  const said = { used: "", tokens: null, reasoning: "", turn: null, raw: null };
+  return { kind: "message", id, by: "assistant", text, at: 1, open: true, window: "", problem: false, ...said };
 }
 
 function script(id: string): ScriptItem {
@@ -68,7 +88,17 @@ function script(id: string): ScriptItem {
 }
 
 function state(...items: Item[]): PageEvent {
-  const data: PageState = { session: "s", items, busy: true, settings: SETTINGS, token: "t", window: "w" };
+  const data: PageState = {
+    session: "s",
+    items,
+    has_earlier: false,
+    busy: true,
+    settings: SETTINGS,
+    inbox: [],
+    missed: [],
+    token: "t",
+    window: "w",
+  };
   return { kind: "state", data };
 }
 
@@ -112,6 +142,33 @@ test("a piece of something else than a message changes nothing", () => {
   assert.equal(drawn(state(), { kind: "piece", data: { id: "x", keep: 0, text: "c" } }).items.size, 0);
 });
 
+test("what is really sent adds up to what is there", () => {
+  // Written by the server's own tests, from the server's own events.
+  const vectors: { events: PageEvent[]; items: Item[] }[] = JSON.parse(readFileSync(new URL("pictures.json", import.meta.url), "utf8"));
+  assert.ok(vectors.length > 3);
+  for (const { events, items } of vectors) assert.deepEqual([...drawn(...events).items.values()], items);
+});
+
+test("a delta changes some fields, and what was cut out of and put into a list", () => {
+  const picture = drawn(state({ ...script("s"), lines: ["a", "b", "c"] }), {
+    kind: "delta",
+    data: {
+      id: "s",
+      fields: { status: "done", printed: 4 },
+      splices: [
+        { field: "lines", at: 0, cut: 1, put: [] },
+        { field: "lines", at: 2, cut: 0, put: ["d"] },
+      ],
+    },
+  });
+  assert.deepEqual(picture.items.get("s"), { ...script("s"), lines: ["b", "c", "d"], status: "done", printed: 4 });
+});
+
+test("a delta of an item that is not there changes nothing", () => {
+  const picture = drawn(state(), { kind: "delta", data: { id: "x", fields: { status: "done" }, splices: [] } });
+  assert.equal(picture.items.size, 0);
+});
+
 test("busy and settings are taken as they are told", () => {
   const other = { ...SETTINGS, preset: "trusting" };
   const picture = drawn(state(), { kind: "busy", data: { busy: false } }, { kind: "settings", data: other });
@@ -126,6 +183,7 @@ test("an event leaves the picture before it as it was", () => {
   for (const event of [
     { kind: "item", data: call("a", { status: "ended" }) },
     { kind: "gone", data: { id: "a" } },
+    { kind: "delta", data: { id: "a", fields: { status: "ended" }, splices: [{ field: "changed", at: 0, cut: 0, put: ["f"] }] } },
     { kind: "piece", data: { id: "m", keep: 0, text: "x" } },
   ] satisfies PageEvent[]) {
     const next = after(before, event);

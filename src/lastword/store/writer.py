@@ -1,11 +1,11 @@
-"""The one thread that writes to a SQLite file, and the queue in front of it.
+"""The one thread that writes to a ledger, and the queue in front of it: a SQLite file, or a database server.
 
 Everything that a process wants to remember goes through the queue, so the order of acceptance is the order on disk.
 While one transaction waits for the disk the next entries gather, and share the next transaction: that is the group
-commit. Entries that nobody waits for are written a moment later, or with the first one that somebody waits for.
+commit. Appended entries, which have no waiter, are written a moment later, or together with the next commit.
 
-When a transaction fails, whoever waits for it hears so and nothing of theirs was written. Entries that nobody waited
-for go back to the front of the queue and are tried again, with the next commit or after a second.
+When a transaction fails, its waiters get the error and nothing of theirs was written. Entries without a waiter go
+back to the front of the queue and are tried again, with the next commit or after a second.
 """
 
 from __future__ import annotations
@@ -17,23 +17,18 @@ import os
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
-from pathlib import Path
 from threading import Condition, RLock, Thread
 from typing import Any
 
-import apsw
 import msgspec
 
-from lastword.errors import StoreError
+from lastword.errors import Overtaken, StoreError
 from lastword.store import Entry
-from lastword.store.sqlite_file import explain
-from lastword.store.sqlite_ledger import InDoubt, Ledger, StoreChange
+from lastword.store.change import TAKEN, Applied, InDoubt, Ledger, StoreChange
 
-# Entries nobody waits for gather this long. Long enough to share a transaction, too short for a person to notice.
+# Entries without a waiter gather this long. Long enough to share a transaction, too short for a person to notice.
 LINGER_SECONDS = 0.01
-# How often to look for other processes' records while somebody waits for one. A look takes some microseconds.
-POLL_SECONDS = 0.02
-# How long to leave a failing disk alone, unless somebody commits.
+# How long to leave a failing disk alone, unless there is a commit.
 RETRY_SECONDS = 1.0
 # A transaction keeps all other processes from writing, so it stays short: this many take some 20 ms.
 MAX_BATCH_ENTRIES = 1000
@@ -41,13 +36,13 @@ MAX_BATCH_ENTRIES = 1000
 MAX_BACKLOG_BYTES = 128 * 2**20
 # What an entry occupies besides its data.
 ENTRY_BYTES = 500
-# How long the end of the process waits for entries that nobody waited for.
+# How long the end of the process waits for entries without a waiter.
 EXIT_SECONDS = 5
 
 log = logging.getLogger("lastword")
 
 Reply = asyncio.Future[Any] | Future[Any]
-"""Whoever waits: a coroutine on some loop, or a thread."""
+"""The waiter: a coroutine on some loop, or a thread."""
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +53,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What somebody who waits is told."""
+    """The result that a waiter gets."""
 
     reply: Reply
     result: object = None
@@ -68,22 +63,21 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 class Writer:
     """Serves one store object from its first use until it is closed."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._ledger = Ledger(path)
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         # Reentrant, because `retire` may be called by the garbage collector at any moment, also of this thread.
         lock = RLock()
         self._work = Condition(lock)
         self._room = Condition(lock)
         self._queue: deque[Job] = deque()
-        # How many jobs in the queue somebody waits for.
+        # How many jobs in the queue have a waiter.
         self._awaited = 0
         self._backlog_bytes = 0
         self._writing = False
         # What the last transaction failed with; None when it did not fail.
         self._failure: StoreError | None = None
         self.is_known_to_fail = False
-        """Whether somebody was told that entries could not be written, and they still are not."""
+        """Whether a waiter got the error that entries could not be written, and they still are not."""
         # How many jobs at the front of the queue were in a transaction of which it is unknown whether it happened.
         self._doubtful = 0
         self._watchers: dict[Reply, int] = {}
@@ -91,7 +85,7 @@ class Writer:
         self._closed = False
         self._ended: list[Reply] = []
         self.unwritten = 0
-        """How many entries were accepted that nobody waits for and that are not durable yet."""
+        """How many entries were accepted without a waiter and are not durable yet."""
         self.process = os.getpid()
         _living.add(self)
         Thread(target=self._run, name="lastword-store", daemon=True).start()
@@ -102,14 +96,14 @@ class Writer:
         return self._ledger.is_open
 
     def append(self, entry: Entry) -> bool:
-        """Accept an entry that nobody waits for. False when the writer has stopped."""
+        """Accept an entry without a waiter. False when the writer has stopped."""
         job = Job(StoreChange((entry,)))
         with self._work:
             if self._backlog_bytes > MAX_BACKLOG_BYTES:
                 self._wait_for_room()
             if self._closed:
                 return False
-            self._backlog_bytes += len(entry.data) + ENTRY_BYTES
+            self._backlog_bytes += entry.size + ENTRY_BYTES
             self.unwritten += 1
             self._queue.append(job)
             if len(self._queue) == 1:
@@ -117,7 +111,7 @@ class Writer:
             return True
 
     def submit(self, job: Job) -> bool:
-        """Accept something that somebody waits for. False when the writer has stopped."""
+        """Accept a job with a waiter. False when the writer has stopped."""
         assert job.reply is not None
         with self._work:
             if self._closed:
@@ -135,6 +129,20 @@ class Writer:
             self._watchers[reply] = after
             self._work.notify()
             return True
+
+    def wake(self) -> None:
+        """Look now for what others wrote, if somebody waits for it."""
+        with self._work:
+            if self._watchers:
+                self._work.notify()
+
+    def heard(self, last: int) -> None:
+        """Others have written up to this record: wake whoever waits for one that is there by now."""
+        with self._work:
+            answers = [Answer(reply) for reply, after in self._watchers.items() if after < last]
+            for answer in answers:
+                del self._watchers[answer.reply]
+        _deliver(answers)
 
     def unwatch(self, reply: Reply) -> None:
         with self._work:
@@ -169,7 +177,7 @@ class Writer:
                 self._look()
         self._ledger.close()
         _living.discard(self)
-        closed = StoreError("the store was closed while somebody waited for a change", place=str(self._path))
+        closed = StoreError("the store was closed while somebody waited for a change", place=self._ledger.place)
         _deliver(
             [Answer(reply) for reply in self._ended]
             + [Answer(reply, problem=_refusal(closed, 0)) for reply in self._watchers]
@@ -179,7 +187,7 @@ class Writer:
         """Wait for something to write, or until it is time to look whether another process wrote."""
         with self._work:
             if not self._queue and not self._closed and not self._retired:
-                self._work.wait(POLL_SECONDS if self._watchers else None)
+                self._work.wait(self._ledger.poll_seconds if self._watchers else None)
             if self._queue and not self._awaited:
                 self._work.wait_for(lambda: self._awaited, RETRY_SECONDS if self._failure else LINGER_SECONDS)
             batch: list[Job] = []
@@ -194,7 +202,7 @@ class Writer:
             return batch
 
     def _settle(self, batch: list[Job]) -> None:
-        """Write a batch, and tell whoever waits for some of it."""
+        """Write a batch, and set the results of its waiters."""
         try:
             if self._doubtful:
                 happened = self._ledger.happened()
@@ -208,7 +216,7 @@ class Writer:
         else:
             self._finish(batch, self._with_head_kept(batch, results))
 
-    def _with_head_kept(self, batch: list[Job], results: list[int | StoreError]) -> list[int | StoreError]:
+    def _with_head_kept(self, batch: list[Job], results: list[Applied | StoreError]) -> list[Applied | StoreError]:
         """Before anybody acts upon what was written, keep outside how far the file goes now: once for all of a batch.
 
         Where that fails, whoever would have acted must not. Their records are there, and it is for a person to decide.
@@ -216,7 +224,7 @@ class Writer:
         acted_upon = [
             place
             for place, (job, result) in enumerate(zip(batch, results, strict=False))
-            if job.change.is_irrevocable and isinstance(result, int) and result >= 0
+            if job.change.is_irrevocable and isinstance(result, Applied) and result is not TAKEN
         ]
         if acted_upon:
             try:
@@ -226,12 +234,12 @@ class Writer:
                     results[place] = problem
         return results
 
-    def _finish(self, batch: list[Job], results: list[int | StoreError]) -> None:
+    def _finish(self, batch: list[Job], results: list[Applied | StoreError]) -> None:
         with self._work:
             for job in batch:
                 if job.reply is None:
                     self.unwritten -= 1
-                    self._backlog_bytes -= len(job.change.entries[0].data) + ENTRY_BYTES
+                    self._backlog_bytes -= job.change.entries[0].size + ENTRY_BYTES
             self._failure = None
             self.is_known_to_fail = False
             self._writing = False
@@ -242,13 +250,20 @@ class Writer:
 
     def _fail(self, batch: list[Job], problem: Exception) -> None:
         kept = [job for job in batch if job.reply is None]
-        failure = _in_words(problem, self._path)
+        failure = self._in_words(problem)
+        if isinstance(problem, Overtaken) and kept:
+            # They are about what is another's by now, and no later attempt may write them.
+            log.error("what was accepted last (%d) is not written: %s", len(kept), problem)
+            with self._work:
+                self.unwritten -= len(kept)
+                self._backlog_bytes -= sum(job.change.entries[0].size + ENTRY_BYTES for job in kept)
+            kept = []
         with self._work:
             self._queue.extendleft(reversed(kept))
             if isinstance(problem, InDoubt) and not self._doubtful:
                 self._doubtful = len(kept)
             self._failure = failure
-            self.is_known_to_fail |= len(kept) < len(batch)
+            self.is_known_to_fail |= any(job.reply is not None for job in batch)
             self._writing = False
             self._room.notify_all()
         _deliver(
@@ -256,40 +271,31 @@ class Writer:
         )
 
     def _look(self) -> None:
-        """Tell whoever waits for a record that is there by now."""
+        """Wake the coroutines that wait for a record which is there by now."""
         try:
             last = self._ledger.last_seq()
-        except apsw.BusyError:
-            return
-        except (apsw.Error, StoreError) as problem:
-            failure = _in_words(problem, self._path)
+        except Exception as problem:
+            failure = self._in_words(problem)
             with self._work:
                 answers = [Answer(reply, problem=_refusal(failure, 0)) for reply in self._watchers]
                 self._watchers.clear()
         else:
-            with self._work:
-                answers = [Answer(reply) for reply, after in self._watchers.items() if after < last]
-                for answer in answers:
-                    del self._watchers[answer.reply]
+            if last is not None:
+                self.heard(last)
+            return
         _deliver(answers)
 
+    def _in_words(self, problem: Exception) -> StoreError:
+        if isinstance(problem, StoreError):
+            return problem
+        place = self._ledger.place
+        if isinstance(problem, InDoubt):
+            return StoreError(problem.words, place=place, hint=problem.hint)
+        return self._ledger.in_words(problem) or StoreError(f"an entry cannot be written: {problem!r}", place=place)
 
-def _answer(reply: Reply, result: int | StoreError) -> Answer:
-    return Answer(reply, result) if isinstance(result, int) else Answer(reply, problem=_refusal(result, 0))
 
-
-def _in_words(problem: Exception, path: Path) -> StoreError:
-    if isinstance(problem, StoreError):
-        return problem
-    if isinstance(problem, InDoubt):
-        return StoreError(
-            "the disk failed while this was written, and it is not known whether it was",
-            place=str(path),
-            hint="check the disk, and look into the journal before you repeat anything",
-        )
-    if isinstance(problem, apsw.Error | OSError):
-        return explain(problem, path)
-    return StoreError(f"an entry cannot be written: {problem!r}", place=str(path))
+def _answer(reply: Reply, result: Applied | StoreError) -> Answer:
+    return Answer(reply, result) if isinstance(result, Applied) else Answer(reply, problem=_refusal(result, 0))
 
 
 def _refusal(failure: StoreError, waiting: int) -> StoreError:
@@ -309,7 +315,7 @@ def _deliver(answers: list[Answer]) -> None:
         else:
             by_loop.setdefault(answer.reply.get_loop(), []).append(answer)
     for loop, told in by_loop.items():
-        # A loop that was closed has nobody left who waits.
+        # The loop is closed, and its coroutines with it.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(_tell, told)
 
@@ -329,14 +335,14 @@ _living: set[Writer] = set()
 
 @atexit.register
 def _finish_at_exit() -> None:
-    """Write what nobody waited for. A process that ends in order should not lose what only a crash may lose."""
+    """Write the entries without a waiter. A process that ends in order should not lose what only a crash may lose."""
     for writer in list(_living):
-        reply: Future[int] = Future()
+        reply: Future[Applied] = Future()
         was_told = writer.is_known_to_fail
         if writer.unwritten and writer.process == os.getpid() and writer.submit(Job(StoreChange(), reply)):
             try:
                 reply.result(EXIT_SECONDS)
             except (StoreError, TimeoutError) as problem:
-                # Nobody is left to raise it to, and a traceback would tell the user nothing.
+                # There is no caller left to raise it to, and a traceback would not help the user.
                 if not was_told:
                     log.error("what was to be remembered last is lost: %s", problem)

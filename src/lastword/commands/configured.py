@@ -1,0 +1,45 @@
+"""The configuration of a command. The server's too: nothing here loads what runs tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lastword.cli import complain
+from lastword.config import Config, load
+from lastword.consent.people import People
+
+# A notice is read in passing.
+MAX_NAMED = 6
+
+
+def read_config(path: Path | None = None, flags: Mapping[str, Any] | None = None) -> Config:
+    """The configuration of a command. What does not count in it is said."""
+    config = load(path, environ=os.environ, flags=flags)
+    if config.laid_aside:
+        complain(laid_aside_words(config))
+    return config
+
+
+def configured_memory() -> tuple[str | None, People]:
+    """The store that LASTWORD_STORE or lastword.toml names, and whose it is: for commands that want nothing else."""
+    config = load(None, environ=os.environ)
+    return config.server.store, people_of(config)
+
+
+def people_of(config: Config) -> People:
+    """Who sits here, and who may answer for whom."""
+    answers = {who: tuple(whose) for who, whose in config.people.answer.items()}
+    return People(config.people.me, answers)
+
+
+def laid_aside_words(config: Config) -> str:
+    """Which settings of a found file do not count, and what to type."""
+    named = ", ".join(config.laid_aside[:MAX_NAMED])
+    more = f" and {len(config.laid_aside) - MAX_NAMED} more" if len(config.laid_aside) > MAX_NAMED else ""
+    return (
+        f"{config.file}: it was found here and you have not accepted it, so this does not count: {named}{more}\n"
+        "hint: lastword trust shows it and asks you"
+    )

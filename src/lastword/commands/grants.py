@@ -1,0 +1,92 @@
+"""`lastword grants`: what you have allowed from cards, how much of it is left, and taking it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from lastword.cli import DONE, FAILED
+from lastword.commands.doubt import WHO
+from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
+from lastword.display import visible
+from lastword.journal import Journal
+from lastword.rules.counting import last_use, moment
+from lastword.rules.granting import until_words
+from lastword.rules.grants import (
+    Grant,
+    left_words,
+    revoke,
+    standing_grants,
+    terms_words,
+    why_over,
+)
+
+
+@click.group(invoke_without_command=True, short_help="What you allowed from cards; list it, take it back.")
+@store_option
+@json_option
+@click.pass_context
+def grants(context: click.Context, store: str | None, as_json: bool) -> int:
+    """List what you have allowed from cards for calls like it, and how much of it is left."""
+    if context.invoked_subcommand is not None:
+        context.obj = store
+        return DONE
+    return _list(store, as_json)
+
+
+@grants.command("list", short_help="The same as without a word.")
+@store_option
+@json_option
+def list_command(store: str | None, as_json: bool) -> int:
+    """List what you have allowed from cards, and how much of it is left."""
+    return _list(store, as_json)
+
+
+@grants.command("revoke", short_help="Take one back, or all of them.")
+@click.argument("grant_id", required=False)
+@click.option("--all", "everything", is_flag=True, help="Take all of them back.")
+@store_option
+def revoke_command(grant_id: str | None, everything: bool, store: str | None) -> int:
+    """Take a grant back. A call that it has started goes on; no other starts by it."""
+    if (grant_id is None) != everything:
+        raise click.UsageError("name a grant, or say --all")
+
+    async def take_back(journal: Journal) -> list[tuple[str, bool]]:
+        ids = [grant.id for grant in await standing_grants(journal)] if everything else [str(grant_id)]
+        return [(id, await revoke(journal, id, WHO)) for id in ids]
+
+    done = with_own_journal(store, "lastword grants revoke", take_back)
+    for id, is_taken in done:
+        click.echo(f"{id} is taken back." if is_taken else f"{id} had ended before.")
+    if not done:
+        click.echo("There are no grants.")
+    return DONE if all(is_taken for _, is_taken in done) else FAILED
+
+
+def _list(store: str | None, as_json: bool) -> int:
+    async def look(journal: Journal) -> list[tuple[Grant, int, dict[str, Any], str | None]]:
+        now = await moment(journal)
+        return [
+            (grant, *await last_use(journal, grant.id), why_over(journal, grant, now))
+            for grant in await standing_grants(journal)
+        ]
+
+    found = with_journal(store, look)
+    if as_json:
+        print_json(
+            [
+                msgspec.to_builtins(grant)
+                | {"used": used, "totals": {name: str(total) for name, total in totals.items()}, "over": over}
+                for grant, used, totals, over in found
+            ]
+        )
+        return DONE
+    for grant, used, totals, over in found:
+        click.echo(f"{grant.id}  {terms_words(grant.tool, grant.where)}")
+        how = f"over: {over}" if over else until_words(grant.scope, grant.until)
+        click.echo(f"  {visible(grant.words)}, {how}; {left_words(grant, used, totals)}")
+    if not found:
+        click.echo("There are no grants. One is given from a card, in a second step.")
+    return DONE

@@ -1,0 +1,103 @@
+"""`lastword hook`: put the calls of Claude Code, Codex or Gemini CLI behind the cards, and take them out again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lastword.cli import DONE, NOT_ALLOWED
+from lastword.commands.agreeing import agreed, by_a_person
+from lastword.commands.mcp_gateway import apply_option
+from lastword.commands.options import store_option
+from lastword.display import visible
+from lastword.hook import gate
+from lastword.hook.agents import AGENTS, Agent
+from lastword.hook.installing import HookChange, Hooks, settings_file
+from lastword.mcp.rewriting import shown_change
+
+agent_argument = click.argument("agent", type=click.Choice(list(AGENTS)))
+project_flag = click.option("--project", is_flag=True, help="In this folder only, and not for all of yours.")
+
+_NEXT = {
+    "claude": "New sessions of Claude Code ask here. Those that run now go on as they were.",
+    "codex": "Codex skips a new hook until you trust it: start codex, type /hooks, and trust the three of lastword.",
+    "gemini": "New sessions of Gemini CLI ask here. In a project it must be a folder that Gemini CLI trusts.",
+}
+
+
+@click.group(short_help="Put the calls of Claude Code, Codex or Gemini CLI behind your cards.")
+def hook() -> None:
+    """Put the calls of Claude Code, Codex or Gemini CLI behind your cards, and take them out again.
+
+    These agents start `lastword hook AGENT` before each call of a tool and after it. A card appears on the page of
+    `lastword up`, and what you say there is what the agent hears. Without a `lastword up` everything is denied.
+    """
+
+
+def _event_command(agent: Agent) -> click.Command:
+    @click.command(agent.key, short_help=f"Answer one event of {agent.name}, which starts this itself.")
+    @click.option(
+        "--within", metavar="SECONDS", help="How long to wait for an answer. It must be less than the agent's."
+    )
+    @click.option("--store", metavar="URL", help="The memory to ask in. Without it: the user's own.")
+    def event(within: str | None, store: str | None) -> int:
+        given = [*(["--within", within] if within else []), *(["--store", store] if store else [])]
+        gate.main([agent.key, *given])
+
+    event.__doc__ = event.help = (
+        f"Answer one event of {agent.name}: it comes on standard input, and the answer goes to standard output.\n\n"
+        "Whatever goes wrong ends with the exit code 2, which denies the call."
+    )
+    return event
+
+
+for _agent in AGENTS.values():
+    hook.add_command(_event_command(_agent))
+
+
+@hook.command(short_help="Have an agent ask here before it uses a tool.")
+@agent_argument
+@project_flag
+@store_option
+@apply_option
+def install(agent: str, project: bool, store: str | None, apply: str | None) -> int:
+    """Have an agent ask here before it uses a tool. The change to its settings is shown first, and they are kept."""
+    by_a_person("lastword hook install")
+    hooks, which = Hooks(), AGENTS[agent]
+    change = hooks.plan(which, settings_file(which, Path.cwd() if project else None), store)
+    _show(change)
+    if not agreed("Change the settings like this?", apply, change.digest, "--apply"):
+        return NOT_ALLOWED
+    backup = hooks.install(change)
+    kept = f" As they were they lie in {visible(str(backup))}." if backup else ""
+    click.echo(f"{which.name} asks lastword before it uses a tool, by {visible(str(change.file))}.{kept}")
+    click.echo(_NEXT[agent])
+    click.echo(
+        "Start `lastword up` before you use it: without it everything is denied. `lastword doctor` tries the gate."
+    )
+    return DONE
+
+
+@hook.command(short_help="Give an agent its settings back.")
+@agent_argument
+@project_flag
+@apply_option
+def uninstall(agent: str, project: bool, apply: str | None) -> int:
+    """Give an agent its settings back, byte for byte. What was changed in them since stays, and the change is shown."""
+    by_a_person("lastword hook uninstall")
+    hooks, which = Hooks(), AGENTS[agent]
+    change = hooks.plan_back(which, settings_file(which, Path.cwd() if project else None))
+    if not change.is_exact:
+        click.echo(f"{visible(str(change.file))} was edited since. This is what would change:", err=True)
+    _show(change)
+    if not agreed("Take the hook out?", apply, change.digest, "--apply"):
+        return NOT_ALLOWED
+    hooks.uninstall(change)
+    click.echo(f"Restored {visible(str(change.file))}" + (", byte for byte." if change.is_exact else "."))
+    return DONE
+
+
+def _show(change: HookChange) -> None:
+    for line in shown_change(change.before or b"", change.after or b"", change.file):
+        click.echo(f"  {line}", err=True)

@@ -1,0 +1,309 @@
+"""`lastword mcp`: which MCP servers there are, and what of them is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lastword.cli import DONE, NOT_ALLOWED, complain
+from lastword.commands.agreeing import agreed, by_a_person
+from lastword.commands.mcp_approving import approver
+from lastword.commands.mcp_gateway import unwrap, wrap
+from lastword.commands.mcp_serving import serve
+from lastword.commands.options import json_option, print_json
+from lastword.config import FILE, Config, McpConfig, load
+from lastword.display import visible
+from lastword.errors import ConfigError, LastWordError
+from lastword.mcp.definitions import Definition, marked
+from lastword.mcp.entries import add_entry, change_own, remove_entry
+from lastword.mcp.foreign import servers_in
+from lastword.mcp.launch import Launch
+from lastword.mcp.looking import change_lines, look_at, rights_of, shown_tool, way_lines
+from lastword.mcp.names import check_server_name, tool_id
+from lastword.mcp.offered import McpServer, servers_of
+from lastword.mcp.pins import Pins
+from lastword.mcp.secrets import SecretFile
+from lastword.terminal.screen import is_interactive
+from lastword.tools.manifest import ToolKey
+
+config_option = click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Without it: {FILE} in the current folder."
+)
+
+
+@click.group(short_help="Use the tools of MCP servers, and offer yours.")
+def mcp() -> None:
+    """Use the tools of MCP servers behind your cards, and offer your tools to MCP clients."""
+
+
+for command in (serve, wrap, unwrap, approver):
+    mcp.add_command(command)
+
+
+@mcp.command(short_help="Name an MCP server: a command after --, or an address.")
+@click.argument("name", required=False)
+@click.argument("way", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- COMMAND ARG...]")
+@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="${SECRET} stands for a secret.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="The same, for an address.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where the command runs.")
+@click.option(
+    "--from", "source", type=click.Path(path_type=Path), metavar="FILE", help="Take those of another program."
+)
+@config_option
+def add(
+    name: str | None,
+    way: tuple[str, ...],
+    variables: tuple[str, ...],
+    headers: tuple[str, ...],
+    folder: Path | None,
+    source: Path | None,
+    config: Path | None,
+) -> int:
+    """Name an MCP server in lastword.toml. It is neither started nor contacted before you trust it."""
+    by_a_person("lastword mcp add")
+    file = config or Path(FILE)
+    if source is not None:
+        return _add_from(source, name, file)
+    if name is None or not way:
+        raise LastWordError(
+            "say how the server is reached",
+            place="lastword mcp add",
+            hint="lastword mcp add NAME -- COMMAND, or NAME URL",
+        )
+    if len(way) == 1 and way[0].startswith(("http://", "https://")):
+        entry = McpConfig(url=way[0], headers=_pairs(headers, "--header"))
+    else:
+        entry = McpConfig(command=way[0], args=list(way[1:]), env=_pairs(variables, "--env"), folder=folder)
+    change_own(file, partial(add_entry, file, name, entry))
+    click.echo(f"Named {name} in {visible(str(file))}.")
+    return _offer_trust(file, [name])
+
+
+def _add_from(source: Path, only: str | None, file: Path) -> int:
+    found = [server for server in servers_in(source) if only in (None, server.name, server.ours)]
+    if not found:
+        raise ConfigError(f"it names no MCP server {only or ''}".rstrip(), place=str(source))
+    known = load(file if file.exists() else None, environ=os.environ).mcp if file.exists() else {}
+    secrets, added = SecretFile(), []
+    for server in found:
+        if server.ours in known:
+            complain(f"{server.ours} is named in {file} already, and was left as it is")
+            continue
+        for secret, value in server.secrets.items():
+            secrets.keep(secret, value)
+        change_own(file, partial(add_entry, file, server.ours, server.config))
+        added.append(server.ours)
+        click.echo(f"Named {server.ours} in {visible(str(file))}.")
+        for secret in server.secrets:
+            click.echo(f"  ${{{secret}}} is kept in {secrets.file}, which only you can read.")
+        for secret in server.missing:
+            click.echo(f"  ${{{secret}}} is not known yet: lastword mcp secret {secret}")
+    return _offer_trust(file, added)
+
+
+@mcp.command("list", short_help="The servers, their state and their tools.")
+@config_option
+@json_option
+def list_servers(config: Path | None, as_json: bool) -> int:
+    """List the servers of lastword.toml: whether each is trusted as it is, and its tools. Starts nothing."""
+    servers = servers_of(_config(config)).all
+    if as_json:
+        print_json([_as_json(server) for server in servers])
+        return DONE
+    if not servers:
+        click.echo("There are no MCP servers yet. lastword mcp add NAME -- COMMAND names one.")
+    for server in servers:
+        click.echo(f"{server.name}  {server.state}")
+        for line in way_lines(server.launch):
+            click.echo(f"    {line}")
+        for why in server.why_not() if server.pinned is not None else ():
+            click.echo(f"    changed: {why}")
+        for name in server.pinned.tools if server.pinned is not None else ():
+            click.echo(
+                f"    {tool_id(server.name, name)}" + ("" if _is_plain(server.name, name) else f"  {marked(name)}")
+            )
+        if server.why_not():
+            click.echo(f"    hint: lastword mcp trust {server.name}")
+    return DONE
+
+
+@mcp.command(short_help="Take a server out, and forget the trust in it.")
+@click.argument("name")
+@config_option
+def remove(name: str, config: Path | None) -> int:
+    """Take a server out of lastword.toml, and forget that it was trusted."""
+    by_a_person("lastword mcp remove")
+    file = config or Path(FILE)
+    change_own(file, partial(remove_entry, file, name))
+    Pins().forget(file, name)
+    click.echo(f"Took {name} out of {visible(str(file))}.")
+    return DONE
+
+
+@mcp.command(short_help="Start trusted servers and compare their tools with what you trusted.")
+@click.argument("names", nargs=-1)
+@config_option
+def refresh(names: tuple[str, ...], config: Path | None) -> int:
+    """Start the trusted servers and say what has changed since. Trusts nothing."""
+    servers = [_find(config, name)[0] for name in names] or servers_of(_config(config)).all
+    is_same = True
+    for server in servers:
+        if why := server.why_not():
+            click.echo(f"{server.name}: was not started: {'; '.join(why)}")
+            is_same = False
+            continue
+        assert server.pinned is not None
+        seen = asyncio.run(look_at(server.launch, SecretFile()))
+        lines = change_lines(server.pinned, seen.tools)
+        is_same &= not lines
+        stands = "changed" if lines else "as trusted"
+        click.echo(f"{server.name}: {seen.version or 'no version'}, {len(seen.tools)} tools, {stands}")
+        for line in (*lines, *(f"not usable: {words}" for words in seen.unusable)):
+            click.echo(f"    {line}")
+    if not is_same:
+        click.echo("hint: lastword mcp trust NAME asks about what changed")
+    return DONE if is_same else NOT_ALLOWED
+
+
+@mcp.command(short_help="See what a server is and says, and trust it as it is.")
+@click.argument("name")
+@click.option("--start", metavar="SHA256", help="Start or contact it without a question, if this is its digest.")
+@click.option(
+    "--tools", "tools_digest", metavar="SHA256", help="Trust its tools without a question, if this is theirs."
+)
+@click.option(
+    "--standing",
+    type=click.Choice(["never", "exact", "bounds"]),
+    help="Which rules and grants of yours may answer for its tools: none, exact ones, or bounded ones too.",
+)
+@config_option
+def trust(name: str, start: str | None, tools_digest: str | None, standing: str | None, config: Path | None) -> int:
+    """Show what would be started or contacted, ask, show what tools it then names, and ask about these.
+
+    What you trusted is kept byte for byte. Whatever changes later is withheld, and you are asked about it again. Each
+    call of its tools asks you all the same, unless you say with --standing that rules of yours may answer.
+    """
+    by_a_person("lastword mcp trust")
+    server, place = _find(config, name)
+    launch, pinned = server.launch, server.pinned
+    launch.check()
+    if pinned is None or pinned.way_changed(launch):
+        click.echo(f"The MCP server {name} of {visible(str(place))}:", err=True)
+        for line in way_lines(launch):
+            click.echo(f"  {line}", err=True)
+        for line in () if pinned is None else pinned.way_changed(launch):
+            click.echo(f"  changed: {line}", err=True)
+        if not agreed(f"{rights_of(launch)} Start it, and look at its tools?", start, launch.digest, "--start"):
+            return NOT_ALLOWED
+    seen = asyncio.run(look_at(launch, SecretFile()))
+    tools, version = seen.tools, seen.version
+    click.echo(f"{version or 'The server'} names {len(tools)} tools.", err=True)
+    if pinned is not None and pinned.version != version:
+        click.echo(f"It called itself {pinned.version or 'nothing'} before.", err=True)
+    for words in seen.unusable:
+        click.echo(f"  not usable: {words}", err=True)
+    key = _KEYS[standing or "never"]
+    if seen.same_as(pinned):
+        assert pinned is not None
+        Pins().keep(place, launch, tools, version, pinned.standing if standing is None else key)
+        click.echo(f"{name} is trusted as it is.")
+        return DONE
+    changed = change_lines(pinned, tools) if pinned is not None else None
+    for line in _shown_tools(launch, tools) if changed is None else changed:
+        click.echo(f"  {line}", err=True)
+    asked = "Offer these tools to your assistant? It still asks you before each call."
+    if not agreed(asked, tools_digest, seen.digest, "--tools"):
+        return NOT_ALLOWED
+    Pins().keep(place, launch, tools, version, key)
+    click.echo(f"Trusted {name}, with {len(tools)} tools. When something of it changes, you are asked again.")
+    return DONE
+
+
+_KEYS: dict[str, ToolKey] = {"never": False, "exact": "exact", "bounds": True}
+
+
+@mcp.command(short_help="Keep a secret for ${NAME}, or forget it.")
+@click.argument("name", required=False)
+@click.option("--forget", is_flag=True, help="Forget it.")
+def secret(name: str | None, forget: bool) -> int:
+    """Keep what ${NAME} stands for, in a file that only you can read. Without a name: which there are.
+
+    It is read from a prompt that shows nothing, or from standard input.
+    """
+    by_a_person("lastword mcp secret")
+    kept = SecretFile()
+    if name is None:
+        for known in kept.names():
+            click.echo(known)
+        return DONE
+    if forget:
+        click.echo(f"Forgot {name}." if kept.forget(name) else f"There is no secret {name}.")
+        return DONE
+    if is_interactive():
+        value = click.prompt(f"The value of {name}", hide_input=True, err=True)
+    else:
+        value = sys.stdin.readline().rstrip("\n")
+    kept.keep(name, value)
+    click.echo(f"Kept {name} in {kept.file}.")
+    return DONE
+
+
+def _shown_tools(launch: Launch, tools: list[Definition]) -> list[str]:
+    lines = []
+    for tool in tools:
+        shown = shown_tool(launch, tool)
+        lines.append(f"{shown.id}{' (says of itself that it destroys)' if shown.loud else ''}")
+        lines += [f"    {line}" for line in shown.about.split("\n")]
+        if shown.arguments:
+            lines.append(f"    Arguments: {shown.arguments}")
+    return lines
+
+
+def _offer_trust(file: Path, names: list[str]) -> int:
+    for name in names:
+        click.echo(
+            f"Next: lastword mcp trust {name}" + ("" if file == Path(FILE) else f" --config {shlex.quote(str(file))}")
+        )
+    return DONE
+
+
+def _find(config: Path | None, name: str) -> tuple[McpServer, Path]:
+    check_server_name(name, "lastword mcp")
+    servers = servers_of(_config(config))
+    return servers.find(name), servers.place
+
+
+def _config(file: Path | None) -> Config:
+    return load(file, environ=os.environ)
+
+
+def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise LastWordError(f"{text!r} is no NAME=VALUE", place=option)
+        pairs[key] = value
+    return pairs
+
+
+def _is_plain(server: str, tool: str) -> bool:
+    return tool_id(server, tool) == f"{server}__{tool}"
+
+
+def _as_json(server: McpServer) -> dict[str, Any]:
+    tools = server.pinned.tools if server.pinned is not None else {}
+    return {
+        "name": server.name,
+        "state": server.state,
+        "way": server.launch.facts(),
+        "changed": server.why_not() if server.pinned is not None else [],
+        "tools": [{"id": tool_id(server.name, name), "name": name} for name in tools],
+    }

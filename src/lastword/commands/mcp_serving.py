@@ -1,0 +1,158 @@
+"""`lastword mcp serve`: our tools, and those of trusted MCP servers, for any MCP client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import uvicorn
+
+from lastword.call.desk import wait_for_answer
+from lastword.cli import DONE, complain
+from lastword.commands.configured import read_config
+from lastword.commands.editing import open_project
+from lastword.commands.options import project_option, remembering, store_option, tools_option
+from lastword.commands.ruling import rules_here
+from lastword.commands.serving import config_option
+from lastword.commands.visit import say_what_waits
+from lastword.config import Config
+from lastword.consent.approval import Preset
+from lastword.editor import ScriptEditorProvider
+from lastword.editor.tools import editor_tools
+from lastword.journal import Journal
+from lastword.lazily import load_later
+from lastword.mcp.offered import servers_of
+from lastword.mcp.sealing_key import sealing_key
+from lastword.rules.policy import Policy
+from lastword.server.auth import Tokens
+from lastword.server.serving import bind
+from lastword.session import Session
+from lastword.store.folders import data_folder
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.toolbox import HERE, find_tools
+
+if TYPE_CHECKING:
+    from lastword.mcp import http_app, serving
+    from lastword.mcp.serving import ToolServer
+else:
+    # The SDK takes a second to load, and `lastword mcp list` needs none of it.
+    serving, http_app = load_later("lastword.mcp.serving"), load_later("lastword.mcp.http_app")
+
+LOOPBACK = "127.0.0.1"
+
+
+@click.command(short_help="Offer your tools to an MCP client; a person answers.")
+@click.option("--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Over HTTP, with tokens.")
+@click.option(
+    "--approve",
+    type=click.Choice(["person", "client"]),
+    default="person",
+    help="client: its own dialogue turns the key of a preset, for tools that permit auto-approval.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=1),
+    default=50.0,
+    metavar="SECONDS",
+    help="When to tell a client that a call still waits. Without it: 50.",
+)
+@tools_option
+@project_option
+@store_option
+@config_option
+def serve(
+    port: int | None,
+    approve: str,
+    patience: float,
+    folders: tuple[str, ...],
+    project: str | None,
+    store: str | None,
+    config: Path | None,
+) -> int:
+    """Offer your tools, and those of trusted MCP servers, to an MCP client: over stdio, or HTTP with --http PORT.
+
+    Before anything sensitive happens a person is asked: on the page of `lastword up`, or with `lastword answer`.
+    """
+    loaded = read_config(config, {"store": store})
+    asyncio.run(_serve(loaded, folders, project, port, by_client=approve == "client", patience=patience))
+    return DONE
+
+
+async def _serve(
+    config: Config, folders: tuple[str, ...], project: str | None, port: int | None, *, by_client: bool, patience: float
+) -> None:
+    registry = ToolRegistry()
+    if folders or HERE.is_dir():
+        find_tools(folders).load(registry, ask=None)
+    editor = None if project is None else open_project(project, config)
+    if editor is not None:
+        editor_tools(registry)
+    policy = rules_here(project)
+    async with AsyncExitStack() as after:
+        journal = await after.enter_async_context(remembering(config.server.store))
+        servers = await after.enter_async_context(servers_of(config))
+        for words in servers.offer(registry):
+            complain(words)
+        facts: dict[str, Any] = {"approve_by_client": by_client, "patience_seconds": patience}
+        if port is None:
+            server = await after.enter_async_context(_tools(registry, journal, editor, config, policy, facts))
+            await serving.run_over_stdio(server)
+        else:
+            facts["principal_of"] = http_app.principal_of
+            server = await after.enter_async_context(_tools(registry, journal, editor, config, policy, facts))
+            await _over_http(server, journal, port)
+
+
+@asynccontextmanager
+async def _tools(
+    registry: ToolRegistry,
+    journal: Journal,
+    editor: ScriptEditorProvider | None,
+    config: Config,
+    policy: Policy | None,
+    facts: dict[str, Any],
+) -> AsyncIterator[ToolServer]:
+    tokens = Tokens(journal.store)
+
+    async def open_session(id: str, preset: Preset | None) -> Session:
+        whose = await tokens.person_of(id.removeprefix("mcp-").removesuffix("-dialogue")) or journal.people.me
+        # Two people who serve over pipes have a session each.
+        name = f"{id}-{whose}" if whose else id
+        session = Session(
+            registry,
+            id=name,
+            approver=wait_for_answer,
+            journal=journal,
+            preset=preset,
+            editor=editor,
+            principal=whose,
+            policy=policy,
+        )
+        # On standard error, where clients keep what a server complains of.
+        say_what_waits(session, config.server.store)
+        return await session.open()
+
+    key = sealing_key(data_folder(sys.platform, os.environ, Path.home()) / "mcp_key")
+    server = serving.ToolServer(open_session, key, **facts)
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+async def _over_http(server: ToolServer, journal: Journal, port: int) -> None:
+    """Until a signal, for this machine alone."""
+    sock = bind(LOOPBACK, port)
+    there = sock.getsockname()[1]
+    tokens = Tokens(journal.store, always_needed=True)
+    app = http_app.http_app(server, tokens, there)
+    config = uvicorn.Config(app, http="httptools", lifespan="on", access_log=False, log_config=None, ws="none")
+    click.echo(f"Listening on http://{LOOPBACK}:{there}{http_app.PATH}, for this machine only.", err=True)
+    click.echo("A client needs a token: lastword token create NAME --scope tools. Ctrl+C stops.", err=True)
+    await uvicorn.Server(config).serve(sockets=[sock])

@@ -1,0 +1,171 @@
+"""`lastword policy`: what the rules are, what they would say of a call, and accepting what they allow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from lastword import ids, values
+from lastword.card.arguments import read_arguments
+from lastword.cli import DONE, NOT_ALLOWED, WRONG_USAGE, complain
+from lastword.commands.agreeing import agreed, by_a_person
+from lastword.commands.options import ask_trust, json_option, print_json, tools_option
+from lastword.config import load, trusted
+from lastword.consent.approval import Preset
+from lastword.consent.call import Call
+from lastword.display import visible
+from lastword.editor.tools import editor_tools
+from lastword.mcp.offered import servers_of
+from lastword.rules.deciding import NO_KEY, ONLY_EXACT, explain
+from lastword.rules.layers import load_policy, places_for
+from lastword.rules.policy import Policy, speaks_of
+from lastword.rules.rule import PolicyRule
+from lastword.terminal.screen import is_interactive
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.tool import Tool
+from lastword.tools.toolbox import HERE, find_tools
+from lastword.tools.trust import rule_name
+
+project_option = click.option(
+    "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."
+)
+
+
+@click.group()
+def policy() -> None:
+    """Rules: what need not be asked, or never happens."""
+
+
+@policy.command(short_help="Read the rules, try them, and list them.")
+@tools_option
+@project_option
+@json_option
+def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
+    """Read all policy files, run the tests that are in them, and list their rules."""
+    found = load_policy(places_for(Path(project)))
+    registry = _registry(folders)
+    notes = [] if found is None else list(_notes(found, registry))
+    if as_json:
+        print_json(_facts(found) | {"notes": notes})
+        return DONE
+    if found is None:
+        click.echo("There are no rules. A policy file would be one of:")
+        for layer, path in places_for(Path(project)).layers():
+            click.echo(f"  {layer:12}  {visible(str(path))}")
+        return DONE
+    for file in found.files:
+        click.echo(f"{visible(str(file.path))} ({file.layer}, {'accepted' if file.is_accepted else 'not accepted'})")
+        for rule in (rule for rule in found.rules if rule.file == file.path):
+            click.echo(f"  {rule.saying:5}  {rule}: {_in_words(rule)}")
+    for note in notes:
+        complain(note)
+    return DONE
+
+
+@policy.command("explain", short_help="Say what the rules make of a call.")
+@click.argument("tool")
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
+@tools_option
+@project_option
+def explain_command(tool: str, pairs: tuple[str, ...], folders: tuple[str, ...], project: str) -> int:
+    """Say what would be decided about a call, and by which rule; where a person is asked, which comes nearest."""
+    found = load_policy(places_for(Path(project)))
+    known = _registry(folders).lookup(tool)
+    arguments = known.validate(read_arguments(known.manifest, pairs, {}))
+    call = Call(ids.new(), tool, arguments)
+    click.echo(explain(known, Preset(), found, call, Path(project).absolute))
+    return DONE
+
+
+@policy.command(short_help="Let what the rules allow count, after a look at them.")
+@tools_option
+@project_option
+@click.option("--digest", metavar="SHA256", help="Accept without a question, if this is their digest.")
+def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
+    """Accept the policy files as they are, for the tools that they allow, as those are now.
+
+    Until then they can only ask and deny. When a file changes, or a tool, what it allows is asked about again.
+    """
+    by_a_person("lastword policy accept")
+    found = load_policy(places_for(Path(project)))
+    if found is None:
+        complain("there is no policy file\nhint: lastword policy check says where one would be")
+        return WRONG_USAGE
+    registry, trust = _registry(folders), trusted(os.environ)
+    known = trust.rules()
+    allowed = {rule_name(rule.key, tool.name): (rule, tool) for rule, tool in _allowed(found, registry)}
+    new = {name: pair for name, pair in allowed.items() if known.get(name) != pair[1].digest}
+    files = [file for file in found.files if not file.is_accepted]
+    if not files and not new:
+        click.echo("Everything is accepted as it is.")
+        return DONE
+    for file in files:
+        click.echo(f"{visible(str(file.path))} ({file.layer}):", err=True)
+        for line in file.text.splitlines():
+            click.echo(f"  {visible(line)}", err=True)
+    for rule, tool in new.values():
+        state = "which has changed since" if rule_name(rule.key, tool.name) in known else "as it is now"
+        click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {_in_words(rule)}", err=True)
+    facts = [[file.digest for file in files], {name: tool.digest for name, (_, tool) in new.items()}]
+    question = "What these rules allow will happen without asking you."
+    if not agreed(question, digest, values.digest(values.canonical(facts)), "--digest"):
+        return NOT_ALLOWED
+    for file in files:
+        trust.remember_file(file.path, file.text)
+    trust.remember_rules({name: tool.digest for name, (_, tool) in new.items()})
+    click.echo("Accepted. When a file or a tool changes, you are asked again.")
+    for note in _notes(found, registry):
+        complain(note)
+    return DONE
+
+
+def _registry(folders: Sequence[str]) -> ToolRegistry:
+    """Every tool that a command started here could have."""
+    registry = ToolRegistry()
+    if folders or HERE.is_dir():
+        find_tools(folders).load(registry, ask=ask_trust if is_interactive() else None)
+    editor_tools(registry)
+    servers_of(load(environ=os.environ)).offer(registry)
+    return registry
+
+
+def _allowed(policy: Policy, registry: ToolRegistry) -> Iterator[tuple[PolicyRule, Tool]]:
+    for rule in policy.rules:
+        if rule.saying == "allow":
+            for tool in registry.all():
+                if speaks_of(rule, tool):
+                    yield rule, tool
+
+
+def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
+    """What somebody who wrote these rules may not have meant."""
+    for rule in policy.rules:
+        tools = [tool for tool in registry.all() if speaks_of(rule, tool)]
+        if not tools:
+            yield f"{rule}: there is no tool {visible(rule.tool)} here"
+        for tool in tools if rule.saying == "allow" else ():
+            unspoken = [p.name for p in tool.manifest.parameters if p.name not in rule.where.bounds]
+            if unspoken:
+                yield f"{rule}: it says nothing of {', '.join(unspoken)}, so it never matches {tool.name}"
+            if tool.manifest.auto_approve is False:
+                yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY} (autoApprove)"
+            elif tool.manifest.auto_approve == "exact" and not rule.where.is_exact:
+                yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}"
+
+
+def _in_words(rule: PolicyRule) -> str:
+    where = rule.where.words() if rule.where.bounds or rule.where.is_whole else "every call"
+    return f"{visible(rule.tool)}, {where}"
+
+
+def _facts(found: Policy | None) -> dict[str, object]:
+    rules = () if found is None else found.rules
+    return ({"files": []} if found is None else found.facts()) | {
+        "rules": [
+            {"name": r.name, "tool": r.tool, "decide": r.saying, "file": str(r.file), "line": r.line, "layer": r.layer}
+            for r in rules
+        ],
+    }

@@ -1,0 +1,112 @@
+"""The program that an agent starts before and after each call of a tool: `lastword hook claude | codex | gemini`.
+
+It reads one event, answers it in the agent's form, and ends. To these agents only the exit code 2 is a no: whatever
+goes wrong here ends with it, and with the reason on standard error. Our deadline comes before theirs, since a hook that
+they have given up on stops nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lastword.display import visible
+from lastword.errors import LastWordError
+from lastword.hook.agents import AGENTS, Agent
+from lastword.hook.contract import MAX_INPUT_BYTES, NO_OBJECTION, answer, read_input
+from lastword.lazily import load_later
+
+if TYPE_CHECKING:
+    from lastword.hook import deciding
+else:
+    # What only looks is let through before the memory, the door and an event loop are loaded.
+    deciding = load_later("lastword.hook.deciding")
+
+DENY = 2
+
+# Ends come this much before the agent's own, and the last resort this much after ours.
+MARGIN_SECONDS = 60.0
+LAST_RESORT_SECONDS = 20.0
+# What the agent is told of a trouble of ours. The rest is nobody's reading.
+MAX_WORDS = 2_000
+
+USAGE = "lastword hook claude | codex | gemini [--within SECONDS] [--store ADDRESS]"
+
+
+class Options:
+    """What stands behind the name of the agent."""
+
+    def __init__(self, agent: Agent, arguments: Sequence[str]) -> None:
+        self.within_seconds = max(agent.default_seconds - MARGIN_SECONDS, agent.default_seconds / 2)
+        self.store: str | None = None
+        rest = list(arguments)
+        while rest:
+            name, equals, value = rest.pop(0).partition("=")
+            if name not in ("--within", "--store") or not (equals or rest):
+                raise LastWordError(f"{name[:60]} is not understood here", place="lastword hook", hint=USAGE)
+            value = value if equals else rest.pop(0)
+            if name == "--store":
+                self.store = value
+            else:
+                self.within_seconds = _seconds(value)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= 86_400:
+        raise LastWordError(f"{text[:60]} is no number of seconds", place="--within", hint="up to a day: 86400")
+    return seconds
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Answer one event and end the process. Nothing that happens here ends it with anything but 0 and 2."""
+    try:
+        printed = run(arguments, sys.stdin.buffer)
+        sys.stdout.write(printed)
+        sys.stdout.flush()
+    except BaseException as problem:
+        refuse(problem)
+    # Not by way of the interpreter's own end, where a thread or a flush may still fail and say 1.
+    os._exit(0)
+
+
+def refuse(problem: BaseException) -> NoReturn:
+    """End with a no, and the reason for whoever reads it."""
+    if isinstance(problem, LastWordError):
+        words = str(problem)
+    elif isinstance(problem, KeyboardInterrupt):
+        words = "the question was broken off"
+    else:
+        words = f"lastword itself failed: {type(problem).__name__}: {problem}"
+    try:
+        sys.stderr.write(f"lastword: nothing was allowed. {visible(words[:MAX_WORDS])}\n")
+        sys.stderr.flush()
+    finally:
+        os._exit(DENY)
+
+
+def run(arguments: Sequence[str], stdin: Any) -> str:
+    """What to print for the agent. Raises whatever goes wrong."""
+    agent = AGENTS[arguments[0]]
+    options = Options(agent, arguments[1:])
+    _set_last_resort(options.within_seconds)
+    said = read_input(agent, stdin.read(MAX_INPUT_BYTES + 1))
+    if said.tool in agent.looks:
+        return answer(said, NO_OBJECTION)
+    return answer(said, deciding.decide(said, options.store, options.within_seconds))
+
+
+def _set_last_resort(within_seconds: float) -> None:
+    """Whatever hangs, standard input included: end with a no while the agent still listens."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        refuse(LastWordError("no answer was found in time"))
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, within_seconds + LAST_RESORT_SECONDS)

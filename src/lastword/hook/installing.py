@@ -1,0 +1,272 @@
+"""The settings of an agent with our hook in them, and back again, byte for byte.
+
+What is remembered of each lies in the person's own folder: the file as it was, and as we wrote it. An agent's deadline
+is set long, since it is a person who answers, and ours comes before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lastword import values
+from lastword.errors import ConfigError, NotJSON
+from lastword.hook.agents import AGENTS, PROBE, Agent
+from lastword.hook.gate import MARGIN_SECONDS
+from lastword.mcp.foreign import without_comments
+from lastword.mcp.rewriting import with_value, write_whole
+from lastword.mcp.secrets import write_private
+from lastword.store.folders import data_folder, make_private
+
+# An hour for the person, and a minute for what comes after the call.
+ASKED_SECONDS = 3_600
+TOLD_SECONDS = 60
+
+KEY = "hooks"
+
+
+class InstalledHook(msgspec.Struct, frozen=True):
+    """What is remembered of an agent's settings."""
+
+    agent: str
+    file: str
+    before: str | None
+    """As it was, as a text in which every byte stands for itself; None when there was no file."""
+    after: str
+    command: str
+
+
+class HookChange(msgspec.Struct, frozen=True):
+    """A change that nobody has agreed to yet."""
+
+    agent: str
+    file: Path
+    before: bytes | None
+    after: bytes | None
+    command: str
+    is_exact: bool = True
+    """Whether, taking it back, the file becomes exactly what it was."""
+
+    @property
+    def digest(self) -> str:
+        parts = (b"-" if data is None else b"+" + data for data in (self.before, self.after))
+        return sha256(b"\0".join(parts)).hexdigest()
+
+
+class Hooks:
+    """The settings of agents that our hook was put into."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or data_folder(sys.platform, os.environ, Path.home()) / "hooks"
+
+    def all(self) -> list[InstalledHook]:
+        found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
+        return [msgspec.json.decode(file.read_bytes(), type=InstalledHook) for file in found]
+
+    def plan(self, agent: Agent, file: Path, store: str | None = None) -> HookChange:
+        """What would be written. A ConfigError says what stands against it."""
+        file = file.resolve()  # The file that a link leads to is changed, and the link stays one.
+        if self._kept(file).exists():
+            hint = f"lastword hook uninstall {agent.key} takes it out"
+            raise ConfigError("the hook is in it already", place=str(file), hint=hint)
+        command = command_for(agent, store)
+        before = file.read_bytes() if file.exists() else None
+        found = _settings(before or b"{}", file, agent)
+        hooks = _lists(found.get(KEY, {}), file)
+        for event, entry in entries_for(agent, command).items():
+            hooks[event] = [*hooks.get(event, []), entry]
+        return HookChange(agent.key, file, before, _with_hooks(before, found, hooks), command)
+
+    def install(self, change: HookChange) -> Path | None:
+        """Carry the change out, and return where the file lies as it was."""
+        self._check(change)
+        assert change.after is not None
+        make_private(self.folder)
+        before = None if change.before is None else change.before.decode("latin-1")
+        kept = InstalledHook(change.agent, str(change.file), before, change.after.decode("latin-1"), change.command)
+        write_private(self._kept(change.file), kept)
+        backup = None
+        change.file.parent.mkdir(parents=True, exist_ok=True)
+        if change.before is not None:
+            backup = change.file.with_name(f"{change.file.name}.before-lastword")
+            write_whole(backup, change.before, 0o600)
+        write_whole(change.file, change.after, change.file.stat().st_mode & 0o777 if backup else 0o600)
+        return backup
+
+    def plan_back(self, agent: Agent, file: Path) -> HookChange:
+        """The change that takes it out again. A file that was edited since keeps what came to it."""
+        file = file.resolve()
+        place = self._kept(file)
+        if not place.exists():
+            raise ConfigError("lastword did not put a hook into it", place=str(file))
+        kept = msgspec.json.decode(place.read_bytes(), type=InstalledHook)
+        now = file.read_bytes() if file.exists() else None
+        before = None if kept.before is None else kept.before.encode("latin-1")
+        if now == kept.after.encode("latin-1") or now is None:
+            return HookChange(agent.key, file, now, before if now is not None else None, kept.command)
+        found = _settings(now, file, agent)
+        hooks = {
+            event: left
+            for event, groups in _lists(found.get(KEY, {}), file).items()
+            if (left := [group for group in groups if not _is_ours(group, kept.command)])
+        }
+        return HookChange(agent.key, file, now, _with_hooks(now, found, hooks), kept.command, is_exact=False)
+
+    def uninstall(self, change: HookChange) -> None:
+        """Carry that out."""
+        self._check(change)
+        if change.after is None:
+            change.file.unlink(missing_ok=True)
+        else:
+            write_whole(change.file, change.after, change.file.stat().st_mode & 0o777)
+        self._kept(change.file).unlink()
+
+    def _check(self, change: HookChange) -> None:
+        now = change.file.read_bytes() if change.file.exists() else None
+        if now != change.before:
+            raise ConfigError("it changed meanwhile, and was left as it is", place=str(change.file))
+
+    def _kept(self, file: Path) -> Path:
+        readable = re.sub(r"[^A-Za-z0-9]+", "-", file.name).strip("-")
+        return self.folder / f"{readable}-{sha256(str(file).encode()).hexdigest()[:12]}.json"
+
+    def troubles(self, kept: InstalledHook) -> Iterator[str]:
+        """Why an agent would not start the hook, as far as its settings say."""
+        agent = AGENTS[kept.agent]
+        try:
+            found = _settings(Path(kept.file).read_bytes(), Path(kept.file), agent)
+            hooks = _lists(found.get(KEY, {}), Path(kept.file))
+        except (OSError, ConfigError) as problem:
+            yield f"its settings cannot be read: {problem}"
+            return
+        for event in entries_for(agent, kept.command):
+            if not any(_is_ours(group, kept.command) for group in hooks.get(event, [])):
+                yield f"the hook for {event} is not in its settings any more"
+        if found.get("disableAllHooks") is True:
+            yield "disableAllHooks is set, so no hook is started at all"
+
+
+def command_for(agent: Agent, store: str | None = None) -> str:
+    """The command line that the agent starts, in whatever folder it works.
+
+    -P: without it Python would look for modules in that folder first, and who writes files there could be the gate.
+    And whatever ends otherwise than with a yes ends with 2, also a Python that is gone: agents start it by a shell, and
+    pass over every other failure.
+    """
+    words = [sys.executable, "-P", "-m", "lastword", "hook", agent.key]
+    words += ["--within", str(int(ASKED_SECONDS - MARGIN_SECONDS))]
+    return f"{shlex.join(words + (['--store', store] if store else []))} || exit 2"
+
+
+def entries_for(agent: Agent, command: str) -> dict[str, dict[str, Any]]:
+    """What stands in the agent's settings, by event."""
+    unit = 1_000 if agent.key == "gemini" else 1
+    entries = {}
+    for event in (agent.before, *(["PermissionRequest"] if agent.key == "codex" else []), *agent.after):
+        asked = event not in agent.after
+        hook: dict[str, Any] = {"type": "command", "command": command}
+        hook["timeout"] = (ASKED_SECONDS if asked else TOLD_SECONDS) * unit
+        if agent.key == "gemini":
+            hook["name"] = "lastword"
+        if agent.key == "claude" and asked:
+            # From 2.1.295 on: a hook that cannot start blocks the call. Versions before pass over it.
+            hook["onFailure"] = "block"
+        entries[event] = {"matcher": "*" if agent.key == "claude" else ".*", "hooks": [hook]}
+    return entries
+
+
+def settings_file(agent: Agent, project: Path | None) -> Path:
+    """Where the agent reads its settings: the person's own, or those for them alone in a project."""
+    if project is not None:
+        names = {
+            "claude": ".claude/settings.local.json",
+            "codex": ".codex/hooks.json",
+            "gemini": ".gemini/settings.json",
+        }
+        return project / names[agent.key]
+    home = Path.home()
+    if agent.key == "claude":
+        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
+    if agent.key == "codex":
+        return Path(os.environ.get("CODEX_HOME") or home / ".codex") / "hooks.json"
+    return home / ".gemini" / "settings.json"
+
+
+def probe_for(agent: Agent) -> bytes:
+    """An event that a gate denies which works."""
+    said = {"hook_event_name": agent.before, "session_id": "lastword-doctor", "cwd": os.sep}
+    said |= {"tool_name": PROBE, "tool_use_id": "probe", "tool_input": {}}  # type: ignore[dict-item]
+    return json.dumps(said).encode()
+
+
+def is_denial(agent: Agent, code: int, printed: bytes) -> bool:
+    """Whether an agent takes this for a no."""
+    if code == 2:
+        return True
+    try:
+        told = values.parse(printed)
+    except NotJSON:
+        return False
+    if code != 0 or not isinstance(told, dict):
+        return False
+    if agent.key == "gemini":
+        return told.get("decision") == "deny"
+    decided = told.get("hookSpecificOutput")
+    return isinstance(decided, dict) and decided.get("permissionDecision") == "deny"
+
+
+def _settings(data: bytes, file: Path, agent: Agent) -> dict[str, Any]:
+    """The settings as the agent reads them: one that it cannot read has no hooks for it, and stops nothing."""
+    try:
+        found = values.parse((without_comments(data) if agent.has_comments else data.decode("utf-8")).strip() or "{}")
+    except (NotJSON, UnicodeDecodeError) as problem:
+        fact = problem.fact if isinstance(problem, NotJSON) else "it is not UTF-8"
+        hint = "mend it first" if agent.has_comments else "it may hold no comments and no last commas; mend it first"
+        raise ConfigError(f"{agent.name} cannot read it: {fact}", place=str(file), hint=hint) from None
+    if not isinstance(found, dict):
+        raise ConfigError("it is no JSON object", place=str(file))
+    return found
+
+
+def _lists(hooks: Any, file: Path) -> dict[str, list[Any]]:
+    if not isinstance(hooks, dict):
+        raise ConfigError(f"{KEY} in it is no object", place=str(file))
+    # Gemini CLI keeps settings of its hooks beside them.
+    if wrong := [name for name, groups in hooks.items() if name[:1].isupper() and not isinstance(groups, list)]:
+        raise ConfigError(f"{KEY}.{wrong[0]} in it is no list", place=str(file))
+    return dict(hooks)
+
+
+def _with_hooks(before: bytes | None, found: dict[str, Any], hooks: dict[str, Any]) -> bytes:
+    if before is None or not before.strip():
+        return (json.dumps({KEY: hooks}, indent=2, ensure_ascii=False) + "\n").encode()
+    if KEY in found:
+        return with_value(before, KEY, hooks)
+    # A new key at the beginning; all the rest stays where it is.
+    text = before.decode("utf-8")
+    place = _opening(text) + 1
+    made = json.dumps(hooks, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+    return f'{text[:place]}\n  "{KEY}": {made}{"," if found else ""}{text[place:]}'.encode()
+
+
+_LEADING = re.compile(r"(?:\ufeff|\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+
+
+def _opening(text: str) -> int:
+    """Where the outermost object begins, behind whatever comments stand before it."""
+    found = _LEADING.match(text)
+    return found.end() if found else 0
+
+
+def _is_ours(group: Any, command: str) -> bool:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return isinstance(hooks, list) and any(isinstance(h, dict) and h.get("command") == command for h in hooks)

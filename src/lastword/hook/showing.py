@@ -1,0 +1,159 @@
+"""The card of an agent's call: a command as a command, an edit as a diff against the file, anything else as arguments.
+
+What is worked out here is what the agent's own tool would do. Where that cannot be worked out nobody is shown a guess:
+the agent is told to look again, or the card says that there is no diff and why.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from lastword.editor.recording import RecordingEditor
+from lastword.errors import EditError, ToolError
+from lastword.hook.agents import Agent
+from lastword.hook.contract import HookInput
+from lastword.hook.one_file import OneFile
+from lastword.tools.foreign_ids import tool_id
+from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.tool import Tool
+
+Params = dict[str, Any]
+Request = Callable[..., Any]
+
+# What a tool of this kind is called on the card.
+_ICONS = {"shell": "terminal", "file": "pencil"}
+
+
+def tool_for(said: HookInput) -> tuple[Tool, OneFile | None]:
+    """The agent's tool as ours, and the file that its card compares with, if it changes one."""
+    agent, name = said.agent, said.tool
+    changes_file = name in agent.edits | agent.edit_lists | agent.writes and "file_path" in said.arguments
+    given = said.arguments.get("file_path")
+    file: OneFile | None = None
+    request: Request = _plain(said)
+    if name in agent.shells and isinstance(said.arguments.get("command"), str):
+        request = _command(said)
+    elif changes_file and isinstance(given, str) and given and "\0" not in given:
+        file = OneFile(os.path.join(said.cwd or os.sep, given))
+        request = _change(said, file)
+    # What the card shows beside the arguments is this one. A person who changes it sees no other card for that.
+    shown = "command" if request.__name__ == "command" else "content" if file and name in agent.writes else None
+    about = f"{agent.name} carries this out itself once you allow it; lastword does not run it."
+    if said.event == agent.permission:
+        about += f" {agent.name} asks because its own rules ask."
+    manifest = Manifest(
+        id=tool_id(agent.key, name),
+        display_name=f"{agent.name}: {name}",
+        description=about,
+        icon=_ICONS["file"] if file else _ICONS["shell"] if shown else None,
+        parameters=() if shown is None else (Parameter(shown, "string"),),
+        additional_parameters=True,
+        content_parameter=shown,
+    )
+    tool = Tool(
+        manifest,
+        "assistant",
+        None,
+        request=request,
+        code=b"handed over",
+        carried_out_by=agent.name,
+        address=f"{agent.key}:{name}",
+    )
+    return tool, file
+
+
+def _plain(said: HookInput) -> Request:
+    def arguments(params: Params) -> dict[str, Any]:
+        return {"title": f"Use {said.tool}", "message": _where(said)}
+
+    return arguments
+
+
+def _command(said: HookInput) -> Request:
+    def command(params: Params) -> dict[str, Any]:
+        line = params.get("command")
+        if not isinstance(line, str) or not line.strip():
+            raise ToolError("there is no command in it", hint="say the command to run")
+        # A command is read as what would be typed, and all of it is read.
+        return {
+            "title": "Run a command",
+            "message": _where(said),
+            "preview_button": {"label": "Command", "action": lambda: line},
+        }
+
+    return command
+
+
+def _change(said: HookInput, file: OneFile) -> Request:
+    agent = said.agent
+
+    async def change(params: Params, editor: RecordingEditor) -> dict[str, Any]:
+        if params.get("file_path") != said.arguments["file_path"]:
+            # The diff would be against another file than the one that this card is kept in step with.
+            raise ToolError("the file of an edit cannot be changed here", hint="deny it, and say which file is meant")
+        real = file.real_path()
+        shown = file.path if real == file.path else f"{file.path}, a link to {real}"
+        try:
+            old = await editor.get_file_content(real)
+        except EditError as problem:
+            words = f"No diff can be shown: {problem.fact}. {agent.name} would change it all the same."
+            return {"title": f"Change {real}", "message": f"{shown}\n{words}"}
+        new = _new_content(agent, said.tool, params, old, real)
+        verb = "Create" if old is None else "Change"
+
+        def show() -> None:
+            editor.open_diff_editor(real, new)
+
+        return {
+            "title": f"{verb} {real}",
+            "message": shown if real != file.path else _where(said),
+            "preview_button": {"label": "Show the change", "action": show},
+        }
+
+    return change
+
+
+def _new_content(agent: Agent, tool: str, params: Params, old: str | None, path: str) -> str:
+    """What the file would hold. ToolError when that is not certain, for the model to mend."""
+    if tool in agent.writes:
+        content = params.get("content")
+        if not isinstance(content, str):
+            raise ToolError("content is missing, or no text")
+        return content
+    edits = params.get("edits") if tool in agent.edit_lists else [params]
+    if not isinstance(edits, list) or not edits:
+        raise ToolError("edits is missing, empty, or no list")
+    text = old
+    for number, edit in enumerate(edits, 1):
+        place = f"{path}, edit {number}" if len(edits) > 1 else path
+        text = _edited(agent, edit, text, place)
+    assert text is not None
+    return text
+
+
+def _edited(agent: Agent, edit: Any, text: str | None, place: str) -> str:
+    old, new = (edit.get("old_string"), edit.get("new_string")) if isinstance(edit, dict) else (None, None)
+    if not isinstance(old, str) or not isinstance(new, str):
+        raise ToolError(f"{place}: old_string and new_string are not both texts")
+    if text is None or old == "":
+        if old == "" and not text:
+            return new  # That is how these tools make a file.
+        fact = "there is no such file" if text is None else "old_string is empty, and the file is not"
+        raise ToolError(f"{place}: {fact}", hint="read it again, or write it whole")
+    # A file with \\r\\n is edited with \\n, as the agents show it.
+    if "\r\n" in text and "\r\n" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    count = text.count(old)
+    if count == 0:
+        raise ToolError(f"{place}: old_string is not in the file as it is now", hint="read the file again")
+    if edit.get(agent.all_occurrences) is True:
+        return text.replace(old, new)
+    if count > 1:
+        raise ToolError(f"{place}: old_string is in the file {count} times", hint="give more of the lines around it")
+    return text.replace(old, new, 1)
+
+
+def _where(said: HookInput) -> str:
+    return f"In {said.cwd}" if said.cwd else "In a folder that it does not say"

@@ -1,0 +1,215 @@
+"""A client's configuration with all of its servers behind one entry of ours, and back again, byte for byte.
+
+What is remembered of each lies in the person's own folder: the file as it was, the file as we wrote it, and the
+servers, in a configuration of their own. Nothing is trusted by being wrapped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lastword import values
+from lastword.errors import ConfigError, NotJSON
+from lastword.mcp.definitions import marked
+from lastword.mcp.entries import written
+from lastword.mcp.foreign import ForeignServer, read_foreign, servers_in, without_comments
+from lastword.mcp.names import tool_id
+from lastword.mcp.rewriting import with_value, write_whole
+from lastword.mcp.secrets import SecretFile, write_private
+from lastword.store.folders import data_folder, make_private
+
+ENTRY = "lastword"
+# What an entry may say. Whatever else is in one could be a restriction that would be lost.
+_KNOWN = frozenset({"type", "command", "args", "env", "cwd", "url", "serverUrl", "headers"})
+# In which files beside it Claude Code keeps its rules.
+_RULES = (".claude/settings.json", ".claude/settings.local.json")
+_RULE = re.compile(r"mcp__(?P<server>.+?)(?:__(?P<tool>.+))?")
+
+
+class Wrapped(msgspec.Struct, frozen=True):
+    """What is remembered of a client's file."""
+
+    file: str
+    before: str
+    """As it was, as a text in which every byte stands for itself."""
+    after: str
+    config: str
+    servers: tuple[str, ...]
+
+
+class Wrapping(msgspec.Struct, frozen=True):
+    """A change that nobody has agreed to yet."""
+
+    file: Path
+    before: bytes
+    after: bytes
+    servers: tuple[ForeignServer, ...]
+    config: Path
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.before + b"\0" + self.after).hexdigest()
+
+
+class Gateways:
+    """The files of clients that were wrapped."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or data_folder(sys.platform, os.environ, Path.home()) / "gateways"
+
+    def all(self) -> list[Wrapped]:
+        found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
+        return [msgspec.json.decode(file.read_bytes(), type=Wrapped) for file in found]
+
+    def of(self, file: Path) -> Wrapped | None:
+        kept = self._kept(file)
+        return msgspec.json.decode(kept.read_bytes(), type=Wrapped) if kept.exists() else None
+
+    def plan(self, file: Path) -> Wrapping:
+        """What would be written. A ConfigError says what stands against it."""
+        found, key = read_foreign(file)
+        if ENTRY in found[key]:
+            hint = f"lastword mcp unwrap {file} takes it out"
+            raise ConfigError(f"it has an entry {ENTRY} already", place=str(file), hint=hint)
+        if not found[key]:
+            raise ConfigError("it names no servers, so there is nothing to put behind lastword", place=str(file))
+        for name, entry in found[key].items():
+            if isinstance(entry, dict) and (more := sorted(entry.keys() - _KNOWN)):
+                raise ConfigError(
+                    f"{marked(name)} says {', '.join(map(marked, more))}, which would be lost behind lastword",
+                    place=str(file),
+                    hint="take it out, and say it in lastword's words where there are any",
+                )
+        servers = tuple(servers_in(file))
+        if lost := list(_lost_rules(file, found, servers)):
+            raise ConfigError(
+                f"rules of the client would not match any more: {'; '.join(lost)}",
+                place=str(file),
+                hint="add the same rules for the new names; then wrap it",
+            )
+        config = self._kept(file).with_suffix(".toml")
+        before = file.read_bytes()
+        entry = {"command": sys.executable, "args": ["-m", "lastword", "mcp", "serve", "--config", str(config)]}
+        return Wrapping(file, before, with_value(before, key, {ENTRY: entry}), servers, config)
+
+    def wrap(self, plan: Wrapping, secrets: SecretFile) -> Path:
+        """Carry the change out, and return where the file lies as it was."""
+        if plan.file.read_bytes() != plan.before:
+            raise ConfigError("it changed meanwhile, and was left as it is", place=str(plan.file))
+        make_private(self.folder)
+        for server in plan.servers:
+            for name, value in server.secrets.items():
+                secrets.keep(name, value)
+        folder = _folder(plan.file)
+        entries = [written(server.ours, _in(server, folder)) for server in plan.servers]
+        write_whole(plan.config, "\n".join(entries).encode(), 0o600)
+        backup = plan.file.with_name(f"{plan.file.name}.before-lastword")
+        write_whole(backup, plan.before, 0o600)
+        kept = Wrapped(
+            str(plan.file.resolve()),
+            plan.before.decode("latin-1"),
+            plan.after.decode("latin-1"),
+            str(plan.config),
+            tuple(server.name for server in plan.servers),
+        )
+        write_private(self._kept(plan.file), kept)
+        write_whole(plan.file, plan.after, plan.file.stat().st_mode & 0o777)
+        return backup
+
+    def plan_back(self, file: Path) -> tuple[bytes, bytes, bool]:
+        """The file as it is, as it would be, and whether that is exactly what it was."""
+        kept = self.of(file)
+        if kept is None:
+            raise ConfigError("this file was not wrapped by lastword", place=str(file))
+        now, before = file.read_bytes(), kept.before.encode("latin-1")
+        if now == kept.after.encode("latin-1"):
+            return now, before, True
+        # It was edited since: what came keeps its place, and what was behind us comes back beside it.
+        found, key = read_foreign(file)
+        old = values.parse(without_comments(before))[key]
+        servers = {name: entry for name, entry in found[key].items() if name != ENTRY}
+        return now, with_value(now, key, {**old, **servers}), False
+
+    def unwrap(self, file: Path, now: bytes, after: bytes) -> None:
+        """Carry that out. The servers stay known, and so does the trust in them, for another time."""
+        if file.read_bytes() != now:
+            raise ConfigError("it changed meanwhile, and was left as it is", place=str(file))
+        write_whole(file, after, file.stat().st_mode & 0o777)
+        self._kept(file).unlink()
+
+    def outside(self) -> Iterator[tuple[str, list[str]]]:
+        """Each wrapped file with the servers in it that do not stand behind us, or why that cannot be told."""
+        for kept in self.all():
+            try:
+                found, key = read_foreign(Path(kept.file))
+            except ConfigError as problem:
+                yield kept.file, [problem.fact]
+                continue
+            names = [marked(name) for name in found[key] if name != ENTRY]
+            yield kept.file, names if ENTRY in found[key] else [*names, f"there is no entry {ENTRY} any more"]
+
+    def _kept(self, file: Path) -> Path:
+        place = str(file.resolve())
+        readable = re.sub(r"[^A-Za-z0-9]+", "-", file.name).strip("-")
+        return self.folder / f"{readable}-{sha256(place.encode()).hexdigest()[:12]}.json"
+
+
+def _lost_rules(file: Path, found: dict[str, Any], servers: tuple[ForeignServer, ...]) -> Iterator[str]:
+    """The rules of Claude Code that name tools of these servers, and have no counterpart for the new names."""
+    ours = {server.name: server.ours for server in servers}
+    above = _folder(file)
+    places = {file.resolve(): found}
+    for place in (*(above / rules for rules in _RULES), *(Path.home() / rules for rules in _RULES)):
+        if place.is_file() and place.resolve() not in places:
+            try:
+                places[place.resolve()] = values.parse(without_comments(place.read_bytes()))
+            except NotJSON:
+                fact = "it cannot be read, and may hold rules that name these servers"
+                raise ConfigError(fact, place=str(place)) from None
+    for place, content in places.items():
+        for name, rules in _rule_lists(content):
+            for rule in rules:
+                parts = _RULE.fullmatch(rule)
+                if parts is None or parts["server"] not in ours:
+                    continue
+                tool = parts["tool"]
+                server = ours[parts["server"]]
+                new = f"mcp__{ENTRY}__{tool_id(server, tool)}" if tool else f"mcp__{ENTRY}__{server}__*"
+                if new not in rules and (tool is not None or f"mcp__{ENTRY}" not in rules):
+                    yield f"{marked(rule)} in {name} of {place} ({marked(new)} would be its new name)"
+
+
+def _rule_lists(content: Any) -> Iterator[tuple[str, list[str]]]:
+    """Every list of texts in a file, however deep, under its name."""
+    waiting = [("", content)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{name}.{key}".lstrip("."), item) for key, item in value.items()]
+        elif isinstance(value, list):
+            if texts := [item for item in value if isinstance(item, str)]:
+                yield name, texts
+            waiting += [(name, item) for item in value if isinstance(item, (dict, list))]
+
+
+def _folder(file: Path) -> Path:
+    """Where a client starts the servers of such a file: in its project, or nowhere in particular."""
+    parent = file.resolve().parent
+    if parent.name in (".vscode", ".cursor", ".claude", ".gemini"):
+        return parent.parent
+    return parent if file.name == ".mcp.json" else Path.home()
+
+
+def _in(server: ForeignServer, folder: Path) -> Any:
+    config = server.config
+    if config.url is not None:
+        return config
+    return msgspec.structs.replace(config, folder=folder / (config.folder or ""))

@@ -1,0 +1,286 @@
+"""The tools of trusted servers, in a registry: from what was pinned, before any server is started.
+
+Whatever is not as it was trusted is withheld, with the words why: a changed way to a server, a changed definition, a
+tool that was never seen. Nothing is trusted by being first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from lastword.config import Config, McpConfig
+from lastword.errors import ConfigError, LastWordError, ManifestError, ToolError, ToolLoadError
+from lastword.lazily import load_later
+from lastword.mcp.definitions import Definition, manifest_for, marked
+from lastword.mcp.entries import add_entry, change_own, remove_entry
+from lastword.mcp.launch import Launch, launch_of
+from lastword.mcp.looking import Sighting
+from lastword.mcp.pins import Pinned, Pins
+from lastword.mcp.secrets import SecretFile
+from lastword.tools.context import ToolContext
+from lastword.tools.registry import ToolRegistry
+from lastword.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from lastword.mcp import connection
+    from lastword.mcp.connection import McpConnection
+else:
+    # The SDK takes a second to load, and most programs that have servers start none of them.
+    connection = load_later("lastword.mcp.connection")
+
+log = logging.getLogger("lastword.mcp")
+
+State = Literal["not trusted", "changed", "trusted", "running"]
+
+CHANGED = "its definition is not the one that you trusted"
+GONE = "the server does not list it any more"
+
+
+class McpServer:
+    """One server of the configuration: whether it is trusted, and what of it is offered."""
+
+    def __init__(self, launch: Launch, config: McpConfig, pinned: Pinned | None, secrets: SecretFile) -> None:
+        self.launch = launch
+        self.pinned = pinned
+        self.withheld: dict[str, str] = {}
+        """Which of its tools are not offered, and why."""
+        self.new: list[str] = []
+        """Tools that it lists and that nobody has looked at."""
+        self._timeout_seconds = config.timeout_seconds
+        self._secrets = secrets
+        self._connection: McpConnection | None = None
+        self._registry: ToolRegistry | None = None
+        self._offered: dict[str, Tool] = {}
+        """What stands in the registry because of this server: nothing else is ever taken out of it."""
+
+    @property
+    def name(self) -> str:
+        return self.launch.name
+
+    def why_not(self) -> list[str]:
+        """Why nothing of it is offered, in words; nothing when it is trusted as it is."""
+        if self.pinned is None:
+            return ["you have not trusted it yet"]
+        return self.pinned.way_changed(self.launch)
+
+    @property
+    def state(self) -> State:
+        """How it stands, in a word."""
+        if self.why_not():
+            return "not trusted" if self.pinned is None else "changed"
+        return "running" if self._connection is not None and self._connection.is_up else "trusted"
+
+    @property
+    def in_words(self) -> str:
+        """Its name and how it stands, for a line."""
+        offered = len(self.pinned.tools) - len(self.withheld) if self.pinned is not None and not self.why_not() else 0
+        tools = f"{offered} tool{'' if offered == 1 else 's'}"
+        return f"{self.name} ({tools if offered or not self.why_not() else self.state})"
+
+    @property
+    def last_error(self) -> str:
+        return "" if self._connection is None else self._connection.last_error
+
+    def offer(self, registry: ToolRegistry) -> None:
+        """Register every tool that was trusted. Whether the way to the server is the trusted one was looked at."""
+        assert self.pinned is not None
+        self._registry = registry
+        for definition in self.pinned.definitions():
+            self._offer(definition)
+
+    def _offer(self, definition: Definition) -> None:
+        assert self._registry is not None
+        try:
+            assert self.pinned is not None
+            manifest = manifest_for(self.launch, definition, self.pinned.standing)
+            # A card of it is void as soon as anything of the definition, or of the way to the server, changes.
+            code = f"{definition.text}\0{self.launch.digest}".encode()
+            address = f"mcp:{self.name}/{definition.name}"
+            tool = Tool(manifest, "registry", self._run(definition), code=code, address=address)
+            self._offered[definition.name] = self._registry.add(tool)  # It refuses a name that another tool has.
+        except (ManifestError, ToolLoadError) as problem:
+            self.withheld[definition.name] = str(problem)
+
+    def _run(self, definition: Definition) -> Any:
+        async def run(arguments: dict[str, Any], context: ToolContext[Any]) -> Any:
+            link = await self._connected(definition)
+            return await link.call(definition.name, arguments, context, self._timeout_seconds)
+
+        return run
+
+    async def _connected(self, definition: Definition) -> McpConnection:
+        """The connection, if the server is reached as it was trusted and the tool is still what it was."""
+        if self._connection is None or not self._connection.is_up:
+            self._check_way()
+        if self._connection is None:
+            self._connection = connection.McpConnection(self.launch, self._secrets, self._listed)
+        try:
+            await self._connection.connect()
+        except LastWordError as problem:
+            raise ToolError(f"{problem.fact}. Nothing was sent to it", hint=problem.hint) from None
+        if why := self.withheld.get(definition.name):
+            raise ToolError(f"{marked(definition.name)} was not called: {why}", hint=self._hint)
+        return self._connection
+
+    def _check_way(self) -> None:
+        """Look again at what would be started: a file may have changed since the tools were offered."""
+        assert self.pinned is not None
+        now = _again(self.launch)
+        if changed := self.pinned.way_changed(now):
+            fact = f"the MCP server {self.name} was not started, since it is not what you trusted: {'; '.join(changed)}"
+            raise ToolError(fact, hint=self._hint)
+
+    @property
+    def _hint(self) -> str:
+        return f"lastword mcp trust {self.name} shows what changed, and asks"
+
+    def _listed(self, found: list[Definition]) -> None:
+        """Compare what the server lists with what was trusted, and offer exactly what is the same."""
+        assert self.pinned is not None
+        now = {definition.name: definition for definition in found}
+        self.new = sorted(now.keys() - self.pinned.tools.keys())
+        for definition in self.pinned.definitions():
+            listed = now.get(definition.name)
+            why = GONE if listed is None else None if listed.text == definition.text else CHANGED
+            if why is not None and self.withheld.get(definition.name) not in (GONE, CHANGED):
+                self._withdraw(definition, why)
+            elif why is None and self.withheld.get(definition.name) in (GONE, CHANGED):
+                del self.withheld[definition.name]
+                self._offer(definition)
+
+    def _withdraw(self, definition: Definition, why: str) -> None:
+        self.withheld[definition.name] = why
+        log.warning("mcp.%s: %s is withheld: %s", self.name, marked(definition.name), why)
+        self._take_out(definition.name)
+
+    def _take_out(self, name: str) -> None:
+        tool = self._offered.pop(name, None)
+        if tool is not None and self._registry is not None and self._registry.find(tool.name) is tool:
+            self._registry.unregister(tool.name)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call of it runs."""
+        return self._connection is not None and self._connection.is_busy
+
+    async def retire(self) -> None:
+        """Offer nothing any more, and end."""
+        for name in [*self._offered]:
+            self._take_out(name)
+        await self.close()
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+
+
+class McpServers:
+    """All servers of a configuration, for as long as a program runs: `async with` ends what they started."""
+
+    def __init__(
+        self,
+        configs: Mapping[str, McpConfig],
+        place: Path,
+        pins: Pins | None = None,
+        secrets: SecretFile | None = None,
+    ) -> None:
+        self.pins, self.secrets = pins or Pins(), secrets or SecretFile()
+        self.place = place
+        self._configs = dict(configs)
+        self._registry: ToolRegistry | None = None
+        self.all = [self._made(name) for name in self._configs]
+
+    def _made(self, name: str) -> McpServer:
+        return McpServer(self.launch(name), self._configs[name], self.pins.of(self.place, name), self.secrets)
+
+    def find(self, name: str) -> McpServer:
+        """The server of that name. A ConfigError says which there are."""
+        for server in self.all:
+            if server.name == name:
+                return server
+        named = ", ".join(server.name for server in self.all) or "none"
+        raise ConfigError(f"there is no MCP server {name}", place=str(self.place), hint=f"there is: {named}")
+
+    def launch(self, name: str) -> Launch:
+        """How it would be reached now."""
+        return launch_of(name, self._configs[name], self.place.parent)
+
+    def add(self, name: str, config: McpConfig) -> McpServer:
+        """Name a server in the file. It is neither started nor contacted, and nothing of it is offered."""
+        change_own(self.place, partial(add_entry, self.place, name, config))
+        self._configs[name] = config
+        self.all.append(self._made(name))
+        return self.all[-1]
+
+    async def remove(self, name: str) -> None:
+        """Take a server out of the file, forget the trust in it, and offer nothing of it any more."""
+        server = self._idle(name)
+        change_own(self.place, partial(remove_entry, self.place, name))
+        self.pins.forget(self.place, name)
+        self.all.remove(server)
+        del self._configs[name]
+        await server.retire()
+
+    async def trust(self, seen: Sighting) -> McpServer:
+        """Pin exactly what somebody saw, and offer it from now on."""
+        before = self._idle(seen.launch.name)
+        if self.launch(before.name).digest != seen.launch.digest:
+            raise ConfigError(
+                f"what would be started for {before.name} has changed since you saw it", hint="look again"
+            )
+        self.pins.keep(self.place, seen.launch, seen.tools, seen.version)
+        server = self._made(before.name)
+        self.all[self.all.index(before)] = server
+        await before.retire()
+        if self._registry is not None:
+            server.offer(self._registry)
+        return server
+
+    def _idle(self, name: str) -> McpServer:
+        server = self.find(name)
+        if server.is_busy:
+            raise ConfigError(f"a call of the MCP server {name} is running", hint="wait for it, or stop it")
+        return server
+
+    def offer(self, registry: ToolRegistry) -> list[str]:
+        """Put the tools of trusted servers into a registry. What is not offered is told, with what to type."""
+        told = []
+        self._registry = registry
+        for server in self.all:
+            if why := server.why_not():
+                told.append(
+                    f"The MCP server {server.name} of {self.place} is not used: {'; '.join(why)}\n"
+                    f"hint: lastword mcp trust {server.name} shows it and asks you"
+                )
+                continue
+            server.offer(registry)
+            told += [
+                f"{marked(name)} of the MCP server {server.name} is not used: {why}"
+                for name, why in server.withheld.items()
+            ]
+        return told
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        for server in self.all:
+            await server.close()
+
+
+def servers_of(config: Config, pins: Pins | None = None, secrets: SecretFile | None = None) -> McpServers:
+    """The servers that a configuration names."""
+    return McpServers(config.mcp, config.file or Path("lastword.toml"), pins, secrets)
+
+
+def _again(launch: Launch) -> Launch:
+    """The same way, looked at now."""
+    if launch.url is not None:
+        return launch
+    assert launch.folder is not None
+    config = McpConfig(command=launch.command, args=list(launch.args), env=launch.env, folder=Path(launch.folder))
+    return launch_of(launch.name, config, Path(launch.folder))

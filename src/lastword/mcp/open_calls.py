@@ -1,0 +1,93 @@
+"""Which call a client's request belongs to: one that it asked for before and whose result it never got, or a new one.
+
+A client gives up waiting before a person has read the card, and asks again. The same request of the same principal, for
+the same tool with the same arguments, goes on with the same call, also after a restart, until the result was delivered
+once. From then on an equal request is a new call. Both are keys of the journal that are taken once.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+import msgspec
+
+from lastword import ids, values
+from lastword.journal import Journal
+from lastword.journal.records import data_of
+
+# Two requests that race for the same place: one of them gets the next.
+MAX_TIMES = 20
+
+
+class OpenCall(msgspec.Struct, frozen=True):
+    """A call whose result was not delivered."""
+
+    id: str
+    is_old: bool
+    """Whether it was asked for before."""
+
+
+class OpenCalls:
+    """The calls of one principal."""
+
+    def __init__(self, journal: Journal, session_id: str, key: bytes) -> None:
+        self._journal = journal
+        self._session_id = session_id
+        self._key = key
+
+    async def find(self, tool: str, arguments: dict[str, Any], client: str) -> OpenCall:
+        """The call that this request goes on with, or a new one, which is written down before anything is asked."""
+        name = self._name(tool, arguments)
+        number = await self._first_free(name)
+        for _ in range(MAX_TIMES):
+            if number:
+                record = await self._journal.store.taken(f"{name}:{number - 1}")
+                assert record is not None
+                known = record.subject
+                if await self._journal.store.taken(_delivered(known)) is None:
+                    return OpenCall(known, is_old=True)
+            id = ids.new()
+            facts = {"tool": tool, "client": client}
+            if await self._journal.claim(self._session_id, "mcp_call", id, facts, once=f"{name}:{number}"):
+                return OpenCall(id, is_old=False)
+            number += 1
+        raise RuntimeError("the same request came from too many places at once")
+
+    async def deliver(self, call_id: str, client: str) -> bool:
+        """Whether this is the one time that the result is given away."""
+        return await self._journal.claim(
+            self._session_id, "mcp_delivered", call_id, {"client": client}, once=_delivered(call_id)
+        )
+
+    async def client_of(self, call_id: str) -> str:
+        """Who asked for a call first, as it called itself."""
+        for record in await self._journal.store.read(subject=call_id, kind="mcp_call", limit=1):
+            return str(data_of(record).get("client", ""))
+        return ""
+
+    def _name(self, tool: str, arguments: dict[str, Any]) -> str:
+        # Keyed, because an argument may be a secret that could be guessed from its digest.
+        facts = values.canonical([self._session_id, tool, arguments])
+        return f"mcp:{hmac.new(self._key, facts, 'sha256').hexdigest()}"
+
+    async def _first_free(self, name: str) -> int:
+        """How many calls of this request there were: all numbers below it are taken, and none from it on."""
+
+        async def is_taken(number: int) -> bool:
+            return await self._journal.store.taken(f"{name}:{number}") is not None
+
+        high = 1
+        if not await is_taken(0):
+            return 0
+        while await is_taken(high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if await is_taken(middle) else (low, middle)
+        return high
+
+
+def _delivered(call_id: str) -> str:
+    return f"mcp-delivered:{call_id}"

@@ -1,0 +1,112 @@
+"""Secrets of MCP servers: a file that only its owner can read, and `${NAME}` wherever one is meant.
+
+A secret is put in where a server starts or is contacted, and nowhere else. It is never taken from the environment of
+this process: a project's file could name any variable there. What a server says is searched for the secrets that it
+was given, and they are taken out again before anybody sees, keeps or logs it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lastword.errors import ConfigError, did_you_mean
+from lastword.store.folders import data_folder, make_private
+
+NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+# A shorter one would be found in ordinary words, and every one of them hidden.
+MIN_HIDDEN = 4
+
+Hide = Callable[[str], str]
+
+
+class SecretFile:
+    """The secrets of this person, by name."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file or data_folder(sys.platform, os.environ, Path.home()) / "mcp_secrets.json"
+
+    def names(self) -> list[str]:
+        return sorted(self._read())
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a secret, in place of the one that had this name."""
+        if not SECRET_NAME.fullmatch(name):
+            raise ConfigError(f"{name[:60]!r} is no name of a secret", hint="letters, digits and underscores")
+        if not value or "\0" in value or "\n" in value:
+            raise ConfigError(f"the secret {name} is empty, or has more than one line")
+        write_private(self.file, self._read() | {name: value})
+
+    def forget(self, name: str) -> bool:
+        known = self._read()
+        if known.pop(name, None) is None:
+            return False
+        write_private(self.file, known)
+        return True
+
+    def expand(self, texts: Mapping[str, str], place: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The texts with their secrets in them, and which secrets those were."""
+        known, used = self._read(), dict[str, str]()
+
+        def put(found: re.Match[str]) -> str:
+            name = found[1]
+            if name not in known:
+                hint = did_you_mean(name, known) or f"lastword mcp secret {name} asks for it"
+                raise ConfigError(f"there is no secret {name}", place=place, hint=hint)
+            used[name] = known[name]
+            return known[name]
+
+        return {key: NAMED.sub(put, text) for key, text in texts.items()}, used
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self.file.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as problem:
+            # Its words could quote the file.
+            raise ConfigError(f"cannot be read ({type(problem).__name__})", place=str(self.file)) from None
+
+
+def hider(used: Mapping[str, str]) -> Hide:
+    """What takes secrets out of a text again."""
+    longest_first = sorted(((v, k) for k, v in used.items() if len(v) >= MIN_HIDDEN), key=lambda pair: -len(pair[0]))
+
+    def hide(text: str) -> str:
+        for value, name in longest_first:
+            if value in text:
+                text = text.replace(value, f"${{{name}}}")
+        return text
+
+    return hide
+
+
+def hide_in(value: Any, hide: Hide) -> Any:
+    """The same of a JSON value, however deep a text lies in it."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, list):
+        return [hide_in(item, hide) for item in value]
+    if isinstance(value, dict):
+        return {hide(key): hide_in(item, hide) for key, item in value.items()}
+    return value
+
+
+def write_private(file: Path, value: Any) -> None:
+    """Replace a file that only its owner may read, whole or not at all."""
+    make_private(file.parent)
+    part = file.with_name(f"{file.name}.{os.getpid()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        os.fchmod(descriptor, 0o600)
+        out.write(msgspec.json.format(msgspec.json.encode(value), indent=1))
+        out.flush()
+        os.fsync(descriptor)
+    os.replace(part, file)

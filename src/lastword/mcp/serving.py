@@ -1,0 +1,314 @@
+"""Our tools for any MCP client. Every call goes through a session, and so through the one door.
+
+Who answers: a person, out of band, on the page, in a terminal or with `lastword answer`. The client is kept patient,
+and told when it should ask again. With `approve_by_client` the client's own dialogue may turn the key of a preset, and
+no more: for tools that permit auto-approval, and whose effect is known and can be taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from lastword import __version__, ids
+from lastword.consent.answerer import Answerer
+from lastword.consent.approval import DENIED, ApprovalRequest, Preset, mask
+from lastword.consent.outcome import Outcome
+from lastword.display import visible
+from lastword.errors import LastWordError, SessionError
+from lastword.lazily import brought_by
+from lastword.mcp.announcing import Announcer, AnnouncingServer
+from lastword.mcp.clients import Greeter
+from lastword.mcp.open_calls import OpenCalls
+from lastword.mcp.patience import Waiting
+from lastword.mcp.replies import refused, reply, reply_to_script, still_open
+from lastword.runs import Run
+from lastword.session import Session
+from lastword.tools.schemas import mcp_form
+from lastword.tools.tool import Tool
+
+with brought_by("mcp", "mcp", "mcp_types", "cryptography"):
+    import mcp_types as types
+    from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+    from mcp.server.stdio import stdio_server
+
+log = logging.getLogger("lastword.mcp")
+
+# Most clients give up after a minute. What is told before that is heard.
+PATIENCE_SECONDS = 50.0
+CLOSE_SECONDS = 5.0
+# How long a dialogue of a client may be answered.
+ROUND_SECONDS = 600.0
+MAX_CLIENT_NAME = 100
+# From this version on a server asks by its result, and not by a request of its own.
+BY_RESULT = "2026-07-28"
+
+SCRIPT = "run_script"
+STDIO = "stdio"
+
+_SCRIPT_FORM: dict[str, Any] = {
+    "name": SCRIPT,
+    "title": "Run a NuwaScript",
+    "description": (
+        "Carry out a NuwaScript, which may call the other tools: LET x = CALL tool { name: value }, IF … THEN … ELSE … "
+        "END, FOR item IN list DO … END, PRINT. It is checked first; an error comes with its line and column. Every "
+        "call in it that needs a person's yes asks for it by itself."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {"script": {"type": "string", "description": "The text of the script."}},
+        "required": ["script"],
+        "additionalProperties": False,
+    },
+}
+_DIALOGUE_FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "allow": {"type": "boolean", "title": "Allow this call", "description": "Runs exactly what is shown, once."}
+    },
+    "required": ["allow"],
+}
+
+OpenSession = Callable[[str, Preset | None], Awaitable[Session]]
+"""A session of this id, with this preset or the usual one."""
+
+
+class ToolServer:
+    """What clients reach: the tools of a registry, and a session for each principal."""
+
+    def __init__(
+        self,
+        open_session: OpenSession,
+        key: bytes,
+        *,
+        approve_by_client: bool = False,
+        patience_seconds: float = PATIENCE_SECONDS,
+        principal_of: Callable[[Any], str] | None = None,
+    ) -> None:
+        self._open_session = open_session
+        self._key = key
+        self._approve_by_client = approve_by_client
+        self._patience_seconds = patience_seconds
+        self._principal_of = principal_of or (lambda context: STDIO)
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self._opening = asyncio.Lock()
+        self._greeter = Greeter()
+        self._tasks: dict[str, asyncio.Task[Outcome | Run]] = {}
+        self._announcer = Announcer()
+        self.protocol = AnnouncingServer(
+            "lastword",
+            version=__version__,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_subscriptions_listen=self._announcer.on_listen,
+        )
+        security = RequestStateSecurity(keys=[key], ttl=ROUND_SECONDS)
+        self.protocol.middleware.append(RequestStateBoundary(security, default_audience="lastword"))
+
+    async def close(self) -> None:
+        """Leave the cards waiting where they are, give what runs a moment, and end."""
+        await self._announcer.close()
+        for session in self._sessions.values():
+            for request in session.pending():
+                session.detach(request.call_id)
+        left = {task for task in self._tasks.values() if not task.done()}
+        if left:
+            await asyncio.wait(left, timeout=CLOSE_SECONDS)
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for session in self._sessions.values():
+            await session.close()
+
+    async def _session(self, principal: str, client: str = "") -> Session:
+        """The session of a principal; with a client's name, the one in which its dialogue turns the preset's key."""
+        async with self._opening:
+            found = self._sessions.get((principal, client))
+            if found is None:
+                preset = Preset(True, client, "client") if client else None
+                name = f"mcp-{principal}" + ("-dialogue" if client else "")
+                found = self._sessions[principal, client] = await self._open_session(name, preset)
+                self._announcer.watch(found.registry)
+            return found
+
+    async def _list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
+        principal = self._principal_of(context)
+        session = await self._session(principal)
+        self._greeter.meet(session.journal, principal, _client_of(context))
+        self._announcer.heard(principal, context)
+        tools = sorted(session.registry.all(with_editor=session.editor is not None), key=lambda tool: tool.name)
+        forms = [mcp_form(tool.manifest) for tool in tools]
+        if not session.registry.is_registered(SCRIPT):
+            forms.append(_SCRIPT_FORM)
+        listed = [types.Tool.model_validate(form) for form in forms]
+        return types.ListToolsResult(tools=listed, ttl_ms=0, cache_scope="private")
+
+    async def _call_tool(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        principal, client = self._principal_of(context), _client_of(context)
+        arguments = params.arguments or {}
+        try:
+            session = await self._session(principal)
+            self._greeter.meet(session.journal, principal, client)
+            tool = session.registry.find(params.name)
+            if tool is not None and self._may_ask_client(context, tool):
+                return await self._by_dialogue(context, params, principal, client, tool)
+            if tool is None and params.name == SCRIPT:
+                return await self._in_the_open(context, session, client, SCRIPT, arguments)
+            if tool is None or not tool.manifest.require_approval:
+                return await reply(session, await self._freely(context, session, client, params))
+            return await self._in_the_open(context, session, client, params.name, arguments)
+        except LastWordError as problem:
+            log.info("a call of a client was refused: %s", problem.fact)
+            return refused(str(problem))
+
+    async def _freely(
+        self, context: Any, session: Session, client: str, params: types.CallToolRequestParams
+    ) -> Outcome:
+        """A call that nobody is asked about. It ends with the request for it."""
+        arguments, origin, call_id = params.arguments or {}, _origin(client), ids.new()
+        with Waiting(context, session, call_id, params.name) as waiting:
+            task = asyncio.ensure_future(session.call(params.name, arguments, origin=origin, call_id=call_id))
+            try:
+                await waiting.until(task, None)
+            finally:
+                task.cancel()
+            return task.result()
+
+    async def _in_the_open(
+        self, context: Any, session: Session, client: str, name: str, arguments: dict[str, Any]
+    ) -> types.CallToolResult:
+        """A call that a person answers, wherever they are."""
+        calls = OpenCalls(session.journal, session.id, self._key)
+        while True:
+            found = await calls.find(name, arguments, client)
+            with Waiting(context, session, found.id, name) as waiting:
+                task = self._carry(session, found.id, client, name, arguments)
+                if not await waiting.until(task, self._patience_seconds):
+                    return still_open(found.id, name, is_running=_is_running(session, found.id))
+            ended = await asyncio.shield(task)
+            # Whoever asked for the same at the same time may have got it; then this was a second request, and is one.
+            if await calls.deliver(found.id, client):
+                if isinstance(ended, Run):
+                    return reply_to_script(ended, is_old=found.is_old)
+                return await reply(session, ended, is_old=found.is_old)
+
+    def _carry(
+        self, session: Session, call_id: str, client: str, name: str, arguments: dict[str, Any]
+    ) -> asyncio.Task[Outcome | Run]:
+        """The call itself, which goes on when the request for it does not."""
+        task = self._tasks.get(call_id)
+        if task is None:
+            task = self._tasks[call_id] = asyncio.ensure_future(
+                self._script(session, call_id, client, arguments)
+                if name == SCRIPT and not session.registry.is_registered(SCRIPT)
+                else self._call(session, call_id, client, name, arguments)
+            )
+            task.add_done_callback(lambda done: self._tasks.pop(call_id, None))
+        return task
+
+    async def _call(
+        self, session: Session, call_id: str, client: str, name: str, arguments: dict[str, Any]
+    ) -> Outcome | Run:
+        # A call that an earlier process asked about goes on as it was asked, with the origin that its card named.
+        first = await OpenCalls(session.journal, session.id, self._key).client_of(call_id)
+        return await session.call(name, arguments, origin=_origin(first or client), call_id=call_id)
+
+    async def _script(self, session: Session, run_id: str, client: str, arguments: dict[str, Any]) -> Outcome | Run:
+        text = arguments.get("script")
+        if not isinstance(text, str) or len(arguments) != 1:
+            raise SessionError("run_script takes one argument, the text of the script", place=SCRIPT)
+        return await session.run_script(text, name=f"a script of {_origin(client)}", run_id=run_id)
+
+    def _may_ask_client(self, context: Any, tool: Tool) -> bool:
+        """Whether the client's dialogue counts here: as the preset's key, for a tool that has the other one."""
+        able = context.session.client_capabilities
+        manifest = tool.manifest
+        return (
+            self._approve_by_client
+            and manifest.require_approval
+            and manifest.auto_approve is True
+            and manifest.effect in ("none", "reversible")
+            and able is not None
+            and able.elicitation is not None
+        )
+
+    async def _by_dialogue(
+        self, context: Any, params: types.CallToolRequestParams, principal: str, client: str, tool: Tool
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """A call that the client's own dialogue answers. What it says is the client's word."""
+        arguments = params.arguments or {}
+        words = _words(tool, arguments)
+        if context.protocol_version >= BY_RESULT:
+            # What comes back was sealed by us: for this tool, these arguments and this principal, for a while.
+            state = json.loads(params.request_state) if params.request_state else {}
+            call_id = state.get("call")
+            answer = (params.input_responses or {}).get("approval")
+            if call_id is None or not isinstance(answer, types.ElicitResult):
+                form = types.ElicitRequestFormParams(message=words, requested_schema=_DIALOGUE_FORM)
+                return types.InputRequiredResult(
+                    input_requests={"approval": types.ElicitRequest(params=form)},
+                    request_state=json.dumps({"call": call_id or ids.new()}),
+                )
+        else:
+            call_id = ids.new()
+            answer = await context.session.elicit_form(words, _DIALOGUE_FORM, context.request_id)
+        if answer.action == "accept" and (answer.content or {}).get("allow") is True:
+            session = await self._session(principal, client)
+            with Waiting(context, session, call_id, tool.name) as waiting:
+                task = self._carry(session, call_id, client, tool.name, arguments)
+                if not await waiting.until(task, self._patience_seconds):
+                    return still_open(call_id, tool.name, is_running=_is_running(session, call_id))
+            ended = await asyncio.shield(task)
+            assert isinstance(ended, Outcome)
+            return await reply(session, ended)
+        session = await self._session(principal)
+        return await reply(session, await self._denied(session, call_id, client, tool, arguments))
+
+    async def _denied(
+        self, session: Session, call_id: str, client: str, tool: Tool, arguments: dict[str, Any]
+    ) -> Outcome:
+        """A no counts from anybody, and is remembered like every other."""
+        task = self._carry(session, call_id, client, tool.name, arguments)
+        card = await session.card_for(call_id)
+        if isinstance(card, ApprovalRequest):
+            session.answer(call_id, DENIED, by=Answerer("client", client))
+        ended = await asyncio.shield(task)
+        assert isinstance(ended, Outcome)
+        return ended
+
+
+async def run_over_stdio(server: ToolServer) -> None:
+    """Serve one client on our standard input and output, until it closes them."""
+    async with stdio_server() as (read, write):
+        await server.protocol.run(read, write, server.protocol.create_initialization_options())
+
+
+def _client_of(context: Any) -> str:
+    """What a client calls itself. It may say anything, and is quoted."""
+    params = context.session.client_params
+    if params is None:
+        return "an MCP client without a name"
+    info = params.client_info
+    return visible(f"{info.name} {info.version}".strip()[:MAX_CLIENT_NAME])
+
+
+def _origin(client: str) -> str:
+    return f"an MCP client that calls itself “{client}”"
+
+
+def _is_running(session: Session, call_id: str) -> bool:
+    return not any(
+        request.call_id == call_id or request.call_id.startswith(f"{call_id}.") for request in session.pending()
+    )
+
+
+def _words(tool: Tool, arguments: dict[str, Any]) -> str:
+    """What a client shows in its dialogue: the call, and all of it."""
+    shown = json.dumps(mask(arguments, tool.secrets), ensure_ascii=False, indent=1)
+    about = visible(tool.manifest.description)
+    return f"{visible(tool.manifest.display_name)} ({tool.name}) wants to run with:\n{visible(shown)}\n{about}"

@@ -1,0 +1,115 @@
+"""Limits that hold for all programs on one memory: the last use is won once, and a sum is never exceeded.
+
+Each use of a grant, or of a rule with limits, is a record with a number, the totals so far and a key made of both; it
+is written in the commit that starts its call. Whoever comes second with the same number starts nothing, looks again
+and takes the next number, if there is one. A revocation takes the next number too, and so wins or loses against a
+start. Nothing is given back: a call that failed may have acted.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+
+from lastword.journal import Journal
+from lastword.journal.records import data_of
+from lastword.store import Entry
+from lastword.store.proof import prove
+
+STREAM = "grants"
+"""Where grants, their uses and their ends are written down, of all sessions."""
+USED = "grant_used"
+
+
+class Account(msgspec.Struct, frozen=True):
+    """What may be used, and how much of it there is."""
+
+    id: str
+    of: str
+    """Whose it is, for people: `your grant of 15 November`."""
+    calls: int | None = None
+    sums: dict[str, Decimal] = {}
+
+
+class Use(msgspec.Struct, frozen=True):
+    """One use of an account, if nobody else takes its number."""
+
+    number: int
+    totals: dict[str, str]
+    words: str
+    """Why nobody was asked: `your grant of 15 November, 3 of 10 calls, 38.50 of 100`."""
+    entry: Entry
+
+
+def use_key(account: str, number: int) -> str:
+    """The key that makes a use, or the end of a grant, the only one of its number."""
+    return f"grant:{account}:{number}"
+
+
+async def last_use(journal: Journal, account: str) -> tuple[int, dict[str, Decimal]]:
+    """How often an account was used, and what its arguments came to."""
+    records = await journal.store.read(stream=STREAM, subject=account, kind=USED, last=1)
+    if not records:
+        return 0, {}
+    await prove(journal.store, records)
+    facts = data_of(records[-1])
+    return facts["number"], {name: Decimal(total) for name, total in facts["totals"].items()}
+
+
+async def next_use(journal: Journal, account: Account, call_id: str, arguments: Mapping[str, Any]) -> Use | str:
+    """The next use of an account by a call, or why there is none."""
+    used, totals = await last_use(journal, account.id)
+    number = used + 1
+    if account.calls is not None and number > account.calls:
+        return f"{account.of} was for {account.calls} calls, and they are used up"
+    after = {name: totals.get(name, Decimal(0)) + amount_of(arguments.get(name)) for name in account.sums}
+    for name, most in account.sums.items():
+        if not after[name] <= most:
+            left = amount_words(most - totals.get(name, Decimal(0)))
+            return f"{account.of} has {left} of {amount_words(most)} left for {name}"
+    counted = [f"{number} of {account.calls} calls"] if account.calls is not None else []
+    counted += [f"{amount_words(after[name])} of {amount_words(most)}" for name, most in account.sums.items()]
+    written = {name: str(total) for name, total in after.items()}
+    words = ", ".join([account.of, *counted])
+    facts = {"number": number, "totals": written, "call": call_id, "words": words}
+    entry = journal.entry(STREAM, USED, account.id, facts, once=use_key(account.id, number))
+    return Use(number, written, words, entry)
+
+
+def amount_of(value: Any) -> Decimal:
+    """A number as it is written, exactly. Whatever is none, or negative, is more than any sum."""
+    if type(value) not in (int, float) or value < 0:
+        return Decimal("Infinity")
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        return Decimal("Infinity")
+
+
+def amount_words(amount: Decimal) -> str:
+    """A sum for people: 100, 38.50, 0.125."""
+    if amount == amount.to_integral_value():
+        return f"{amount:.0f}"
+    exponent = amount.as_tuple().exponent
+    return f"{amount:.2f}" if isinstance(exponent, int) and exponent >= -2 else f"{amount.normalize():f}"
+
+
+async def moment(journal: Journal) -> float:
+    """What time it is, in seconds. A clock that was set back does not make it earlier than anything written before."""
+    last = await journal.store.read(last=1)
+    return max([journal.clock(), *(record.at / 1e6 for record in last)])
+
+
+def day_words(seconds: float) -> str:
+    """A day for people, as they call it where they are: 15 November."""
+    day = datetime.datetime.fromtimestamp(seconds).astimezone()
+    return f"{day.day} {day:%B}"
+
+
+def utc_day(seconds: float) -> str:
+    """The day of a moment, in UTC: 2026-11-15."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()

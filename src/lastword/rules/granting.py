@@ -1,0 +1,262 @@
+"""Offering a grant on a card: the second step, for every surface.
+
+A surface that shows a card (an `ApprovalRequest`) does this:
+
+    offer = offer_for(request, folder)          # a GrantOffer, or words why there is none: show them, offer nothing
+    offer.bounds                                # exactly this call: {"to": {"is": "Ada"}, "amount": {"is": 12.5}}
+    offer.looser["amount"]                      # what a person may choose instead: ({"min": 0, "max": 12.5},)
+    offer.scopes                                # ("run", "session", "until"), with words in SCOPE_WORDS
+    offer.needs_limit                           # whether it must say after how many calls or which sum it ends
+    terms = offer.terms(bounds, scope, calls=10, sums={"amount": "100"})     # a LastWordError says what cannot be
+    summary(request, terms)                     # all of it in one sentence, to be read before the last key
+    settled_by(terms, request, waiting)         # the other waiting cards that it would answer: list them, and
+    terms = terms_with(terms, settled)          # those that were listed, and no others, are settled with it
+    await covered_before(journal, request, terms)    # of the last cards of this tool, how many it would have answered
+    session.answer(request.call_id, request.allow_with(terms), by)           # the yes and the grant, in one commit
+
+A card of another program is answered with `answer_elsewhere(journal, facts, request.allow_with(terms), by)`. The door
+looks at everything once more; a surface cannot give more than this. One key never grants: the second step is a step.
+Listing and taking back are in grants.py: `standing_grants`, `revoke`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lastword.consent.answerer import Answerer, named
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.consent.grant import MAX_SETTLED, GrantTerms, Scope
+from lastword.consent.people import sign
+from lastword.errors import LastWordError, SessionError
+from lastword.journal import Journal
+from lastword.journal.records import data_of
+from lastword.rules.command import simple_words
+from lastword.rules.grants import (
+    Grant,
+    bounds_of,
+    granted_entry,
+    is_path,
+    limits_words,
+    terms_words,
+    why_none,
+    why_not_these,
+)
+from lastword.tools.manifest import Manifest
+
+SCOPE_WORDS: dict[Scope, str] = {"run": "in this run", "session": "in this session", "until": "until tonight"}
+
+# A look back is for the eye. More cards than these are in `lastword calls`.
+MAX_PAST = 500
+
+
+class GrantOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be granted from one card."""
+
+    manifest: Manifest
+    bounds: dict[str, dict[str, Any]]
+    """Exactly this call."""
+    looser: dict[str, tuple[dict[str, Any], ...]]
+    """What may be chosen instead, by argument. Nothing for a text: it is asked about unless it is the very same."""
+    scopes: tuple[Scope, ...]
+    summable: tuple[str, ...]
+    """The arguments whose sum may be limited."""
+
+    @property
+    def needs_limit(self) -> bool:
+        return self.manifest.counts_as_irreversible
+
+    def terms(
+        self,
+        bounds: Mapping[str, dict[str, Any]] | None = None,
+        scope: Scope = "session",
+        *,
+        calls: int | None = None,
+        sums: Mapping[str, str] | None = None,
+        until: float | None = None,
+    ) -> GrantTerms:
+        """The terms that a person chose. A LastWordError says what cannot be granted."""
+        if scope not in self.scopes:
+            raise LastWordError(f"it cannot be granted {SCOPE_WORDS.get(scope, str(scope))} from this card")
+        if scope == "until" and until is None:
+            until = tonight(datetime.datetime.now().astimezone())
+        where = self.bounds | dict(bounds or {})
+        terms = GrantTerms(where=where, scope=scope, until=until, calls=calls, sums=dict(sums or {}))
+        if why := why_not_these(self.manifest, terms):
+            raise LastWordError(why)
+        return terms
+
+
+class GrantPast(msgspec.Struct, frozen=True):
+    """What a grant would have covered before."""
+
+    cards: int
+    """So many cards of this tool were looked at."""
+    covered: int
+    denied: int
+    """So many of those it covers were denied, or changed, by a person."""
+
+    @property
+    def words(self) -> str:
+        if not self.cards:
+            return "There are no earlier cards of this tool."
+        if self.cards == 1:
+            said = f"It would {'' if self.covered else 'not '}have answered your last card of this tool"
+            return f"{said}, which you denied or changed." if self.denied else f"{said}."
+        said = f"It would have answered {self.covered} of your last {self.cards} cards of this tool"
+        return f"{said}; {self.denied} of them you denied or changed." if self.denied else f"{said}."
+
+
+def offer_for(request: ApprovalRequest, folder: Path) -> GrantOffer | str:
+    """What can be granted from this card, or why nothing can, in words for the person."""
+    manifest = request.manifest
+    if why := why_none(manifest):
+        return why
+    if request.rule_line.startswith("Asked because the rule ") and request.rule_line.endswith(" says so."):
+        return f"{request.rule_line.removeprefix('Asked because ').removesuffix(' says so.')} wants it asked each time"
+    arguments = request.arguments
+    bounds: dict[str, dict[str, Any]] = {name: {"is": value} for name, value in arguments.items()}
+    bounds |= {p.name: {"absent": True} for p in manifest.parameters if p.name not in arguments}
+    looser: dict[str, tuple[dict[str, Any], ...]] = {}
+    if manifest.auto_approve is True:
+        looser = {name: tuple(_looser(value, folder, is_path(manifest, name))) for name, value in arguments.items()}
+    is_run = "." in request.call_id
+    return GrantOffer(
+        manifest=manifest,
+        bounds=bounds,
+        looser={name: choices for name, choices in looser.items() if choices},
+        scopes=("run", "session", "until") if is_run else ("session", "until"),
+        summable=tuple(n for n, v in arguments.items() if type(v) in (int, float) and v >= 0),
+    )
+
+
+def _looser(value: Any, folder: Path, is_path: bool) -> Iterable[dict[str, Any]]:
+    if type(value) in (int, float) and value >= 0:
+        yield {"min": 0, "max": value}
+    elif isinstance(value, str):
+        if is_path and "\0" not in value and not value.startswith("~"):
+            inside = (folder / value).parent
+            if inside.is_absolute():
+                yield {"under": str(inside)}
+        words = simple_words(value)
+        if words is not None and len(words) > 1 and folder.is_absolute():
+            args = [re.escape(word).replace("\\ ", " ") for word in words[1:]]
+            yield {"command": {"program": words[0], "args": args, "cwd": str(folder)}}
+
+
+def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
+    """All that a person would agree to, in one sentence."""
+    until = until_words(terms.scope, terms.until)
+    limits = limits_words(terms.calls, terms.sums)
+    ends = f"ends after {limits}, or when the tool changes" if limits else "ends when the tool changes"
+    return f"Allow, and don't ask again for: {terms_words(request.tool, terms.where)}; {until}; {ends}."
+
+
+def until_words(scope: Scope, until: float | None) -> str:
+    """How long it holds."""
+    if scope == "until" and until is not None:
+        moment = datetime.datetime.fromtimestamp(until).astimezone()
+        return f"until {moment.day} {moment:%B, %H:%M}"
+    return SCOPE_WORDS[scope]
+
+
+def settled_by(
+    terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
+) -> list[ApprovalRequest]:
+    """The other waiting cards of its scope that a grant would answer."""
+    where = bounds_of(terms.where)
+    run = request.call_id.rpartition(".")[0]
+    found = [
+        other
+        for other in waiting
+        if other.call_id != request.call_id
+        and (other.tool, other.tool_digest, other.session_id) == (request.tool, request.tool_digest, request.session_id)
+        and (terms.scope != "run" or other.call_id.startswith(f"{run}."))
+        and where.covers(other.arguments, folder)
+    ]
+    most = MAX_SETTLED if terms.calls is None else min(MAX_SETTLED, terms.calls)
+    return found[:most]
+
+
+def terms_with(terms: GrantTerms, listed: Iterable[ApprovalRequest]) -> GrantTerms:
+    """The same terms, which also answer these cards: those that the person was shown."""
+    return msgspec.structs.replace(terms, settles=tuple(other.call_id for other in listed))
+
+
+async def covered_before(journal: Journal, request: ApprovalRequest, terms: GrantTerms, folder: Path) -> GrantPast:
+    """Of the last cards of this tool, how many a grant would have answered, and what became of those."""
+    where = bounds_of(terms.where)
+    cards = covered = denied = 0
+    for record in reversed(await journal.store.read(kind="asked", last=MAX_PAST)):
+        facts = data_of(record)
+        if not facts or facts["tool"] != request.tool or record.subject == request.call_id:
+            continue
+        cards += 1
+        if where.covers(facts["arguments"], folder):
+            covered += 1
+            answer = (await journal.life(record.subject)).answered or {}
+            is_yes = answer.get("primary_confirmed") and answer.get("arguments") is None
+            denied += bool(answer) and not is_yes
+    return GrantPast(cards, covered, denied)
+
+
+def why_not_given(
+    manifest: Manifest, request: ApprovalRequest, terms: GrantTerms, by: Answerer, action: UserAction
+) -> str | None:
+    """Why terms that came with an answer are not granted, or None."""
+    if by.kind != "person":
+        return "only a person grants"
+    if action.answers != request.digest or not action.primary_confirmed:
+        return "it belongs to another card"
+    if terms.scope == "run" and "." not in request.call_id:
+        return "there is no run"
+    if request.call_id in terms.settles:
+        return "it settles its own card"
+    return why_not_these(manifest, terms, request.arguments)
+
+
+def grant_of(
+    request: ApprovalRequest, terms: GrantTerms, by: Answerer, process: str, user: str | None, at: float
+) -> Grant:
+    """The grant that these terms on this card mean."""
+    return Grant(
+        id=terms.id,
+        tool=request.tool,
+        tool_digest=request.tool_digest,
+        where=terms.where,
+        scope=terms.scope,
+        session_id=request.session_id,
+        run=request.call_id.rpartition(".")[0] if terms.scope == "run" else "",
+        process=process,
+        user=user,
+        until=terms.until,
+        calls=terms.calls,
+        sums={name: str(Decimal(most)) for name, most in terms.sums.items()},
+        by=by,
+        call_id=request.call_id,
+        at=at,
+    )
+
+
+async def answer_elsewhere(journal: Journal, facts: dict[str, Any], action: UserAction, by: Answerer | str) -> bool:
+    """Answer a card of another program with a grant. False when it does not wait any more."""
+    terms, who = action.grant, sign(named(by), journal.people.me)
+    if terms is None:
+        return await journal.answer(facts, action, who)
+    request = ApprovalRequest.from_facts(facts)
+    if why := why_not_given(request.manifest, request, terms, who, action):
+        raise SessionError(why, place=request.call_id, hint="allow this call alone")
+    grant = grant_of(request, terms, who, facts.get("process", ""), None, journal.clock())
+    return await journal.answer(facts, action, who, granted_entry(journal, grant))
+
+
+def tonight(now: datetime.datetime) -> float:
+    """The end of this day, where the person is."""
+    tomorrow = (now + datetime.timedelta(days=1)).date()
+    return datetime.datetime.combine(tomorrow, datetime.time(), now.tzinfo).timestamp()

@@ -1,0 +1,28 @@
+"""Files that are changed by people alone: the policies, and what a person has accepted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from lastword.editor import Preview
+from lastword.store.folders import data_folder
+
+PROJECT_FILE = "lastword.policy.toml"
+SYSTEM = Path("/Library/Application Support/lastword" if sys.platform == "darwin" else "/etc/lastword")
+
+
+def changes_policy(previews: Iterable[Preview], folder: Path | None) -> str | None:
+    """Which policy file a call would write, or None. Such a call is asked about, whoever says yes to it."""
+    own = [os.path.realpath(where) for where in (data_folder(sys.platform, os.environ, Path.home()), SYSTEM)]
+    for preview in previews:
+        for path in (preview.path, preview.renamed_to):
+            if not path:
+                continue
+            there = os.path.realpath((folder or Path()) / path)
+            names = (os.path.basename(there).casefold(), os.path.basename(path).casefold())
+            if PROJECT_FILE in names or any(f"{there}/".startswith(f"{where}/") for where in own):
+                return path
+    return None

@@ -1,0 +1,158 @@
+"""A rule: of which calls it speaks, and what it says of them. An order of files or rules means nothing here.
+
+An `allow` speaks of every parameter of its tool: what it does not name must not be there. An `ask` or a `deny` speaks
+of the arguments that it names, whatever else is given: otherwise one argument more would be a way around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from lastword import values
+from lastword.display import visible
+from lastword.rules.bounds import Bound, validator
+
+Saying = Literal["allow", "ask", "deny"]
+Layer = Literal["organisation", "user", "project"]
+
+SAYINGS: tuple[Saying, ...] = ("allow", "ask", "deny")
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """How much of a standing yes there is."""
+
+    calls: int | None = None
+    sums: dict[str, Decimal] = {}
+    """The most that an argument may come to over all calls, by its name."""
+    per: Literal["day"] | None = None
+    """Counted anew for each day, in UTC; without it, once and for all."""
+
+
+class Where:
+    """The arguments of a call, bounded by name."""
+
+    def __init__(self, bounds: Mapping[str, Bound], *, is_whole: bool) -> None:
+        self.bounds = dict(bounds)
+        self.is_whole = is_whole
+        """Whether what is not named must not be there."""
+        self.is_volatile = any(bound.is_volatile for bound in bounds.values())
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The part of it that JSON Schema can say."""
+        schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {name: bound.schema for name, bound in self.bounds.items()},
+            "required": [name for name, bound in self.bounds.items() if not bound.may_be_absent],
+        }
+        if self.is_whole:
+            schema["additionalProperties"] = False
+        return schema
+
+    @cached_property
+    def _validator(self) -> Any:
+        return validator(self.schema)
+
+    def covers(self, arguments: dict[str, Any], folder: Path) -> bool:
+        """Whether these arguments lie inside of every bound."""
+        if not self._validator.is_valid(arguments):
+            return False
+        if not self.is_volatile:
+            return True
+        return all(bound.holds(arguments[name], folder) for name, bound in self.bounds.items() if name in arguments)
+
+    def missed(self, arguments: dict[str, Any], folder: Path) -> int:
+        """How much of these arguments does not fit. The same as the number of `misses`, without the words."""
+        count = 0
+        for name, is_valid, is_needed, holds in self._parts:
+            if name not in arguments:
+                count += is_needed
+            elif not is_valid(arguments[name]) or (holds is not None and not holds(arguments[name], folder)):
+                count += 1
+        if self.is_whole and not arguments.keys() <= self.bounds.keys():
+            count += len(arguments.keys() - self.bounds.keys())
+        return count
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, Callable[[Any], bool], bool, Callable[[Any, Path], bool] | None]]:
+        return [
+            (name, validator(b.schema).is_valid, not b.may_be_absent, b.holds if b.is_volatile else None)
+            for name, b in self.bounds.items()
+        ]
+
+    def misses(self, arguments: dict[str, Any], folder: Path, secrets: frozenset[str] = frozenset()) -> list[str]:
+        """What of these arguments does not fit, a sentence each; nothing when all of it does."""
+        found = []
+        for name, bound in self.bounds.items():
+            if name not in arguments:
+                if not bound.may_be_absent:
+                    found.append(f"{name} is not given")
+            elif (said := bound.miss(arguments[name], folder)) is not None:
+                found.append(f"{name} does not fit" if name in secrets else f"{name} {said}")
+        if self.is_whole:
+            found += [f"it says nothing of {visible(name[:60])}" for name in arguments if name not in self.bounds]
+        return found
+
+    def words(self) -> str:
+        """All bounds in one sentence."""
+        said = (f"{visible(name[:60])} {bound.words()}" for name, bound in self.bounds.items())
+        return ", ".join(said) or "without arguments"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every argument is given exactly."""
+        return all(bound.is_exact for bound in self.bounds.values())
+
+
+def is_amount(bound: Bound) -> bool:
+    """Whether it is a number that can only add to a sum."""
+    terms = bound.terms
+    known = [terms["is"]] if "is" in terms else terms.get("in")
+    if known is not None:
+        return all(type(value) in (int, float) and value >= 0 for value in known)
+    return "min" in terms and terms["min"] >= 0
+
+
+class PolicyRule:
+    """One rule of a policy file."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        tool: str,
+        saying: Saying,
+        where: Where,
+        layer: Layer,
+        file: Path,
+        line: int,
+        budget: Budget | None = None,
+    ) -> None:
+        self.name = name
+        self.tool = tool
+        self.saying = saying
+        self.where = where
+        self.layer = layer
+        self.file = file
+        self.line = line
+        self.budget = budget
+        facts = {"tool": tool, "decide": saying, "where": {k: b.terms for k, b in where.bounds.items()}}
+        if budget is not None:
+            sums = {argument: str(most) for argument, most in budget.sums.items()}
+            facts["limits"] = {"calls": budget.calls, "sum": sums, "per": budget.per}
+        # By what it says and not by its name or its place: a rule that says something else is another rule.
+        self.key = values.digest(values.canonical(facts))
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for people: the file's name and the line."""
+        return f"{self.file.name}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{visible(self.name)} ({visible(self.place)})"

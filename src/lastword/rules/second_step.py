@@ -1,0 +1,135 @@
+"""The second step of a card: what a person chooses, turned into terms, and all that they are told before the yes.
+
+A choice is the number of one of the bounds that were offered, never a bound: a surface, or whoever pretends to be one,
+has no words for a grant that was not offered. What can be offered at all is in granting.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lastword import values
+from lastword.card.face import one_line
+from lastword.card.grants import GrantBound, GrantSettled, GrantStep, GrantSum
+from lastword.card.inbox import entry_of
+from lastword.consent.approval import ApprovalRequest
+from lastword.consent.grant import GrantTerms, Scope
+from lastword.display import visible
+from lastword.errors import LastWordError
+from lastword.journal import Journal
+from lastword.rules.granting import (
+    SCOPE_WORDS,
+    GrantOffer,
+    covered_before,
+    offer_for,
+    settled_by,
+    summary,
+    terms_with,
+)
+from lastword.rules.grants import bounds_of
+
+# As many as a day of such calls may have. Whoever wants more says so.
+FIRST_CALLS = 10
+MAX_CALLS = 1_000_000
+
+
+class GrantChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person has chosen so far. Without a choice everything is exactly as on the card."""
+
+    loosened: dict[str, int] = {}
+    """For arguments that are not exact any more: which of the offered bounds, from 1 on."""
+    scope: Scope = "session"
+    calls: int | None = FIRST_CALLS
+    sums: dict[str, str] = {}
+
+
+class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as it was shown, and the terms that a yes to it means."""
+
+    step: GrantStep
+    terms: GrantTerms | None = None
+    choice: GrantChoice = GrantChoice()
+
+
+async def step_of(
+    request: ApprovalRequest,
+    choice: GrantChoice,
+    folder: Path,
+    waiting: Sequence[ApprovalRequest],
+    journal: Journal,
+    event: str = "",
+) -> SeenStep:
+    """What this choice would grant from a card. `folder`: of the session that asks; an empty one when it is unknown."""
+    offer = offer_for(request, folder)
+    if isinstance(offer, str):
+        return SeenStep(step=GrantStep(event=event, why_none=f"{visible(offer).rstrip('.')}."))
+    bounds = _bounds(offer, choice)
+    sums = {name: most.strip() for name, most in choice.sums.items() if most.strip()}
+    if unknown := sums.keys() - set(offer.summable):
+        raise LastWordError(f"{one_line(min(unknown), 60)} is no number that can be summed")
+    step = GrantStep(
+        event=event,
+        bounds=tuple(_rows(offer, choice)),
+        scopes=tuple((scope, SCOPE_WORDS[scope]) for scope in offer.scopes),
+        scope=choice.scope,
+        calls=choice.calls,
+        sums=tuple(
+            GrantSum(name=name, shown_name=one_line(name, 60), most=sums.get(name, "")) for name in offer.summable
+        ),
+        needs_limit=offer.needs_limit,
+    )
+    try:
+        if choice.calls is not None and choice.calls > MAX_CALLS:
+            raise LastWordError(f"it ends after at most {MAX_CALLS:,} calls", hint="or leave the number out")
+        terms = offer.terms(bounds, choice.scope, calls=choice.calls, sums=sums)
+    except LastWordError as problem:
+        fact = visible(problem.fact).rstrip(".")
+        return SeenStep(step=msgspec.structs.replace(step, problem=f"{fact[:1].upper()}{fact[1:]}."), choice=choice)
+    settled = settled_by(terms, request, waiting, folder)
+    terms = terms_with(terms, settled)
+    sentence = summary(request, terms)
+    facts = [request.digest, terms.where, terms.scope, terms.until, terms.calls, terms.sums, [*terms.settles], sentence]
+    shown = msgspec.structs.replace(
+        step,
+        digest=values.digest(values.canonical(facts)),
+        sentence=sentence,
+        settles=tuple(GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled),
+        past=(await covered_before(journal, request, terms, folder)).words,
+    )
+    return SeenStep(step=shown, terms=terms, choice=choice)
+
+
+def _bounds(offer: GrantOffer, choice: GrantChoice) -> dict[str, dict[str, Any]]:
+    """The bounds that were chosen, of those that were offered."""
+    found = dict(offer.bounds)
+    for name, number in choice.loosened.items():
+        offered = offer.looser.get(name, ())
+        if name not in found or not 0 <= number <= len(offered):
+            raise LastWordError(
+                f"{one_line(name, 60)}: this card does not offer that", hint="choose one of the bounds that it shows"
+            )
+        if number:
+            found[name] = offered[number - 1]
+    return found
+
+
+def _rows(offer: GrantOffer, choice: GrantChoice) -> list[GrantBound]:
+    return [
+        GrantBound(
+            name=name,
+            shown_name=one_line(name, 60),
+            choices=tuple(_words(bound) for bound in (exact, *offer.looser.get(name, ()))),
+            chosen=choice.loosened.get(name, 0),
+        )
+        for name, exact in offer.bounds.items()
+    ]
+
+
+def _words(bound: dict[str, Any]) -> str:
+    """A bound for a list of choices: what it is, and that it is nothing else where it is exact."""
+    said = bounds_of({"it": bound}).bounds["it"].words()
+    return f"exactly {said}" if bound.get("is", "") != "" else said

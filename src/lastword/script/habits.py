@@ -1,0 +1,229 @@
+"""What people and models write by habit from other languages, and the right form of it here.
+
+A hint is worth more than a rule: who is told the right form repairs a script at once. Nothing here decides whether a
+script is right; that is done in parser.py and inference.py, which ask here for words. Three of these habits are no
+mistake of the language and still seldom meant, and get a warning: `//` for a division, `{a.b}` in a template of FORMAT,
+and braces in a text that is printed as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lastword.script.errors import MemberAccess, PlacedError, ScriptWarning, UndefinedVariable
+from lastword.script.lexer import is_name, is_string
+from lastword.script.nodes import Function, Literal
+
+# How far back from an error the word is looked for that began it.
+_LOOK_BACK = 40
+# A line, or a text, that a person or a model writes. The patterns are linear, and still nobody pays for a megabyte.
+MAX_LINE = 1_000
+
+_STATEMENTS = {
+    "WHILE": "there is no WHILE; FOR item IN list DO … END, and RANGE(n) counts",
+    "UNTIL": "there is no UNTIL; FOR item IN list DO … END, and RANGE(n) counts",
+    "FOREACH": "write FOR item IN list DO … END",
+    "TRY": "there are no TRY blocks; LET r = TRY CALL tool { … }, then IF r.success THEN … END",
+    "CATCH": "there are no TRY blocks; LET r = TRY CALL tool { … }, then IF r.success THEN … END",
+    "EXCEPT": "there are no TRY blocks; LET r = TRY CALL tool { … }, then IF r.success THEN … END",
+    "FINALLY": "there are no TRY blocks; LET r = TRY CALL tool { … }, then IF r.success THEN … END",
+    "RETURN": "a script gives nothing back; PRINT(value) shows it, and STOP value ends the script",
+    "FUNCTION": "there are no functions to define; write the statements where they are needed",
+    "DEF": "there are no functions to define; write the statements where they are needed",
+    "IMPORT": "there is nothing to import; the tools and functions are all there",
+    "CONTINUE": "put the rest of the round into IF … THEN … END",
+    "AWAIT": "CALL waits by itself; leave AWAIT out",
+    "SWITCH": "write IF … THEN … END for each case",
+}
+_VALUES = {"None": "null", "nil": "null", "Nil": "null", "undefined": "null", "NaN": "null", "nothing": "null"}
+_METHODS = {
+    "length": "write .length without brackets",
+    "size": "write .length",
+    "count": "write .length",
+    "push": "SET list = APPEND(list, value)",
+    "append": "SET list = APPEND(list, value)",
+    "add": "SET list = APPEND(list, value)",
+    "keys": "write KEYS(object)",
+    "split": 'write SPLIT(text, ",")',
+    "join": 'write JOIN(list, ", ")',
+    "includes": "write CONTAINS(whole, part)",
+    "contains": "write CONTAINS(whole, part)",
+    "sort": "write SORT(list)",
+    "toString": "write STRING(value)",
+    "upper": "write UPPER(text)",
+    "toUpperCase": "write UPPER(text)",
+    "lower": "write LOWER(text)",
+    "toLowerCase": "write LOWER(text)",
+    "strip": "write TRIM(text)",
+    "trim": "write TRIM(text)",
+    "replace": "write REPLACE(text, old, new)",
+    "slice": "write SLICE(list, from, to)",
+    "substring": "write SLICE(text, from, to)",
+    "get": "write GET(object, key, default)",
+}
+_ANY_METHOD = "values have no methods; functions stand in front: LENGTH(x), APPEND(list, value)"
+_FUNCTIONS = {
+    "len": "LENGTH(x)",
+    "str": "STRING(value)",
+    "int": 'NUMBER("12")',
+    "float": 'NUMBER("12.5")',
+    "log": "PRINT(value)",
+    "echo": "PRINT(value)",
+    "push": "APPEND(list, value)",
+}
+
+
+def hint_for_token(tokens: list[str], at: int, wanted: str) -> str | None:
+    """The right form of what ends in a token that should not be there; None for what is nobody's habit."""
+    token, before = tokens[at], tokens[at - 1] if at else ""
+    if wanted.startswith("an argument's name") and is_string(token):
+        return f"names of arguments have no quotes: {token[1:-1]}: value"
+    if token == "=":
+        if wanted.startswith(": after "):
+            return f"write {wanted.removeprefix(': after ')}: value"
+        if wanted.startswith("IN after FOR"):
+            return f"write FOR {wanted.rpartition(' ')[2]} IN RANGE(1, 6) DO for 1 to 5: the end is left out"
+    if wanted.startswith(("= after SET ", "= after LET ")):
+        name = wanted.rpartition(" ")[2]
+        if token in (".", "["):
+            return f'SET changes whole variables: SET {name} = PUT({name}, "key", value)'
+        if token in ("+", "-", "*", "/", "%"):
+            return f"write SET {name} = {name} {token} value"
+    if token == "*" and before in ("*", "/"):
+        return "there is no power operator; multiply" if before == "*" else "comments begin with //"
+    if token in ("/", "*") and tokens[at + 1] == "*":
+        return "comments begin with //"
+    if token == ">" and before == "<":
+        return "write !="
+    if token == "IN" and not wanted.startswith("a statement"):
+        return "write CONTAINS(list, value)"
+    if (method := _method(tokens, at)) is not None:
+        return _METHODS.get(method, _ANY_METHOD)
+    if token == ":" and wanted == "an operator or ]":
+        return "write SLICE(list, from, to); the end is left out"
+    if token == "." and before == ".":
+        return "write RANGE(from, to); the end is left out"
+    if token == "{" and wanted.startswith(("THEN", "DO")):
+        return "blocks have no braces: IF … THEN … END, FOR … DO … END"
+    return _hint_for_statement(tokens, at)
+
+
+def _method(tokens: list[str], at: int) -> str | None:
+    """The name before a bracket that should not be there, if it follows a point: `.length(`, `.length()`."""
+    opening = at if tokens[at] == "(" else at - 1 if at and tokens[at - 1] == "(" else 0
+    if opening >= 2 and tokens[opening - 2] == "." and is_name(tokens[opening - 1]):
+        return tokens[opening - 1]
+    return None
+
+
+def _hint_for_statement(tokens: list[str], at: int) -> str | None:
+    for place in range(at, max(-1, at - _LOOK_BACK), -1):
+        hint = _STATEMENTS.get(tokens[place].upper())
+        # A variable may have such a name; what it is given or asked for does not look like a statement.
+        if hint is not None and tokens[place - 1 if place else place] not in ("LET", "SET", ".", "=", ","):
+            return hint
+    if tokens[at] == ":":
+        return "blocks are IF … THEN … END and FOR … DO … END"
+    return None
+
+
+def hint_for_word(name: str) -> str | None:
+    """The right form of a name that has no value here, and means something elsewhere."""
+    if name in _VALUES:
+        return f"write {_VALUES[name]}"
+    if hint := _STATEMENTS.get(name.upper()):
+        return hint
+    if re.fullmatch(r"[eE][0-9]+", name):
+        return "numbers have no exponent; write the digits out: 1e3 is 1000"
+    if re.fullmatch(r"(_[0-9]+)+", name):
+        return "the digits of a number stand together: 1000"
+    if re.fullmatch(r"[xX][0-9a-fA-F]+", name):
+        return "numbers are written in decimal"
+    return None
+
+
+def hint_for_function(name: str) -> str | None:
+    """The function here that another language calls so."""
+    return f"write {_FUNCTIONS[name]}" if name in _FUNCTIONS else None
+
+
+def improve(problem: PlacedError, lines: list[str]) -> PlacedError:
+    """Give a located finding the hint that only the text around it tells."""
+    before, after = _around(lines, problem)
+    if type(problem) is UndefinedVariable and before[-1:].isdigit():
+        problem.hint = hint_for_word(problem.fact.partition(" ")[0]) or hint_for_word("e1")
+    elif type(problem) is UndefinedVariable and re.match(r"[fFrRbB]\"", after):
+        problem.hint = 'put values into text with FORMAT("{name}", {name: name})'
+    elif type(problem) is MemberAccess and problem.hint is None and (hint := _METHODS.get(after_name(after))):
+        problem.hint = hint
+    elif problem.severity == "error" and problem.phase == "parse":
+        for number in (problem.line, problem.line - 1):
+            if 0 < number <= len(lines) and _IN_BRACKETS.match(lines[number - 1][:MAX_LINE]):
+                problem.hint = "// begins a comment; write a / b to divide, and ROUND for a whole number"
+    return problem
+
+
+def _around(lines: list[str], problem: PlacedError) -> tuple[str, str]:
+    line = lines[problem.line - 1] if 0 < problem.line <= len(lines) else ""
+    return line[: problem.column - 1], line[problem.column - 1 :]
+
+
+def after_name(text: str) -> str:
+    """The name at the beginning of a text."""
+    found = re.match(r"[A-Za-z_][A-Za-z0-9_]*", text)
+    return found[0] if found else ""
+
+
+# Code, and behind it a comment that is a number and nothing else; or, where the text does not parse, a word that
+# closes a bracket. Possessive, as in the lexer: no text makes the pattern try twice.
+_CODE = r'(?:[^"/]|"(?:[^"\\]|\\.)*+"|/(?!/))*+(?<=[\w)\] ])'
+_BY_A_NUMBER = re.compile(rf"{_CODE}//\s*+[0-9]++(?:\.[0-9]++)?[\s)\]]*+$")
+_IN_BRACKETS = re.compile(rf"{_CODE}//\s*+[\w.]++\s*+[)\],}}]")
+
+
+def warn_of_divisions(source: str) -> Iterator[tuple[int, int]]:
+    """The offset and length of every `//` that was probably meant to divide."""
+    if "//" not in source:
+        return
+    offset = 0
+    for line in source.split("\n"):
+        if "//" in line and len(line) <= MAX_LINE and _BY_A_NUMBER.match(line):
+            yield offset + line.rindex("//"), 2
+        offset += len(line) + 1
+
+
+def division(offset: int, width: int, source: str, name: str | None) -> ScriptWarning:
+    """The warning for a `//` that was probably meant to divide."""
+    found = ScriptWarning(
+        "// begins a comment, so the number behind it is not read",
+        hint="write a / b to divide, and ROUND for a whole number",
+    )
+    found.locate_at(offset, width, source, name, "check")
+    return found
+
+
+_PATH = re.compile(r"(?<!\{)\{([A-Za-z_]\w*+(?:\.\w++|\[[^\]{}]*+\])++)\}(?!\})")
+_HOLE = re.compile(r"(?<!\{)\{([A-Za-z_]\w*+)\}(?!\})")
+
+
+def seldom_meant(node: Function) -> ScriptWarning | None:
+    """The warning for a template that FORMAT leaves as it is, or one that is printed without FORMAT."""
+    first = node.arguments[0] if node.arguments else None
+    if not isinstance(first, Literal) or not isinstance(first.value, str):
+        return None
+    if node.name == "FORMAT" and (path := _PATH.search(first.value, 0, MAX_LINE)):
+        name = path[1].rpartition(".")[2]
+        name = name if name.isidentifier() else "value"
+        return ScriptWarning(
+            f"FORMAT fills in names, so {path[0]} stays as it is",
+            first.at,
+            hint=f'give it a name: FORMAT("{{{name}}}", {{{name}: {path[1]}}})',
+        )
+    if node.name == "PRINT" and (hole := _HOLE.search(first.value, 0, MAX_LINE)):
+        return ScriptWarning(
+            f"PRINT shows {hole[0]} as it is",
+            first.at,
+            hint=f'PRINT(FORMAT("{hole[0]}", {{{hole[1]}: {hole[1]}}})) puts a value there',
+        )
+    return None

@@ -1,0 +1,221 @@
+"""What comes in and goes out in the Responses form, as types. The OpenAPI document is made from them.
+
+Unlike a chat request, which is passed on with whatever it holds, this form is translated. So what is not named here is
+refused: it would be dropped in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from lastword.server.wire import ConversationId, Extras, ToolProtocol
+
+ResponseId = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^resp_[0-9]{1,9}_[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$(?!\n)",
+        max_length=143,
+        description="The id of an answer. It goes on from there, with everything said before.",
+    ),
+]
+
+
+MAX_INTEGER = 2**53
+"""What every reader of JSON keeps as it is. Beyond 64 bits a number is read as no integer at all."""
+
+
+class InputText(msgspec.Struct, frozen=True, tag="input_text"):
+    """A piece of text from the client."""
+
+    text: str
+
+
+class OutputText(msgspec.Struct, frozen=True, tag="output_text"):
+    """A piece of text from the model, sent back."""
+
+    text: str
+
+
+class RefusalText(msgspec.Struct, frozen=True, tag="refusal"):
+    """The model's words of refusal, sent back."""
+
+    refusal: str
+
+
+class InputImage(msgspec.Struct, frozen=True, tag="input_image"):
+    """A picture, by its address. Files that OpenAI keeps are not here."""
+
+    image_url: str
+    detail: str | None = None
+
+
+class InputFile(msgspec.Struct, frozen=True, tag="input_file"):
+    """A file, with its contents."""
+
+    file_data: str
+    filename: str | None = None
+
+
+InputPart = InputText | OutputText | RefusalText | InputImage | InputFile
+
+
+class InputMessage(msgspec.Struct, frozen=True, tag="message"):
+    """Words. `type` may be left out. Of pictures and files, those of the user count."""
+
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | list[InputPart]
+
+
+class InputCall(msgspec.Struct, frozen=True, tag="function_call"):
+    """What the model asked for, sent back."""
+
+    call_id: str
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: str
+
+
+class InputCallOutput(msgspec.Struct, frozen=True, tag="function_call_output"):
+    """A tool's result, honoured while that request is pending."""
+
+    call_id: str
+    output: str | list[InputText]
+
+
+class ItemReference(msgspec.Struct, frozen=True, tag="item_reference"):
+    """An output item of an earlier answer, by its id."""
+
+    id: str
+
+
+InputItem = InputMessage | InputCall | InputCallOutput | ItemReference
+
+
+class ResponsesTool(msgspec.Struct, frozen=True):
+    """A function that the client can run. The server runs none, so there are no others."""
+
+    type: Literal["function"]
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ChosenTool(msgspec.Struct, frozen=True):
+    """The one function that the model has to call."""
+
+    type: Literal["function"]
+    name: str
+
+
+class PlainFormat(msgspec.Struct, frozen=True, tag="text"):
+    """Words."""
+
+
+class JsonFormat(msgspec.Struct, frozen=True, tag="json_object"):
+    """Any JSON object."""
+
+
+class SchemaFormat(msgspec.Struct, frozen=True, tag="json_schema"):
+    """JSON of a certain form."""
+
+    name: str
+    schema: dict[str, Any]
+    description: str | None = None
+    strict: bool | None = None
+
+
+class TextOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The form of the words."""
+
+    format: PlainFormat | JsonFormat | SchemaFormat | None = None
+    verbosity: str | None = None
+
+
+class ReasoningOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How hard to think. There are no summaries here."""
+
+    effort: str | None = None
+    summary: None = None
+
+
+class ConversationRef(msgspec.Struct, frozen=True):
+    """A conversation by its id."""
+
+    id: ConversationId
+
+
+class ResponseStreamOptions(msgspec.Struct, frozen=True):
+    """Accepted, and without effect: nothing is padded here."""
+
+    include_obfuscation: bool | None = None
+
+
+class ResponsesRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """OpenAI's request as far as it is about words and functions, with two fields of ours."""
+
+    input: (
+        Annotated[str, msgspec.Meta(description="What the user says.")]
+        | Annotated[list[InputItem], msgspec.Meta(min_length=1)]
+    )
+    model: Annotated[str, msgspec.Meta(description="`lastword` is the configured model.")] = "lastword"
+    instructions: Annotated[str, msgspec.Meta(description="A prompt for this turn alone.")] | None = None
+    previous_response_id: ResponseId | None = None
+    conversation: ConversationId | ConversationRef | None = None
+    store: (
+        Annotated[bool, msgspec.Meta(description="Whether it can be gone on with. Yes, unless told not to.")] | None
+    ) = None
+    stream: bool | None = None
+    stream_options: ResponseStreamOptions | None = None
+    tools: list[ResponsesTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
+    parallel_tool_calls: bool | None = None
+    max_output_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    include: list[Literal["reasoning.encrypted_content"]] | None = None
+    metadata: dict[str, str] | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    service_tier: str | None = None
+    tool_protocol: ToolProtocol | None = None
+    secret_arguments: dict[str, list[str]] | None = None
+
+
+class IncompleteDetails(msgspec.Struct, frozen=True):
+    """Why an answer breaks off."""
+
+    reason: Literal["max_output_tokens", "content_filter"]
+
+
+class ResponseOut(Extras, frozen=True, kw_only=True):
+    """OpenAI's answer and our fields. `output` has what the model said, and each function that it asks for."""
+
+    id: str
+    created_at: int
+    model: str
+    status: Literal["in_progress", "completed", "incomplete"]
+    output: list[dict[str, Any]]
+    usage: dict[str, Any] | None = None
+    incomplete_details: IncompleteDetails | None = None
+    error: None = None
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    conversation: ConversationRef | None = None
+    store: bool = True
+    tools: list[ResponsesTool]
+    tool_choice: str | ChosenTool = "auto"
+    parallel_tool_calls: bool = True
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
+    truncation: str = "disabled"
+    metadata: dict[str, str]
+    object: Literal["response"] = "response"

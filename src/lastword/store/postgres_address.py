@@ -1,0 +1,115 @@
+"""The address of a store in PostgreSQL: where the server is, which schema, and how much TLS is asked for.
+
+`postgresql://USER@HOST:PORT/DATABASE?store=NAME`, and what libpq knows besides: `sslmode`, `sslrootcert`, `passfile`.
+What is missing comes from where every program of PostgreSQL looks: `PGHOST`, `PGPASSWORD`, `~/.pgpass`. A password is
+kept where nothing prints it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+
+from lastword.errors import StoreError
+
+SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
+DEFAULT_STORE = "lastword"
+
+# PostgreSQL cuts names after 63 bytes in silence, and two long ones would be one.
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
+_FORM = "postgresql://USER@HOST:PORT/DATABASE?store=NAME"
+# These would make a commit return before it is durable, or change what our statements mean.
+_NOT_OURS_TO_SET = ("synchronous_commit", "search_path", "options", "default_transaction_read_only", "role")
+
+
+class PostgresAddress:
+    """Where a store is. `shown` is fit for logs, errors and people; the rest is for the connection alone."""
+
+    def __init__(self, address: str, environment: Mapping[str, str] | None = None) -> None:
+        environment = os.environ if environment is None else environment
+        parts = _split(address)
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        names = [value for key, value in options if key == "store"]
+        self.schema = names[-1] if names else DEFAULT_STORE
+        if not _NAME.fullmatch(self.schema) or self.schema in ("public", "information_schema", "pg_catalog"):
+            raise StoreError(
+                f"{self.schema!r} is no name for a store", hint="small letters, digits and underscores, a letter first"
+            )
+        for key, _ in options:
+            if key in _NOT_OURS_TO_SET:
+                raise StoreError(f"{key} is not for an address to set", hint=f"an address is {_FORM}")
+        rest = [(key, value) for key, value in options if key != "store"]
+        self._dsn = parts._replace(scheme="postgresql", query=urlencode(rest)).geturl()
+        host = _host(parts, dict(rest), environment)
+        database = unquote(parts.path.removeprefix("/")) or environment.get("PGDATABASE", "")
+        self.shown = f"postgresql://{host}/{database}?store={self.schema}"
+        self.has_password = parts.password is not None or any(key == "password" for key, _ in rest)
+        # Whoever reads or changes what passes here could answer cards. Outside of this machine nothing less than a
+        # proven server is taken, unless somebody says so.
+        is_said = "sslmode" in dict(rest) or "PGSSLMODE" in environment
+        self.must_be_proven = not is_said and not _is_near(host)
+
+    def __repr__(self) -> str:
+        return f"PostgresAddress({self.shown!r})"
+
+    @property
+    def digest(self) -> str:
+        """A name for the files that a machine keeps of this store."""
+        return sha256(self.shown.encode()).hexdigest()[:32]
+
+    def reveal(self) -> str:
+        """What the driver connects with. It may hold a password: it is passed on, and never kept or shown."""
+        return self._dsn
+
+
+def is_postgres(address: str) -> bool:
+    """Whether an address means a PostgreSQL server."""
+    return address.partition(":")[0].lower() in SCHEMES
+
+
+def holds_password(address: str) -> bool:
+    """Whether a password stands in an address, for everybody to read who sees the address."""
+    return is_postgres(address) and PostgresAddress(address).has_password
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        parts = urlsplit(address)
+        if "," not in parts.netloc:  # Several servers have a port each.
+            _ = parts.port
+    except ValueError:
+        parts = SplitResult("", "", "", "", "")
+    if parts.scheme.lower() not in SCHEMES or not address[len(parts.scheme) :].startswith("://") or parts.fragment:
+        # The words of the parser would repeat what it was given, and a password may be in it.
+        raise StoreError("this is not the address of a PostgreSQL server", hint=f"an address is {_FORM}")
+    return parts
+
+
+def _host(parts: SplitResult, options: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    named = parts.netloc.rpartition("@")[2]
+    if not named:
+        named = options.get("host") or environment.get("PGHOST", "localhost")
+        port = options.get("port") or environment.get("PGPORT", "")
+        named = f"{named}:{port}" if port else named
+    return unquote(named).lower()
+
+
+def _is_near(hosts: str) -> bool:
+    """Whether nothing leaves this machine: a socket, or loopback. Of several servers, all of them."""
+    return all(_is_loopback(host) for host in hosts.split(","))
+
+
+def _is_loopback(host: str) -> bool:
+    if host.startswith("/"):
+        return True
+    name = re.sub(r":[0-9]*$", "", host).strip("[]")
+    if name in ("", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

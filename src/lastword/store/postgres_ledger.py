@@ -1,0 +1,340 @@
+"""The connection that writes to PostgreSQL: one transaction at a time, chained inside it. Knows nothing of queues.
+
+The end of the chain is one row, which `begin_append` locks until the commit: whoever comes meanwhile waits, and goes on
+from there. Every commit carries a key. A COMMIT whose answer never came may still have happened, or may even be
+happening: the key is looked up behind the same lock, so the question has one answer, and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+
+from lastword.errors import Overtaken, StoreError
+from lastword.store import GENESIS, Head, Pruned, Record, link, not_held
+from lastword.store.change import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
+from lastword.store.postgres_driver import FAILED, IN_WORDS, LOST, OVERTAKEN, Connection, PostgresError, code_of
+from lastword.store.postgres_link import Away, PostgresLink, end, explain
+from lastword.store.postgres_owner import PostgresOwner
+from lastword.store.postgres_schema import MIGRATIONS, check_form
+from lastword.store.postgres_seen import PostgresSeen
+from lastword.store.standing import KINDS, NAMED_BY_DATA, step
+
+# How long a COMMIT may take. Where it waits for a replica that is away, it must not be called off: the server would
+# then say that it happened.
+COMMIT_SECONDS = 30.0
+
+# How often to try the commit in one step, where others write too, before the end of the chain is held for it.
+GUESSES = 2
+
+_GONE = [kind.encode() for kind in sorted(NAMED_BY_DATA)]
+
+
+class PostgresLedger:
+    """The server, reached on first use."""
+
+    # A hint comes at once; this is for the one that is lost.
+    poll_seconds = 1.0
+
+    def __init__(self, to_server: PostgresLink, owner: PostgresOwner, seen: PostgresSeen) -> None:
+        self._link = to_server
+        self._owner = owner
+        self._seen = seen
+        self._schema = f'"{to_server.address.schema}"'
+        self._connection: Connection | None = None
+        self._expected = Head(0, GENESIS)
+        self._key = uuid4()
+
+    @property
+    def is_open(self) -> bool:
+        return self._link.is_prepared
+
+    @property
+    def place(self) -> str:
+        return self._link.address.shown
+
+    def write(self, changes: Sequence[StoreChange]) -> list[Applied | StoreError]:
+        return self._link.start(self._write(changes)).result()
+
+    def happened(self) -> bool:
+        return self._link.start(self._happened()).result()
+
+    def keep_head(self) -> None:
+        self._seen.keep(self._expected)
+
+    def last_seq(self) -> int | None:
+        try:
+            return self._link.start(self._link.look(self._look)).result()
+        except Away:
+            return None  # Whoever waits goes on waiting: the lifeline comes back when the server does, and wakes them.
+
+    def in_words(self, problem: Exception) -> StoreError | None:
+        return explain(problem, self.place) if isinstance(problem, FAILED) else None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._link.start(end(self._connection)).result()
+        self._link.leave()
+
+    # From here on, on the loop of the link.
+
+    async def _look(self, connection: Connection) -> int:
+        found: int = await connection.fetchval(f"SELECT seq FROM {self._schema}.head")
+        return found
+
+    async def _open(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._link.connect("writing")
+        return self._connection
+
+    def _drop(self) -> None:
+        """Give a connection up on which something failed. What it had begun ends with it."""
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    async def _write(self, changes: Sequence[StoreChange]) -> list[Applied | StoreError]:
+        connection = await self._open()
+        if all(change.is_empty for change in changes):
+            return [APPLIED] * len(changes)
+        for _ in range(GUESSES):
+            results, is_only_behind = await self._guess(connection, changes)
+            if results is not None:
+                return results
+            if not is_only_behind:
+                break
+        try:
+            await connection.execute("BEGIN")
+            head, page, done = await self._carry_out(connection, changes)
+        except BaseException as problem:
+            await self._roll_back(connection)
+            if code_of(problem) == OVERTAKEN:
+                raise self._overtaken() from None
+            raise
+        if page is not None:
+            self._key, self._expected = page.key, head
+        try:
+            await self._patiently(connection, connection.execute("COMMIT"))
+        except Exception:
+            self._drop()
+            if page is None or not await self._happened():
+                raise
+        return done
+
+    async def _guess(
+        self, connection: Connection, changes: Sequence[StoreChange]
+    ) -> tuple[list[Applied | StoreError] | None, bool]:
+        """Commit in one step, as if nobody else had written since we looked last and nothing were in the way.
+
+        The results; without them nothing was written, and whether it is only that somebody else has written.
+        """
+        if any(change.prune or change.accept is not None for change in changes):
+            return None, False
+        seen = self._seen.read() if any(change.is_irrevocable for change in changes) else Head(0, GENESIS)
+        if not isinstance(seen, Head):
+            return None, False
+        page = _Page(self._expected, set())
+        results = [page.add(change) for change in changes]
+        if not page.records or any(isinstance(result, StoreError) for result in results):
+            return None, False
+        self._key = page.key
+        sql = f"SELECT * FROM {self._schema}.try_append({', '.join(f'${n}' for n in range(1, 26))})"
+        last = (len(MIGRATIONS), self._owner.id, self._expected.seq, self._expected.digest, page.key)
+        claimed = [record.once.encode() for record in page.records if record.once is not None]
+        asked = connection.fetchrow(sql, *last, *page.columns(), claimed, seen.seq, seen.digest)
+        try:
+            found = await self._patiently(connection, asked)
+        except LOST:
+            self._drop()
+            if not await self._happened():
+                raise
+            self._expected = page.head
+            return results, False
+        except PostgresError as problem:
+            if code_of(problem) == OVERTAKEN:
+                raise self._overtaken() from None
+            raise
+        self._expected = page.head if found["is_done"] else Head(found["seq"], found["digest"])
+        return results if found["is_done"] else None, found["is_only_behind"]
+
+    async def _carry_out(
+        self, connection: Connection, changes: Sequence[StoreChange]
+    ) -> tuple[Head, _Page | None, list[Applied | StoreError]]:
+        claimed = [entry.once.encode() for change in changes for entry in change.entries if entry.once is not None]
+        is_irrevocable = any(change.is_irrevocable for change in changes)
+        seen = self._seen.read() if is_irrevocable else None
+        found = await connection.fetchrow(
+            f"SELECT * FROM {self._schema}.begin_append($1, $2, $3)",
+            self._owner.id,
+            claimed,
+            seen.seq if isinstance(seen, Head) else 0,
+        )
+        assert found is not None
+        check_form(found["form"], self.place)
+        if found["is_lost"]:
+            raise self._overtaken()
+        before = head = Head(found["seq"], found["digest"])
+        refusal = self._seen.refusal(seen, before, found["seen_digest"]) if is_irrevocable else None
+        page = _Page(head, set(found["taken"] or ()))
+        results: list[Applied | StoreError] = []
+        for change in changes:
+            if refusal is not None and change.is_irrevocable:
+                results.append(refusal)
+                continue
+            results.append(page.add(change))
+        if page.records or page.steps:
+            await connection.execute(
+                f"SELECT {self._schema}.append({', '.join(f'${n}' for n in range(1, 23))})",
+                len(MIGRATIONS),
+                self._owner.id,
+                before.seq,
+                before.digest,
+                page.key,
+                *page.columns(),
+            )
+        for place, change in enumerate(changes):
+            if change.prune and results[place] is APPLIED:
+                results[place] = await self._forget(connection, change.prune)
+            if change.accept is not None:
+                results[place] = await self._accept(connection, change.accept)
+        return page.head, page if page.records else None, results
+
+    async def _forget(self, connection: Connection, seqs: Sequence[int]) -> Applied:
+        row = await connection.fetchrow(f"SELECT * FROM {self._schema}.forget($1, $2)", list(seqs), _GONE)
+        assert row is not None
+        return Applied(Pruned(row["record_count"], row["content_count"], row["byte_count"]))
+
+    async def _accept(self, connection: Connection, head: Head) -> Applied | StoreError:
+        sql = f"SELECT digest FROM {self._schema}.records WHERE seq = $1"
+        found = GENESIS if not head.seq else await connection.fetchval(sql, head.seq)
+        if found != head.digest:
+            return not_held(head)
+        try:
+            self._seen.accept(head)
+        except StoreError as problem:
+            return problem
+        return APPLIED
+
+    async def _patiently(self, connection: Connection, commit: Coroutine[Any, Any, Any]) -> Any:
+        # The driver's own time limit would ask the server to call the commit off. It is longer than this one.
+        waiting = asyncio.ensure_future(commit)
+        done, _ = await asyncio.wait([waiting], timeout=COMMIT_SECONDS)
+        if not done:
+            connection.terminate()
+        return await waiting
+
+    async def _roll_back(self, connection: Connection) -> None:
+        try:
+            if connection.is_closed():
+                raise ConnectionResetError
+            async with asyncio.timeout(1):
+                await connection.execute("ROLLBACK")
+        except FAILED:
+            self._drop()
+
+    async def _happened(self) -> bool:
+        try:
+            connection = await self._open()
+            found: bool = await connection.fetchval(f"SELECT {self._schema}.has_happened($1)", self._key)
+        except IN_WORDS as problem:
+            self._drop()
+            raise _Unknown from problem
+        return found
+
+    def _overtaken(self) -> Overtaken:
+        self._owner.is_lost = True
+        return Overtaken(
+            "this program was cut off from the server, and another took over what it was doing: it writes nothing more",
+            place=self.place,
+            hint="look at how it stands with lastword runs, and start this program again",
+        )
+
+
+class _Unknown(InDoubt):
+    words = "the server was lost while this was written, and it is not known whether it was"
+    hint = "look into the journal before you repeat anything"
+
+
+class _Page:
+    """The records of one commit, in the form in which they are handed over: a column each."""
+
+    def __init__(self, head: Head, taken: set[bytes]) -> None:
+        self.head = head
+        self.key: UUID = uuid4()
+        self.records: list[Record] = []
+        self._taken = taken
+        self.steps: list[tuple[str, str, str, str, int]] = []
+        self._contents: dict[str, bytes] = {}
+        self._holds: list[tuple[str, int]] = []
+
+    def add(self, change: StoreChange) -> Applied | StoreError:
+        """Put what a change writes behind the rest; nothing of it when a key is taken."""
+        if change.adopted is not None:
+            return self._adopt(change.adopted)
+        claimed = [entry.once.encode() for entry in change.entries if entry.once is not None]
+        if any(key in self._taken for key in claimed):
+            return TAKEN
+        self._taken.update(claimed)
+        for entry in change.entries:
+            record = link(self.head.digest, self.head.seq + 1, entry)
+            self._put(record)
+            if record.kind in KINDS:
+                self._note(record)
+            for data in entry.contents:
+                self._hold(sha256(data).hexdigest(), data, record.seq)
+        return APPLIED
+
+    def _adopt(self, adopted: Adopted) -> Applied | StoreError:
+        problem = adopted.problem(self.head)
+        if problem is not None:
+            return problem
+        for record in adopted.records:
+            self._put(record)
+        for digest, data, seq in adopted.contents:
+            self._hold(digest, data, seq)
+        for kind, stream, name, _, seq in adopted.ended:
+            self.steps.append(("ends", kind, stream, name, seq))
+        for kind, stream, name, since, seq in adopted.standing:
+            # What began and was said once more: the first gives the order, the last one counts.
+            self.steps += (("begins", kind, stream, name, since), ("begins", kind, stream, name, seq))
+        return APPLIED
+
+    def _hold(self, digest: str, data: bytes, seq: int) -> None:
+        self._contents[digest] = data
+        self._holds.append((digest, seq))
+
+    def _put(self, record: Record) -> None:
+        self.records.append(record)
+        self.head = Head(record.seq, record.digest)
+
+    def _note(self, record: Record) -> None:
+        change = step(record.kind, record.subject, record.data)
+        for ended in change.ends:
+            self.steps.append(("ends", ended, record.stream, record.subject, record.seq))
+        for ended in change.ends_all:
+            self.steps.append(("ends all", ended, record.stream, "", record.seq))
+        if change.begins is not None:
+            self.steps.append(("begins", record.kind, record.stream, change.begins, record.seq))
+
+    def columns(self) -> list[list[Any]]:
+        records = self.records
+        return [
+            [record.stream.encode() for record in records],
+            [record.kind.encode() for record in records],
+            [record.subject.encode() for record in records],
+            [record.at for record in records],
+            [record.data for record in records],
+            [None if record.once is None else record.once.encode() for record in records],
+            [record.data_digest for record in records],
+            [record.digest for record in records],
+            [one[0] for one in self.steps],
+            *([one[column].encode() for one in self.steps] for column in (1, 2, 3)),  # type: ignore[union-attr]
+            [one[4] for one in self.steps],
+            list(self._contents),
+            list(self._contents.values()),
+            [digest for digest, _ in self._holds],
+            [seq for _, seq in self._holds],
+        ]

@@ -1,0 +1,77 @@
+"""What was asked for already for the person's present message: nobody is asked twice for what they have refused.
+
+What does not live here: what a person is asked, and what a call does (the session's one door).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lastword import values
+from lastword.consent.outcome import Outcome
+from lastword.errors import ArgumentsError
+from lastword.journal import Journal
+from lastword.tools.registry import ToolRegistry
+
+JUST_DONE = "the same was just done"
+"""On the card of a request that repeats the one before it."""
+
+# What does not fit fits no better when it is sent again at once.
+_USELESS = ("invalid_arguments", "unknown_tool")
+
+
+class Repetition:
+    """The requests and scripts of one message of the person, and what became of them."""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+        self._denied: dict[tuple[str, bytes], Outcome] = {}
+        self._scripts: dict[str, str] = {}
+        self._last: tuple[tuple[str, bytes], Outcome] | None = None
+
+    def outcome(self, name: str, arguments: dict[str, Any]) -> Outcome | None:
+        """What became of an equal request that is not to be carried out again."""
+        key = self._key(name, arguments)
+        if (denied := self._denied.get(key)) is not None:
+            return denied
+        last = self._last
+        return last[1] if last is not None and last[0] == key and last[1].kind in _USELESS else None
+
+    def problem(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """What the card of a request has to say of the one before it."""
+        key, last = self._key(name, arguments), self._last
+        return JUST_DONE if last is not None and last[0] == key and last[1].success else None
+
+    def remember(self, name: str, arguments: dict[str, Any], outcome: Outcome) -> None:
+        """A request was carried out."""
+        key = self._key(name, arguments)
+        self._last = key, outcome
+        if outcome.kind == "denied":
+            self._denied[key] = outcome
+
+    def script_result(self, script: str) -> str | None:
+        """The result of an equal script of which the person denied a call."""
+        return self._scripts.get(script.strip())
+
+    async def remember_script(self, script: str, result: str, calls: list[Outcome], journal: Journal) -> None:
+        """A script was run."""
+        denied = [call for call in calls if call.kind == "denied"]
+        if denied:
+            self._scripts[script.strip()] = result
+        for call in denied:
+            asked = (await journal.life(call.call_id)).asked
+            if asked is not None:
+                self._denied[self._key(asked["tool"], asked["arguments"])] = call
+
+    @property
+    def denied(self) -> frozenset[tuple[str, bytes]]:
+        """The calls that the person said no to, as tools and their arguments in canonical form."""
+        return frozenset(self._denied)
+
+    def _key(self, name: str, arguments: Any) -> tuple[str, bytes]:
+        """What makes two requests the same: what would be shown and run, whether a default was written out or not."""
+        tool = self._registry.find(name)
+        try:
+            return name, values.canonical(arguments if tool is None else values.decode(tool.validate(arguments)))
+        except ArgumentsError:
+            return name, values.canonical(arguments)

@@ -1,0 +1,168 @@
+"""Below whom this process runs: whether some program started it in which an assistant's tools run.
+
+An assistant that may run commands could type `lastword answer ID --allow`. So whatever is a person's to decide is
+refused below a program that has loaded or run tools. Three signs are looked for: a marker in the environment, which
+such a program gives to whatever it starts; the same marker in the environment with which a process above this one was
+started; and a process above this one that works on the same memory, or is an agent whose hook asks here.
+
+That stops accidents, and commands that somebody slipped in. It does not stop a program that runs as you and wants to.
+Where there is no /proc only the first sign is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from lastword.errors import LastWordError
+from lastword.store import Store
+from lastword.store.folders import data_folder, make_private
+
+MARKER = "LASTWORD_BELOW"
+
+# Nobody's shell lies deeper; a table of processes that changes under our eyes must not be walked for ever.
+MAX_ANCESTORS = 200
+
+_PROC = Path("/proc")
+
+
+class NotByAPerson(LastWordError):
+    """A person decides this, and a tool's process asked for it."""
+
+
+def mark() -> None:
+    """Let whatever this process starts from now on be known as started below it."""
+    if _marked_for != os.getpid():
+        _mark()
+
+
+_marked_for = 0
+
+
+def _mark() -> None:
+    global _marked_for
+    _marked_for = os.getpid()
+    os.environ.setdefault(MARKER, str(_marked_for))
+
+
+def is_below() -> bool:
+    """Whether the environment says so, of this process or of one above it."""
+    if os.environ.get(MARKER, str(os.getpid())) != str(os.getpid()):
+        return True
+    agents = _agents_folder()
+    return any(_was_marked(pid) or (agents / _agent_name(pid, began)).exists() for pid, began in _ancestors())
+
+
+def refuse_below(place: str, store: Store | None = None) -> None:
+    """Refuse what only a person may do, when this runs below a program in which tools run."""
+    if is_below() or (store is not None and any(_holds(store, pid, began) for pid, began in _ancestors())):
+        raise NotByAPerson(
+            "this is for a person to decide, and here it was started by a tool, or by something that a tool started",
+            place=place,
+            hint="type it in a terminal of your own",
+        )
+
+
+def note_agent() -> None:
+    """Remember that the agent which started this hook is one: whatever runs below it is not the person.
+
+    An agent's environment is its own, so there is no marker; a file of the person's says which process it is. Without
+    /proc there is nothing to tell it by.
+    """
+    above = [(pid, began, _shell_words(pid)) for pid, began in _ancestors()]
+    found = next(((pid, began) for pid, began, shell in above if len(shell) < 2), None)
+    if found is None or any(len(shell) == 1 for pid, _, shell in above if pid == found[0]):
+        return  # A person typed it at the prompt of a shell, and stays one.
+    folder = _agents_folder()
+    file = folder / _agent_name(*found)
+    if file.exists():
+        return
+    make_private(folder)
+    for old in sorted(folder.iterdir())[:MAX_ANCESTORS]:
+        number = old.name.partition("-")[0]
+        if number.isdigit() and old.name != _agent_name(int(number), _began(int(number))):
+            with suppress(OSError):
+                old.unlink()  # That process is gone, and its number may be somebody else's by now.
+    file.touch(0o600)
+
+
+def _shell_words(pid: int) -> list[bytes]:
+    """The command line of a process that is a shell, as those between an agent and its hook are; else nothing."""
+    try:
+        words = (_PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return []
+    return words if words[0].rpartition(b"/")[2].lstrip(b"-") in _SHELLS else []
+
+
+_SHELLS = frozenset([b"sh", b"bash", b"dash", b"zsh", b"ash", b"ksh", b"fish"])
+
+
+def _agents_folder() -> Path:
+    return data_folder(sys.platform, os.environ, Path.home()) / "agents"
+
+
+def _agent_name(pid: int, began: str) -> str:
+    return f"{pid}-{began}-{_boot()}"
+
+
+def host_name(pid: int | None = None) -> str:
+    """What a process holds in its memory for as long as it may run tools, for those below it to find."""
+    number = os.getpid() if pid is None else pid
+    return _host_name(number, _began(number))
+
+
+def _host_name(pid: int, began: str) -> str:
+    # A number alone is not enough: the first process of a container has the number of the first of its host.
+    # And a memory on a server is shared by machines, of which each counts from its own start.
+    return f"host:{_boot()}:{pid}:{began}"
+
+
+@cache
+def _boot() -> str:
+    """What the system calls this run of the machine; nothing where it does not say."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _holds(store: Store, pid: int, began: str) -> bool:
+    return store.is_held(_host_name(pid, began))
+
+
+def _ancestors() -> Iterator[tuple[int, str]]:
+    """The processes above this one, the nearest first, each with when it began."""
+    pid = os.getppid()
+    for _ in range(MAX_ANCESTORS):
+        if pid < 1 or not (facts := _facts(pid)):
+            return
+        yield pid, facts[19]
+        pid = int(facts[1])
+
+
+def _began(pid: int) -> str:
+    facts = _facts(pid)
+    return facts[19] if facts else ""
+
+
+def _facts(pid: int) -> list[str]:
+    """What the system says of a process, from its state on: proc(5) counts the state as the third."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return []
+    # The name before it may hold anything, brackets and spaces too.
+    return text.rpartition(b")")[2].decode("ascii", "replace").split()
+
+
+def _was_marked(pid: int) -> bool:
+    try:
+        environment = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return False
+    return any(entry.startswith(MARKER.encode() + b"=") for entry in environment.split(b"\0"))

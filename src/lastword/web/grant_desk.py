@@ -1,0 +1,175 @@
+"""Grants on the page: the second step of a card, the yes to it, and the grants and rules that stand.
+
+A window says which of the offered bounds was chosen, and is told what that would grant; it is granted by a yes that
+names what this very window was told, with a word that was typed. What is granted is put together anew from the card:
+nothing of it comes from the window. What can be granted at all is in rules/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from lastword.card.grants import GRANT_WORD, GrantEntry, GrantsFound, GrantStep, RuleEntry, RuleFile
+from lastword.card.second_act import is_typed, why_two, word_for
+from lastword.consent.approval import ApprovalRequest
+from lastword.display import visible
+from lastword.errors import LastWordError
+from lastword.journal import Journal
+from lastword.rules.counting import last_use, moment
+from lastword.rules.granting import until_words
+from lastword.rules.grants import left_words, revoke, standing_grants, terms_words, why_over
+from lastword.rules.policy import Policy
+from lastword.rules.rule import PolicyRule
+from lastword.rules.second_step import GrantChoice, SeenStep, step_of
+from lastword.server.refusal import Refusal
+from lastword.web.answers import changed, check_opened, too_soon
+from lastword.web.bodies import GrantBody, GrantChoiceBody, RevokeBody
+from lastword.web.conversation import ConversationView
+from lastword.web.gate import PageGate, Visitor
+from lastword.web.inbox import LookedAt
+from lastword.web.other_sessions import OtherSessions
+from lastword.web.own_questions import OwnQuestions
+
+# Steps that windows were shown and said nothing to yet. Whoever opens more looks again at the first.
+MAX_SHOWN = 200
+
+Respond = Callable[[Any], Response]
+
+
+class GrantDesk:
+    """What windows show and do about standing yeses."""
+
+    def __init__(
+        self,
+        view: ConversationView,
+        journal: Journal,
+        gate: PageGate,
+        asker: Callable[[str], OwnQuestions | OtherSessions],
+        looked_at: LookedAt,
+    ) -> None:
+        self._view = view
+        self._journal = journal
+        self._gate = gate
+        self._asker = asker
+        self._looked_at = looked_at
+        self._shown: dict[tuple[str, str], SeenStep] = {}
+
+    def routes(
+        self,
+        headed: Callable[[Callable[[Request], Awaitable[Response]]], Any],
+        changing: Callable[..., Route],
+        respond: Respond,
+    ) -> list[Route]:
+        """Its paths, made by those who make all paths of the page."""
+
+        async def found(request: Request) -> Response:
+            self._gate.check_reading(request)
+            return respond(await self.found())
+
+        return [
+            Route("/page/grants", headed(found), methods=["GET"]),
+            changing("/page/grant_step", GrantChoiceBody, self.step),
+            changing("/page/grant", GrantBody, self.grant),
+            changing("/page/grant_revoke", RevokeBody, self.revoke),
+        ]
+
+    async def step(self, body: GrantChoiceBody, visitor: Visitor) -> GrantStep:
+        """What would be granted. Nothing is."""
+        request = self._asker(body.call_id).question(body.call_id, body.digest)
+        choice = GrantChoice(loosened=body.loosened, scope=body.scope, calls=body.calls, sums=body.sums)
+        seen = await self._step(request, choice)
+        if seen.terms is not None:
+            self._shown[visitor.name, seen.step.digest] = seen
+            if len(self._shown) > MAX_SHOWN:
+                del self._shown[next(iter(self._shown))]
+            self._view.put.note(seen.step.digest)
+        return seen.step
+
+    async def grant(self, body: GrantBody, visitor: Visitor) -> None:
+        """Allow a card, and what its second step said: both, or neither."""
+        asker = self._asker(body.call_id)
+        request = asker.question(body.call_id, body.digest)
+        seen = self._shown.get((visitor.name, body.step))
+        if seen is None:
+            raise Refusal(
+                409, "not_seen", "this window was not told what would be granted",
+                hint="open the second step of the card, and read it",
+            )  # fmt: skip
+        fresh = await self._step(request, seen.choice)
+        if fresh.terms is None or seen.terms is None or fresh.step.sentence != seen.step.sentence:
+            raise changed()
+        self._check(request, asker, body, visitor)
+        # Of the cards that were listed, those that still wait. One that came since was not read by anybody.
+        settles = tuple(call_id for call_id in seen.terms.settles if call_id in fresh.terms.settles)
+        await asker.grant(request, replace(fresh.terms, settles=settles), visitor.by)
+        del self._shown[visitor.name, body.step]
+
+    def _check(
+        self, request: ApprovalRequest, asker: OwnQuestions | OtherSessions, body: GrantBody, visitor: Visitor
+    ) -> None:
+        """Refuse a yes that our own windows would not send: they would not have taken it for meant."""
+        if isinstance(asker, OtherSessions):
+            self._looked_at.check(visitor.name, request.digest)
+        if self._view.put.is_unread(request.digest) or self._view.put.is_unread(body.step):
+            raise too_soon()
+        if word_for(request) is not None and visitor.surface == "page":
+            check_opened(asker.folded(request.call_id, request.digest), body.opened, f"{why_two(request)}, and ")
+        if not is_typed(body.word, GRANT_WORD):
+            raise Refusal(
+                400, "not_confirmed", "one press does not grant anything", param="word",
+                hint=f"type the word {GRANT_WORD} as well",
+            )  # fmt: skip
+
+    async def _step(self, request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+        folder, waiting = self._asker(request.call_id).beside(request)
+        return await step_of(request, choice, folder, waiting, self._journal, self._view.feed.last_id)
+
+    async def found(self) -> GrantsFound:
+        """What stands now."""
+        now = await moment(self._journal)
+        entries = []
+        for grant in await standing_grants(self._journal):
+            used, totals = await last_use(self._journal, grant.id)
+            how_long = until_words(grant.scope, grant.until)
+            entries.append(
+                GrantEntry(
+                    id=grant.id,
+                    sentence=f"{terms_words(grant.tool, grant.where)}; {how_long}",
+                    used=f"{grant.words[:1].upper()}{grant.words[1:]}, {left_words(grant, used, totals)}",
+                    over=why_over(self._journal, grant, now) or "",
+                )
+            )
+        policy = self._view.session.policy
+        return GrantsFound(grants=tuple(entries), files=() if policy is None else _files(policy))
+
+    async def revoke(self, body: RevokeBody, visitor: Visitor) -> None:
+        """Take a grant back. What it has started goes on; nothing more starts by it."""
+        if not await revoke(self._journal, body.id, visitor.by):
+            raise LastWordError("this grant had ended already")
+
+
+def _files(policy: Policy) -> tuple[RuleFile, ...]:
+    return tuple(
+        RuleFile(
+            path=visible(str(file.path)),
+            layer=file.layer,
+            accepted=file.is_accepted,
+            rules=tuple(
+                RuleEntry(name=visible(str(rule)), saying=rule.saying, words=_in_words(rule))
+                for rule in policy.rules
+                if rule.file == file.path
+            ),
+        )
+        for file in policy.files
+    )
+
+
+def _in_words(rule: PolicyRule) -> str:
+    where = rule.where.words() if rule.where.bounds or rule.where.is_whole else "every call"
+    return f"{visible(rule.tool)}, {where}"

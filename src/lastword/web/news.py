@@ -1,0 +1,21 @@
+"""What a satellite has to tell beside the model's words, as a line in the conversation."""
+
+from __future__ import annotations
+
+from lastword.card.face import one_line
+from lastword.talk.heard import Forgotten, Outgrown, Repairing, Retrying
+
+
+def told(heard: Retrying | Repairing | Outgrown | Forgotten) -> str:
+    """One sentence for the person."""
+    match heard:
+        case Retrying(problem, attempt):
+            return f"Trying again ({attempt}): {one_line(problem.fact, 300)}"
+        case Repairing(reason):
+            return f"The model is told what was wrong with its message: {one_line(reason, 300)}"
+        case Outgrown():
+            return (
+                "This conversation is longer than the model can see. From now on its oldest turns are left out of "
+                "what it is shown; here and in the memory they stay."
+            )
+    return "The server has forgotten this conversation. A new one begins; tools and state stay."

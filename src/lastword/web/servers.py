@@ -1,0 +1,297 @@
+"""MCP on the page: the servers and how each stands, the clients; naming a server, looking at it, trusting, removing it.
+
+Trust is two questions, as on the command line: whether the server may be started or contacted, and whether the tools
+that it then names may be offered. Each takes two acts, a typed word and a press. What is pinned is what was shown: it
+waits here, under its digest, and is not fetched again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from lastword import values
+from lastword.card.face import one_line
+from lastword.card.second_act import is_typed
+from lastword.card.servers import (
+    ClientEntry,
+    SeenServer,
+    SeenTool,
+    ServerEntry,
+    ServerQuestion,
+    ServersFound,
+    ServerTool,
+)
+from lastword.config import McpConfig
+from lastword.display import visible
+from lastword.editor import Preview
+from lastword.errors import ConfigError, LastWordError
+from lastword.journal import Journal
+from lastword.mcp.clients import connected
+from lastword.mcp.definitions import Definition, marked
+from lastword.mcp.looking import Sighting, changed_tools, look_at, rights_of, shown_tool, way_of
+from lastword.mcp.names import check_server_name, tool_id
+from lastword.mcp.offered import McpServer, McpServers
+from lastword.mcp.pins import Pinned
+from lastword.server.refusal import Refusal
+from lastword.web.answers import changed, too_soon
+from lastword.web.bodies import AddServerBody, ServerBody, TrustBody
+from lastword.web.card import fold_of, preview_of
+from lastword.web.conversation import ConversationView
+from lastword.web.gate import PageGate, Visitor
+
+TRUST = "trust"
+MAX_WAY = 4_000
+MAX_ERROR = 600
+# What was looked at and not yet trusted. Whoever looks at more has to look again at the first.
+MAX_SEEN = 20
+
+_ADDRESS = re.compile(r"https?://[^/?#\s]+\S*")
+
+Respond = Callable[[Any], Response]
+
+
+class ServerDesk:
+    """What the part of the settings about MCP shows and does."""
+
+    def __init__(self, servers: McpServers, view: ConversationView, journal: Journal, gate: PageGate) -> None:
+        self._servers = servers
+        self._view = view
+        self._journal = journal
+        self._gate = gate
+        self._seen: dict[str, Sighting] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._is_telling = False
+        self._stop_listening = view.session.registry.listen(lambda change: self._tell_soon())
+
+    def close(self) -> None:
+        self._stop_listening()
+
+    def routes(
+        self,
+        headed: Callable[[Callable[[Request], Awaitable[Response]]], Any],
+        changing: Callable[..., Route],
+        respond: Respond,
+    ) -> list[Route]:
+        """Its paths, made by those who make all paths of the page."""
+
+        async def found(request: Request) -> Response:
+            self._gate.check_reading(request)
+            return respond(await self.found())
+
+        async def question(request: Request) -> Response:
+            self._gate.check_reading(request)
+            try:
+                return respond(self.question(request.query_params.get("name", "")))
+            except LastWordError as problem:
+                raise Refusal(409, "refused", visible(problem.fact), hint=problem.hint) from None
+
+        return [
+            Route("/page/servers", headed(found), methods=["GET"]),
+            Route("/page/server", headed(question), methods=["GET"]),
+            changing("/page/server_add", AddServerBody, self.add),
+            changing("/page/server_look", TrustBody, self.look),
+            changing("/page/server_trust", TrustBody, self.trust),
+            changing("/page/server_remove", ServerBody, self.remove),
+        ]
+
+    async def found(self) -> ServersFound:
+        """How everything stands now."""
+        clients = await connected(self._journal)
+        return ServersFound(
+            place=one_line(str(self._servers.place), 300),
+            servers=tuple(map(_entry, self._servers.all)),
+            clients=tuple(
+                ClientEntry(
+                    name=visible(client.name),
+                    way="it started lastword itself"
+                    if client.principal == "stdio"
+                    else f"over HTTP, with the token {one_line(client.principal, 60)}",
+                    since=client.since,
+                )
+                for client in clients
+            ),
+        )
+
+    def question(self, name: str) -> ServerQuestion:
+        """What would be started or contacted, as it is now, and whether that has to be agreed to first."""
+        server = self._servers.find(check_server_name(name))
+        launch, pinned = self._servers.launch(name), server.pinned
+        launch.check()
+        differs = () if pinned is None else tuple(pinned.way_changed(launch))
+        word = None if pinned is not None and not differs else "start" if launch.url is None else "contact"
+        asked = ServerQuestion(
+            name=name,
+            digest=launch.digest,
+            way=tuple(way_of(launch)),
+            changed=differs,
+            rights=rights_of(launch),
+            word=word,
+        )
+        self._view.put.note(asked.digest)
+        return asked
+
+    async def add(self, body: AddServerBody, visitor: Visitor) -> None:
+        """Name a server. Nothing is started or contacted by that."""
+        name, way = check_server_name(body.name.strip(), "name"), body.way.strip()
+        if not way or len(way) > MAX_WAY or "\0" in way:
+            raise Refusal(400, "bad_way", "say how the server is reached: a command, or an address", param="way")
+        given = dict(_pairs(body.given))
+        if _ADDRESS.fullmatch(way):
+            config = McpConfig(url=way, headers=given)
+        else:
+            try:
+                words = shlex.split(way)
+            except ValueError as problem:
+                raise Refusal(400, "bad_way", f"this is no command: {problem}", param="way") from None
+            config = McpConfig(command=words[0], args=words[1:], env=given)
+        self._servers.add(name, config)
+
+    async def look(self, body: TrustBody, visitor: Visitor) -> SeenServer:
+        """Start or contact a server, when somebody agreed to exactly that, and say what it offers."""
+        asked = self.question(body.name)
+        self._check(body, asked.digest, asked.word, "to start something takes two acts")
+        if self._one_at_a_time.locked():
+            raise Refusal(409, "busy", "a server is being looked at already; wait until that is over")
+        async with self._one_at_a_time:
+            launch = self._servers.launch(body.name)
+            if launch.digest != body.digest:
+                raise changed()
+            seen = await look_at(launch, self._servers.secrets)
+            server = self._servers.find(body.name)
+            if seen.same_as(server.pinned) and not server.is_busy:
+                await self._servers.trust(seen)  # At most it calls itself something else.
+        shown = _shown(seen, server.pinned, self._view.feed.last_id)
+        self._seen[shown.digest] = seen
+        if len(self._seen) > MAX_SEEN:
+            del self._seen[next(iter(self._seen))]
+        self._view.put.note(shown.digest)
+        return shown
+
+    async def trust(self, body: TrustBody, visitor: Visitor) -> None:
+        """Pin what was shown, and offer its tools."""
+        seen = self._seen.get(body.digest)
+        if seen is None or seen.launch.name != body.name:
+            raise changed()
+        shown = _shown(seen, self._servers.find(body.name).pinned, "")
+        if shown.digest != body.digest:
+            raise changed()
+        if closed := [part for part in shown.must_open if part not in body.opened]:
+            raise Refusal(
+                400,
+                "not_opened",
+                f"a part of what the server says was not opened: {closed[0]}",
+                param="opened",
+                hint="show all of it before you trust it",
+            )
+        self._check(body, shown.digest, TRUST, "to trust a server takes two acts")
+        await self._servers.trust(seen)
+        self._seen.pop(body.digest, None)
+
+    async def remove(self, body: ServerBody, visitor: Visitor) -> None:
+        """Take a server out, and forget the trust in it."""
+        await self._servers.remove(check_server_name(body.name))
+
+    def _check(self, body: TrustBody, digest: str, word: str | None, why: str) -> None:
+        """Refuse a yes that our own window would not send."""
+        if body.digest != digest:
+            raise changed()
+        if self._view.put.is_unread(digest):
+            raise too_soon()
+        if word is not None and not is_typed(body.word, word):
+            raise Refusal(400, "not_confirmed", why, param="word", hint=f"type the word {word} as well")
+
+    def _tell_soon(self) -> None:
+        """Tell the windows of changed tools, once for however many change together."""
+        if not self._is_telling:
+            self._is_telling = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._is_telling = False
+        self._view.feed.tell("settings", self._view.settings())
+
+
+def _entry(server: McpServer) -> ServerEntry:
+    pinned = server.pinned
+    return ServerEntry(
+        name=server.name,
+        state=server.state,
+        way=tuple(way_of(server.launch)),
+        changed=tuple(server.why_not()) if pinned is not None else (),
+        tools=tuple(
+            ServerTool(
+                id=tool_id(server.name, name), name=marked(name), withheld=visible(server.withheld.get(name, ""))
+            )
+            for name in (pinned.tools if pinned is not None else ())
+        ),
+        new=tuple(map(marked, server.new)),
+        version=pinned.version if pinned is not None else "",
+        last_error=visible(server.last_error[:MAX_ERROR]),
+    )
+
+
+def _shown(seen: Sighting, pinned: Pinned | None, event: str) -> SeenServer:
+    """What a server says, as a person decides about it."""
+    tools = tuple(_tools(seen)) if pinned is None else ()
+    changes = tuple(_changes(seen, pinned)) if pinned is not None else ()
+    folded = [f"tool {tool.id}" for tool in tools if tool.fold is not None]
+    folded += [f"change {place}" for place, change in enumerate(changes) if change.fold is not None]
+    # Of the way as well, and of what it was compared with: another answer would be to another question.
+    facts = [seen.launch.facts(), seen.digest, None if pinned is None else [pinned.launch, pinned.tools]]
+    return SeenServer(
+        event=event,
+        name=seen.launch.name,
+        digest=values.digest(values.canonical(facts)),
+        version=seen.version,
+        version_before=pinned.version if pinned is not None else "",
+        unusable=tuple(seen.unusable),
+        tools=tools,
+        changes=changes,
+        count=len(seen.tools),
+        same=seen.same_as(pinned),
+        word=TRUST,
+        must_open=tuple(folded),
+    )
+
+
+def _tools(seen: Sighting) -> Iterator[SeenTool]:
+    for tool in seen.tools:
+        shown = shown_tool(seen.launch, tool)
+        about = visible(shown.about)
+        yield SeenTool(
+            id=shown.id, loud=shown.loud, about=about, fold=fold_of(about), arguments=visible(shown.arguments)
+        )
+
+
+def _changes(seen: Sighting, pinned: Pinned) -> Iterator[Any]:
+    for before, after in changed_tools(pinned, seen.tools):
+        tool = after or before
+        assert tool is not None
+        yield preview_of(Preview(tool_id(seen.launch.name, tool.name), None, _text(before), _text(after)))
+
+
+def _text(tool: Definition | None) -> str | None:
+    """A definition with a line for each of its parts."""
+    if tool is None:
+        return None
+    return json.dumps(tool.fields(), ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+
+
+def _pairs(given: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(given.splitlines(), 1):
+        key, equals, value = line.strip().partition("=")
+        if not line.strip():
+            continue
+        if not equals or not key.strip():
+            # What stands there may be a secret: it is not repeated.
+            raise ConfigError(f"line {number} of what it is given is no NAME=VALUE", hint="one in each line")
+        yield key.strip(), value.strip()

@@ -1,0 +1,220 @@
+"""The conversations of the page: which there are, what they are called, and which was open last.
+
+A conversation is a session with its own state; what was said in it is the server's, and what was done in it is the
+journal's. Here is only that the page had it open, in which folder, and under what title. Deleting one forgets the words
+and the title. What was called in it stays in the journal, as everything that was agreed to does.
+
+    stream page    session or seen, each time one is opened · title · removed
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import msgspec
+
+from lastword.card.face import one_line
+from lastword.card.items import ConversationEntry, ConversationsFound
+from lastword.consent.people import People
+from lastword.errors import LastWordError, did_you_mean
+from lastword.journal import Journal
+from lastword.journal.belonging import is_visible
+from lastword.server.refusal import Refusal
+from lastword.store import Entry, Record, Store
+from lastword.talk.apiclient import Api, ApiError, ConnectionLost
+from lastword.talk.feedback import PROGRAM
+from lastword.values import canonical
+from lastword.web.gate import STREAM
+
+SESSION = "page.session"
+SEEN = "page.seen"
+"""The same for a chat in a terminal, to which no `up` comes back by itself."""
+TITLE = "page.title"
+REMOVED = "page.removed"
+
+# What a list shows. Older ones are there for `--session`.
+MAX_LISTED = 100
+# Openings that are read for it. Somebody who opens the same two in turn has fewer conversations than openings.
+MAX_READ = 2_000
+# Conversations whose words are asked of the server at once, and then so many a second: it counts requests, and those of
+# the conversation that is going on must not be refused because somebody searches.
+MAX_ASKED = 60
+ASKED_PER_SECOND = 5
+# What of their words is kept for the next search. Whoever types one letter more asks for the same again.
+MAX_KEPT_CHARACTERS = 4_000_000
+# A title is a line in a list.
+MAX_TITLE = 80
+UNNAMED = "Without a title"
+# A first word that is longer than this much of a title is cut anywhere.
+LEAST_TITLE = 20
+
+
+class Shelf:
+    """The list, kept in the store."""
+
+    def __init__(self, journal: Journal, api: Api, folder: str) -> None:
+        self._journal = journal
+        self._store = journal.store
+        self._api = api
+        self._folder = folder
+        self._clock = journal.clock
+        self._said: dict[tuple[str, float], list[str]] = {}
+        """The lines of conversations that were searched, as they were when each was opened last."""
+        self._may_ask, self._asked_at = float(MAX_ASKED), time.monotonic()
+
+    def opened(self, id: str) -> None:
+        """A conversation is open from now on."""
+        self._note(SESSION if self._folder else SEEN, id, {"folder": self._folder})
+
+    def entitle(self, id: str, title: str) -> None:
+        """Give it a title."""
+        title = " ".join(title.split())[:MAX_TITLE]
+        if not title:
+            raise Refusal(400, "no_title", "the title is empty", param="title")
+        self._note(TITLE, id, {"title": title})
+
+    async def begin(self, id: str, said: str) -> None:
+        """Something is said in it. The first words are its title, until a person gives it another."""
+        if not await self._titles(id):
+            self.entitle(id, _beginning(said.strip().split("\n", 1)[0]))
+
+    async def find(self, words: str, open_id: str) -> ConversationsFound:
+        """Those that there are, newest first; with words, those that have them in their title or in what was said."""
+        found: list[ConversationEntry] = []
+        wanted = words.casefold().strip()
+        unsearched = 0
+        for id, at in (await self._times()).items():
+            if len(found) >= MAX_LISTED:
+                break
+            if not await is_visible(self._journal, id):
+                continue
+            titles = await self._titles(id)
+            title = str(msgspec.json.decode(titles[-1].data or b"{}").get("title", "")) if titles else ""
+            if not title and id != open_id and not await self._store.read(stream=id, limit=1):
+                continue  # Nothing was said or done in it.
+            line = ""
+            if wanted and wanted not in title.casefold():
+                lines = await self._lines(id, at, is_open=id == open_id)
+                unsearched += lines is None
+                line = _line_with(lines or (), wanted)
+                if not line:
+                    continue
+            shown = one_line(title or UNNAMED, MAX_TITLE)
+            found.append(ConversationEntry(id=id, title=shown, at=at, is_open=id == open_id, found=line))
+        return ConversationsFound(tuple(found), unsearched)
+
+    async def check_known(self, id: str) -> None:
+        """Refuse one that is not in the list."""
+        if id not in await self._times() or not await is_visible(self._journal, id):
+            raise Refusal(404, "unknown_conversation", "there is no such conversation", param="id")
+
+    async def remove(self, id: str) -> None:
+        """Forget what was said, and the title."""
+        await self.check_finished(id)
+        for record in await self._journal.standing("conversation", id):
+            await self._api.delete(record.subject)
+        await self._api.delete(id)
+        self._note(REMOVED, id, {})
+        await self._store.commit()
+        await self._store.forget([record.seq for record in await self._titles(id)])
+
+    async def check_finished(self, id: str) -> None:
+        """Refuse while something of it waits or is in doubt."""
+        await self.check_known(id)
+        journal = self._journal
+        if any(facts["session_id"] == id for facts in await journal.waiting()) or await journal.in_doubt(id):
+            hint = "open it, and answer what waits"
+            raise Refusal(409, "unfinished", "something in this conversation is not finished", hint=hint)
+
+    async def check_free(self, journal: Journal, id: str) -> None:
+        """Refuse while another program is at work in it: a turn that it goes on with must not be taken back here."""
+        if await journal.is_used_elsewhere(id):
+            hint = "answer its card in the inbox, or wait until it has ended"
+            raise Refusal(409, "busy", "another program is at work in this conversation", hint=hint)
+
+    async def _times(self) -> dict[str, float]:
+        """When each was opened last, newest first."""
+        records = await self._store.read(stream=STREAM, kind=(SESSION, SEEN, REMOVED), last=MAX_READ)
+        times: dict[str, float] = {}
+        for record in records:
+            times.pop(record.subject, None)
+            if record.kind != REMOVED:
+                times[record.subject] = record.at / 1e6
+        return dict(reversed(times.items()))
+
+    async def _titles(self, id: str) -> list[Record]:
+        records = await self._store.read(stream=STREAM, kind=TITLE, subject=id)
+        return [record for record in records if record.data is not None]
+
+    async def _lines(self, id: str, at: float, *, is_open: bool) -> list[str] | None:
+        """What was said in it; None when the server does not tell now, or was asked enough."""
+        if not is_open and (known := self._said.get((id, at))) is not None:
+            return known
+        now = time.monotonic()
+        self._may_ask = min(MAX_ASKED, self._may_ask + (now - self._asked_at) * ASKED_PER_SECOND)
+        self._asked_at = now
+        if self._may_ask < 1 and not is_open:
+            return None
+        self._may_ask -= 1
+        names = [record.subject for record in await self._journal.standing("conversation", id)]
+        try:
+            conversation = await self._api.conversation(names[-1] if names else id)
+        except (ApiError, ConnectionLost):
+            return None
+        lines: list[str] = []
+        for said in conversation["messages"] if conversation else ():
+            content = said.get("content")
+            if isinstance(content, str) and said["role"] != "tool_result" and not content.startswith(PROGRAM):
+                lines += content.split("\n")
+        self._said[id, at] = lines
+        while self._said and sum(sum(map(len, kept)) for kept in self._said.values()) > MAX_KEPT_CHARACTERS:
+            del self._said[next(iter(self._said))]
+        return lines
+
+    def _note(self, kind: str, id: str, data: dict[str, str]) -> None:
+        self._store.append(Entry(STREAM, kind, id, int(self._clock() * 1e6), canonical(data)))
+
+
+def _line_with(lines: Iterable[str], wanted: str) -> str:
+    """The first line that has these words."""
+    for line in lines:
+        if (place := line.casefold().find(wanted)) >= 0:
+            return one_line(line[max(0, place - 40) : place + 80].strip())
+    return ""
+
+
+async def open_last(store: Store, folder: str, people: People | None = None) -> str | None:
+    """The conversation that the page of this folder had open last, unless it was deleted."""
+    journal = Journal(store, people=people)
+    records = await store.read(stream=STREAM, kind=(SESSION, REMOVED), last=MAX_READ)
+    removed = {record.subject for record in records if record.kind == REMOVED}
+    for record in reversed(records):
+        is_here = record.kind == SESSION and msgspec.json.decode(record.data or b"{}").get("folder") == folder
+        if is_here and await is_visible(journal, record.subject):
+            return None if record.subject in removed else record.subject
+    return None
+
+
+async def begins_session(store: Store, id: str) -> bool:
+    """Whether a session of this name would be a new one. Refused when there is one with nearly the same name."""
+    opened = await store.read(stream=STREAM, kind=(SESSION, SEEN), last=MAX_READ)
+    called = await store.read(kind="conversation", last=MAX_READ)
+    known = {record.subject for record in opened} | {record.stream for record in called}
+    if id in known or await store.read(stream=id, limit=1):
+        return False
+    if (hint := did_you_mean(id, known)) is not None:
+        raise LastWordError(f"there is no session {id}", place="--session", hint=hint)
+    return True
+
+
+def _beginning(said: str) -> str:
+    """What was said, or as many of its words as a title holds, and a sign that there were more."""
+    said = " ".join(said.split())
+    if len(said) <= MAX_TITLE:
+        return said
+    kept = said[: MAX_TITLE - 1]
+    if said[len(kept)] != " ":
+        whole = kept.rpartition(" ")[0]
+        kept = whole if len(whole) >= LEAST_TITLE else kept
+    return f"{kept.rstrip(' ,;:.')}…"

@@ -1,0 +1,231 @@
+// The second step of a card: what would be allowed without asking again. It begins with exactly this call; whatever is
+// looser is chosen here, one by one, and the sentence says all of it. What it says comes from the server. A word and a
+// press grant it; each change puts both back to the beginning.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { disarmAll, useArmed } from "./arming.ts";
+import type { WaitingCall } from "./picture.ts";
+import { ProblemOf, useProblem } from "./problem.tsx";
+import { post, type Refused } from "./requests.ts";
+import type { GrantChoiceBody, GrantStep } from "./wire.ts";
+import { WordField } from "./word.tsx";
+import { Marked } from "./words.tsx";
+
+type Choice = Required<Pick<GrantChoiceBody, "loosened" | "scope" | "sums">> & { calls: string };
+const FIRST_CALLS = "10";
+
+type Given = { call: WaitingCall; closed: string[]; onOpen: () => void; onBack: () => void };
+
+export function Granting({ call, closed, onOpen, onBack }: Given) {
+  const card = call.card;
+  const section = useRef<HTMLElement>(null);
+  const newest = useRef(0);
+  const [choice, setChoice] = useState<Choice>({ loosened: {}, scope: "session", calls: FIRST_CALLS, sums: {} });
+  const [step, setStep] = useState<GrantStep | null>(null);
+  const [fresh, setFresh] = useState(false);
+  const [word, setWord] = useState("");
+  const [sent, setSent] = useState(false);
+  const [problem, setProblem] = useProblem();
+  const isWhole = choice.calls === "" || /^[1-9]\d{0,8}$/.test(choice.calls);
+  const canGrant = fresh && isWhole && step !== null && step.digest !== "" && closed.length === 0;
+  const { armed, counts } = useArmed(step?.digest ?? "", canGrant);
+
+  useEffect(() => section.current?.focus(), []);
+  useEffect(() => {
+    const number = ++newest.current;
+    setFresh(false);
+    setWord("");
+    setProblem(null);
+    disarmAll();
+    if (!isWhole) return;
+    const calls = choice.calls === "" ? null : Number(choice.calls);
+    post("grant_step", { call_id: call.id, digest: card.digest, ...choice, calls }).then(
+      (told) => {
+        if (number !== newest.current) return;
+        setStep(told);
+        setFresh(true);
+      },
+      (refused: Refused) => number === newest.current && setProblem(refused),
+    );
+  }, [choice]);
+
+  function press(event: Event) {
+    if (!counts(event) || !canGrant || sent || step === null) return;
+    if (word.trim().toLowerCase() !== step.word) {
+      section.current?.querySelector<HTMLElement>(".word")?.focus();
+      return;
+    }
+    setSent(true);
+    disarmAll();
+    post("grant", { call_id: call.id, digest: card.digest, step: step.digest, word, opened: card.must_open }).catch((refused: Refused) => {
+      setProblem(refused);
+      setSent(false);
+    });
+  }
+
+  const id = `grant-${call.id}`;
+  const isTyped = step !== null && word.trim().toLowerCase() === step.word;
+  return (
+    <section class="granting" ref={section} tabIndex={-1} aria-labelledby={id} aria-busy={!fresh || sent} data-armed={armed}>
+      <h3 id={id}>Allow, and don't ask again</h3>
+      {step?.why_none && (
+        <p>
+          <Marked text={step.why_none} />
+        </p>
+      )}
+      {step !== null && !step.why_none && (
+        <>
+          <p class="muted">It begins with calls that are exactly like this one. Loosen what you want to, one by one.</p>
+          <table class="arguments" aria-label="What it would cover">
+            <tbody>
+              {step.bounds.map((row) => (
+                <tr key={row.name}>
+                  <th scope="row">
+                    <Marked text={row.shown_name} />
+                  </th>
+                  <td>
+                    {row.choices.length === 1 ? (
+                      <Marked text={row.choices[0] ?? ""} />
+                    ) : (
+                      row.choices.map((words, place) => (
+                        <label key={place} class="choice">
+                          <input
+                            type="radio"
+                            name={`${id}-${row.name}`}
+                            checked={(choice.loosened[row.name] ?? 0) === place}
+                            onChange={() => setChoice((now) => ({ ...now, loosened: { ...now.loosened, [row.name]: place } }))}
+                          />
+                          <span>
+                            <Marked text={words} />
+                          </span>
+                        </label>
+                      ))
+                    )}
+                  </td>
+                </tr>
+              ))}
+              <tr>
+                <th scope="row">how long</th>
+                <td>
+                  {step.scopes.map(([scope, words]) => (
+                    <label key={scope} class="choice">
+                      <input
+                        type="radio"
+                        name={`${id}-scope`}
+                        checked={choice.scope === scope}
+                        onChange={() => setChoice((now) => ({ ...now, scope }))}
+                      />
+                      <span>{words}</span>
+                    </label>
+                  ))}
+                </td>
+              </tr>
+              <tr>
+                <th scope="row">ends after</th>
+                <td>
+                  <label class="limit">
+                    <input
+                      inputMode="numeric"
+                      autocomplete="off"
+                      aria-invalid={!isWhole}
+                      value={choice.calls}
+                      onInput={(event) => {
+                        const calls = event.currentTarget.value.trim();
+                        setChoice((now) => ({ ...now, calls }));
+                      }}
+                    />{" "}
+                    calls{!step.needs_limit && <span class="muted"> (empty: no limit)</span>}
+                  </label>
+                  {step.sums.map((sum) => (
+                    <label key={sum.name} class="limit">
+                      <input
+                        inputMode="decimal"
+                        autocomplete="off"
+                        value={choice.sums[sum.name] ?? ""}
+                        onInput={(event) => {
+                          const most = event.currentTarget.value;
+                          setChoice((now) => ({ ...now, sums: { ...now.sums, [sum.name]: most } }));
+                        }}
+                      />{" "}
+                      <span>
+                        of <Marked text={sum.shown_name} /> in all <span class="muted">(empty: no limit)</span>
+                      </span>
+                    </label>
+                  ))}
+                </td>
+              </tr>
+            </tbody>
+          </table>
+          {!isWhole && <p class="problem">The number of calls is a whole number above 0.</p>}
+          {step.problem && fresh && (
+            <p class="problem">
+              <Marked text={step.problem} />
+            </p>
+          )}
+          {step.sentence && fresh && (
+            <div class="agree" aria-live="polite">
+              <p class="sentence">
+                <Marked text={step.sentence} />
+              </p>
+              {step.settles.length > 0 && (
+                <>
+                  <p>
+                    {step.settles.length === 1
+                      ? "Another card that waits now is answered by it as well:"
+                      : `${step.settles.length} other cards that wait now are answered by it as well:`}
+                  </p>
+                  <ul>
+                    {step.settles.map((other) => (
+                      <li key={other.id}>
+                        <Marked text={other.summary} />
+                      </li>
+                    ))}
+                  </ul>
+                </>
+              )}
+              <p class="muted">{step.past} You can take it back at any time, under Settings.</p>
+            </div>
+          )}
+        </>
+      )}
+      <ProblemOf problem={problem} />
+      <div class="actions">
+        {closed.length > 0 && step !== null && !step.why_none ? (
+          <p class="second folded">
+            A part of this card is folded. Before you can grant it,{" "}
+            <button type="button" class="link" onClick={onOpen}>
+              open it
+            </button>
+            .
+          </p>
+        ) : (
+          canGrant && (
+            <p class="second" id={`second-${id}`}>
+              <label for={`word-${id}`}>
+                If you want all of that, type <b>{step.word}</b> here, then press the button:
+              </label>
+              <WordField id={`word-${id}`} value={word} armed={armed} onWord={setWord} />
+            </p>
+          )
+        )}
+        {!step?.why_none && (
+          <button
+            type="button"
+            class="primary"
+            disabled={sent}
+            aria-disabled={!canGrant || !isTyped}
+            aria-describedby={canGrant ? `second-${id}` : undefined}
+            // Enter alone never grants.
+            onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
+            onClick={press}
+          >
+            Allow, and don't ask again
+          </button>
+        )}
+        <button type="button" class="no" disabled={sent} onClick={onBack}>
+          Back to the card
+        </button>
+      </div>
+    </section>
+  );
+}

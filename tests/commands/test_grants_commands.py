@@ -1,0 +1,93 @@
+"""`lastword grants`: what was allowed from cards, how much is left of it, and taking it back."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lastword
+from lastword.cli import FAILED, WRONG_USAGE, run
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.rules.granting import GrantOffer, offer_for
+from requirements import requirement
+
+JOURNAL = Path("data/lastword/lastword.db")
+
+
+@pytest.fixture
+def grant_id(home: Path) -> str:
+    """A grant until tonight, used once, in the journal of this person."""
+    given: list[str] = []
+
+    async def approve(request: ApprovalRequest) -> UserAction:
+        offer = offer_for(request, home)
+        assert isinstance(offer, GrantOffer)
+        terms = offer.terms({"amount": {"min": 0, "max": 20}}, "until", calls=10, sums={"amount": "100"})
+        given.append(terms.id)
+        return request.allow_with(terms)
+
+    async def live() -> None:
+        registry = lastword.ToolRegistry()
+
+        @registry.tool(auto_approve=True)
+        def pay(to: str, amount: float) -> str:
+            """Pay."""
+            return "paid"
+
+        journal = lastword.open_journal(f"sqlite:///{JOURNAL.absolute()}")
+        async with lastword.Session(registry, approver=approve, journal=journal) as session:
+            for amount in (5, 12.5):
+                assert (await session.call("pay", {"to": "Ada", "amount": amount})).success
+        await journal.close()
+
+    asyncio.run(live())
+    return given[0]
+
+
+@requirement("GRANT-5")
+def test_grants_are_listed_with_what_is_left(grant_id: str, capsys):
+    """Who gave one a week ago should find it, and know what it is still good for."""
+    for command in (["grants"], ["grants", "list"]):
+        assert run(command) == 0
+        said = capsys.readouterr().out
+        assert said.startswith(f"{grant_id}  pay, to “Ada”, amount at most 20\n  your grant of ")
+        assert said.endswith("; 1 of 10 calls, 12.50 of 100 amount\n")
+    assert run(["grants", "--json"]) == 0
+    [facts] = json.loads(capsys.readouterr().out)
+    assert (facts["id"], facts["used"], facts["totals"], facts["over"]) == (grant_id, 1, {"amount": "12.5"}, None)
+
+
+@requirement("GRANT-5")
+def test_a_grant_is_taken_back_by_its_id_or_with_all_others(grant_id: str, capsys):
+    """And a second time there is nothing to take back."""
+    assert run(["grants", "revoke"]) == WRONG_USAGE
+    assert run(["grants", "revoke", "nothing"]) == WRONG_USAGE
+    assert "there is no such grant" in capsys.readouterr().err
+    assert run(["grants", "revoke", grant_id]) == 0
+    assert run(["grants", "revoke", grant_id]) == FAILED
+    assert "had ended before" in capsys.readouterr().out
+    assert run(["grants"]) == 0
+    assert "There are no grants." in capsys.readouterr().out
+    assert run(["grants", "revoke", "--all"]) == 0
+
+
+@requirement("GRANT-5")
+@requirement("CONF-2")
+def test_a_tool_cannot_take_grants_back(grant_id: str):
+    """Nor press any other of our buttons."""
+    program = f"{sys.executable} -m lastword grants revoke {grant_id}"
+    environ = os.environ | {"LASTWORD_BELOW": "1"}
+    done = subprocess.run(program.split(), env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert "this is for a person to decide" in done.stderr
+    assert run(["grants", "revoke", grant_id]) == 0
+
+
+@requirement("GRANT-5")
+def test_stop_names_the_grants_that_it_took_back(grant_id: str, capsys):
+    """One act for everything."""
+    assert run(["stop"]) == 0
+    assert "revoked: pay: your grant of " in capsys.readouterr().out

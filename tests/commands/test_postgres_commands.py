@@ -1,0 +1,205 @@
+"""The commands on a journal in PostgreSQL: copied there and back, shared with roles, found in the configuration."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+import lastword
+from lastword.cli import run
+from lastword.journal import Journal
+from lastword.store import Entry, Store, verify_store
+from lastword.store.address import open_store
+from lastword.store.copying import copy_store
+from lastword.store.postgres import PostgresStore
+from lastword.store.sqlite import SqliteStore
+from lastword.store.standing import RULES
+from lastword.testing import FixedApprover
+from postgres_server import schema_of
+from requirements import requirement
+
+
+@pytest.fixture
+def address(postgres):
+    return postgres.new_store()
+
+
+def told(*words: str) -> int:
+    return run(list(words))
+
+
+async def fill(store: Store) -> None:
+    """A story with everything in it: calls, a refusal, state, content, a question that waits, something forgotten."""
+    registry = lastword.ToolRegistry()
+    registry.register("pay", {"description": "Pays.", "parameters": []}, lambda args, context: 1, require_approval=True)
+    journal = Journal(store)
+    session = lastword.Session(registry, id="s", approver=FixedApprover(), journal=journal)
+    for _ in range(3):
+        assert (await session.call("pay")).kind == "succeeded"
+    await session.run_script("LET a = CALL pay {}\nPRINT a")
+    await session.close()
+    entries = [
+        Entry("t", "state_set", "", 1, b'{"key":"k","value":1}'),
+        Entry("t", "state_set", "", 2, b'{"key":"k","value":2}'),
+        Entry("t", "state_set", "", 3, b'{"key":"l","value":3}'),
+        Entry("t", "finished", "x\0é", 4, b"{}", "key\n✓", contents=(b"image", b"sound")),
+        Entry("u", "asked", "y", -5, b"not json"),
+        Entry("u", "finished", "z", 6, b"{}", contents=(b"image",)),
+    ]
+    assert await store.commit(*entries)
+    last = (await store.head()).seq
+    await store.forget([last - 4, last])
+    assert await store.commit(Entry("t", "state_set", "", 7, b'{"key":"k","value":4}'))
+
+
+async def everything(store: Store) -> dict[str, object]:
+    """What every question about it gives."""
+    records = list(await store.read())
+    return {
+        "records": records,
+        "head": await store.head(),
+        "standing": [list(await store.standing(kind)) for kind in RULES],
+        "of streams": [list(await store.standing(list(RULES), stream=stream)) for stream in ("s", "t", "u")],
+        "taken": [await store.taken(record.once) for record in records if record.once],
+        "links": list(await store.links(range(1, 1000))),
+        "last": list(await store.read(last=3)),
+        "below": [list(await store.read(below=record.subject)) for record in records],
+        "contents": [await store.content(name) for name in sorted(await digests(store))],
+        "questions": str(await Journal(store).questions()),
+    }
+
+
+async def digests(store: Store) -> set[str]:
+    assert isinstance(store, SqliteStore | PostgresStore)
+    return {digest for _, digest in await store.holdings(range(1, 1000))}
+
+
+@requirement("TEAM-6")
+def test_a_journal_is_copied_to_a_server_and_back_and_tells_the_same(address, capsys):
+    """Chain, head and every question; what was forgotten stays so, and its keys stay taken."""
+    here, back = "sqlite:///here.db", "sqlite:///back.db"
+
+    async def look(*addresses: str) -> list[dict[str, object]]:
+        found = []
+        for one in addresses:
+            store = open_store(one)
+            found.append(await everything(store))
+            await verify_store(store)
+            await store.close()
+        return found
+
+    async def prepare() -> None:
+        store = open_store(here)
+        await fill(store)
+        await store.close()
+
+    asyncio.run(prepare())
+    assert told("journal", "copy", here, address) == 0
+    assert "records, the same in both, each as it was written." in capsys.readouterr().out
+    assert told("journal", "copy", address, back) == 0
+    first, there, second = asyncio.run(look(here, address, back))
+    for question in first:
+        assert first[question] == there[question] == second[question], question
+    assert told("journal", "copy", here, address) == 0, "there is nothing left to copy, and that is fine"
+    assert told("journal", "verify", "--store", address) == 0
+    assert str(first["head"]) in capsys.readouterr().out
+
+
+@requirement("TEAM-6")
+def test_a_copy_that_was_interrupted_goes_on(address, capsys):
+    """Of a long journal the connection may break in the middle; what counts at the end is what counts in the source."""
+
+    async def work() -> None:
+        source, target = SqliteStore("here.db"), PostgresStore(address)
+        await source.commit(*(Entry("s", "asked", f"call-{n}", n, b"{}") for n in range(700)))
+        await copy_store(source, target)
+        await source.commit(*(Entry("s", "finished", f"call-{n}", n, b"{}") for n in range(650)))
+        await copy_store(source, target)
+        assert [r.subject for r in await target.standing("asked")] == [f"call-{n}" for n in range(650, 700)]
+        assert await verify_store(target) == await source.head()
+        await source.close()
+        await target.close()
+
+    asyncio.run(work())
+
+
+@requirement("TEAM-6")
+def test_a_journal_is_not_copied_over_another(address, capsys):
+    """A wrong word must not mix two histories."""
+
+    async def prepare() -> None:
+        for where in ("sqlite:///here.db", address):
+            store = open_store(where)
+            await store.commit(Entry("s", "asked", where, 1, b"{}"))
+            await store.close()
+
+    asyncio.run(prepare())
+    assert told("journal", "copy", "sqlite:///here.db", address) == 1
+    assert "there is another journal already, of 1 records" in capsys.readouterr().err
+    assert told("journal", "copy", address, address) == 2
+    assert "both are the same journal" in capsys.readouterr().err
+    assert told("journal", "copy", address, "memory:") == 2
+    assert "gone when this command ends" in capsys.readouterr().err
+
+
+@requirement("TEAM-6")
+def test_a_journal_that_was_changed_is_not_copied(address, postgres, capsys):
+    """A copy would make it look whole."""
+
+    async def prepare() -> None:
+        store = open_store(address)
+        await store.commit(*(Entry("s", "asked", str(n), n, b"{}") for n in range(5)))
+        await store.close()
+
+    asyncio.run(prepare())
+    postgres.sql(f"UPDATE {schema_of(address)}.records SET data = 'other' WHERE seq = 3")
+    assert told("journal", "copy", address, "sqlite:///copy.db") == 1
+    assert "record 3 (asked) was changed after it was written" in capsys.readouterr().err
+
+
+@requirement("TEAM-7")
+def test_a_role_is_given_what_a_program_needs(address, postgres, capsys):
+    """One line by whoever owns the database, and the programs never need more."""
+    postgres.sql("DO $$ BEGIN CREATE ROLE program LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    assert told("journal", "grant", "program", "--store", address) == 0
+    assert capsys.readouterr().out == "program may read the journal and append to it. Nothing else.\n"
+    theirs = address.replace("postgres@", "program@")
+    assert told("token", "create", "kitchen", "--store", theirs) == 0
+    assert told("token", "list", "--store", theirs) == 0
+    assert "kitchen" in capsys.readouterr().out
+    assert told("journal", "grant", "nobody_at_all", "--store", address) == 1
+    assert 'role "nobody_at_all" does not exist' in capsys.readouterr().err
+    assert told("journal", "grant", "program", "--store", "sqlite:///here.db") == 2
+    assert "only a server has roles" in capsys.readouterr().err
+
+
+def test_every_command_finds_the_journal_that_the_configuration_names(address, capsys, monkeypatch):
+    """A company writes it down once: whoever answers, lists and resumes looks where the servers write."""
+    Path("lastword.toml").write_text(f'[server]\nstore = "{address}"\n')
+    monkeypatch.setenv("LASTWORD_CONFIG", "lastword.toml")
+    assert told("call", "pay", "to=ann", "amount=5", "--tools", "mine", "--json") == 3, "nobody is there to ask"
+    capsys.readouterr()
+    assert told("journal", "verify") == 0
+    assert told("doctor", "--json") in (0, 1)
+    said = capsys.readouterr().out
+    assert PostgresStore(address).address.shown in said
+    assert not Path("data/lastword/lastword.db").exists()
+    assert told("approvals", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_server_that_is_away_is_told_in_words_and_nothing_runs(capsys):
+    """Consent that cannot be written down is none."""
+    away = "postgresql://127.0.0.1:1/work"
+    for command in (
+        ["call", "pay", "to=ann", "amount=5", "--tools", "mine"],
+        ["approvals"],
+        ["journal", "verify"],
+        ["runs"],
+    ):
+        assert told(*command, "--store", away) != 0
+        said = capsys.readouterr()
+        assert "the server does not answer" in said.err, command
+        assert "Traceback" not in said.err
+    assert not Path("paid").exists()

@@ -1,0 +1,31 @@
+"""A home with a gate and a queue for every test, and what is left out where it could not be set up."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hook.gates import Gate, Queue, opened
+from hook.installed_agents import INSTALLED
+
+collect_ignore = [] if (INSTALLED / "installed.json").exists() else ["test_real_agents.py"]
+
+
+@pytest.fixture
+async def gate(tmp_path: Path) -> AsyncIterator[Gate]:
+    found = Gate(tmp_path)
+    yield found
+    await found.close()
+
+
+@pytest.fixture
+async def queue(tmp_path: Path) -> AsyncIterator[Queue]:
+    async with opened(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def nobody(tmp_path: Path) -> AsyncIterator[Queue]:
+    """The same memory, and nobody before it."""
+    async with opened(tmp_path, attended=False) as found:
+        yield found

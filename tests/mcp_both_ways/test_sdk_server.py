@@ -1,0 +1,122 @@
+"""A server made with the SDK: both eras of the protocol, over stdio and over HTTP."""
+
+import asyncio
+import importlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lastword
+from lastword import UserAction
+from lastword.testing import FixedApprover
+from mcp_neighbour import Neighbour, opened, until
+from requirements import requirement
+
+SERVER = str(Path(__file__).with_name("sdk_server.py"))
+
+
+def allowing() -> FixedApprover:
+    return FixedApprover([UserAction(True, False)] * 9)
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A server that runs elsewhere."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen([sys.executable, SERVER, str(port)])
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                assert server.poll() is None
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        server.kill()
+        server.wait()
+
+
+@requirement("MCP-7", "MCP-8", "MCP-11")
+async def test_a_server_of_the_newer_protocol_is_called_and_asks(tmp_path):
+    """Its questions come as results that need input, and are the same cards. A structured value stays one."""
+    shop = Neighbour(tmp_path, command=sys.executable, args=[SERVER])
+    await shop.trust()
+    asked = []
+
+    def on_question(question):
+        asked.append(question.message)
+        return lastword.Given({"city": "Rome"})
+
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing(), on_question=on_question)
+        who = await session.call("shop__who")
+        paid = await session.call("shop__pay", {"amount": 7})
+        went = await session.call("shop__travel")
+    assert who.value.startswith("2026-07-28")
+    assert paid.value == {"amount": 7}
+    assert went.value == "accept {'city': 'Rome'}"
+    assert asked == ["The MCP server shop asks: “Where to?”\nYour answer goes to the MCP server shop."]
+
+
+@requirement("MCP-1", "MCP-8", "MCP-10")
+async def test_a_server_at_an_address_gets_its_own_secret_and_leaves_doubt_when_it_dies(tmp_path, address):
+    """The header is expanded when it is contacted, and taken out of what comes back."""
+    headers = {"Authorization": "Bearer ${SHOP_KEY}"}
+    shop = Neighbour(tmp_path, command=None, args=[], url=address, headers=headers)
+    shop.secrets.keep("SHOP_KEY", "hush-hush")
+    await shop.trust()
+    async with shop.servers() as servers:
+        session = await opened(servers, allowing())
+        who = await session.call("shop__who")
+        assert who.value.endswith("Bearer ${SHOP_KEY}")
+        assert (await session.call("shop__pay", {"amount": 7})).value == {"amount": 7}
+        assert (await session.call("shop__die")).kind == "outcome_unknown"
+        assert (await session.call("shop__pay", {"amount": 7})).kind == "failed"
+
+
+@requirement("MCP-8")
+async def test_an_answer_over_http_that_is_too_large_is_not_read(tmp_path, address, monkeypatch):
+    """Its size is bounded before anything of it is parsed."""
+    shop = Neighbour(tmp_path, command=None, args=[], url=address)
+    await shop.trust()
+    monkeypatch.setattr(importlib.import_module("lastword.mcp.connection"), "MAX_ANSWER_BYTES", 300)
+    with pytest.raises(lastword.LastWordError, match="cannot be reached"):
+        await shop.trust()
+
+
+@requirement("MCP-13")
+async def test_no_server_outlives_us_when_we_are_killed(tmp_path):
+    """Nobody can clean up after kill -9 but the system, and the keeper that it tells."""
+    program = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from mcp_neighbour import Neighbour, defined, opened
+from lastword import UserAction
+from lastword.testing import FixedApprover
+async def main():
+    shop = Neighbour(Path(sys.argv[2]), defined("spawn"))
+    await shop.trust()
+    session = await opened(shop.servers(), FixedApprover([UserAction(True, False)]))
+    print((await session.call("shop__spawn")).value, flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+    ours = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(Path(__file__).parent.parent), str(tmp_path), stdout=subprocess.PIPE
+    )
+    try:
+        assert ours.stdout is not None
+        pids = [int(pid) for pid in (await ours.stdout.readline()).split()]
+        assert len(pids) == 2
+    finally:
+        ours.kill()
+        await ours.wait()
+    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))

@@ -1,0 +1,268 @@
+"""`lastword mcp serve` as clients start it: over stdio and HTTP, killed between rounds, with tokens and Host checks."""
+
+import asyncio
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import mcp_types as types
+import pytest
+from counter import meta, words
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from mcp_neighbour import MONEY, Neighbour, defined
+from requirements import requirement
+from surfaces.screens import clean_environment, lastword_command, piped
+
+CODE = '''"""Leaves a trace for every time that it ran."""
+
+from pathlib import Path
+from typing import Any
+
+from lastword import AssistantTool
+
+
+def execute(params, user_action):
+    if not user_action.primary_confirmed:
+        return {"success": False, "message": "Then not."}
+    with open(Path.home() / "paid.txt", "a") as paid:
+        paid.write(f"{params['amount']:g}\\n")
+    return {"success": True, "message": f"Paid {params['amount']:g}."}
+
+
+test_execute = AssistantTool.register_execute_tool_with_approval(execute)
+'''
+MANIFEST = {
+    "displayName": "Pay",
+    "id": "pay",
+    "description": "Pays.",
+    "parameters": [{"name": "amount", "type": "number"}],
+    "requireApproval": True,
+    "autoApprove": True,
+    "effect": "reversible",
+}
+YES: dict[str, Any] = {"approval": types.ElicitResult(action="accept", content={"allow": True})}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with a tool that can be taken back, and permits auto-approval."""
+    folder = tmp_path / "mine" / "pay"
+    folder.mkdir(parents=True)
+    (folder / "assistant_tool.json").write_text(json.dumps(MANIFEST))
+    (folder / "assistant_tool.py").write_text(CODE)
+    return tmp_path
+
+
+def paid(home: Path) -> list[str]:
+    file = home / "paid.txt"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def over_stdio(home: Path, *options: str, **facts) -> Client:
+    """A client that starts us, as every client does."""
+    command = [*lastword_command(), "mcp", "serve", "--tools", "mine", *options]
+    env = clean_environment(home)
+    where = StdioServerParameters(command=command[0], args=command[1:], env=env, cwd=home)
+    return Client(where, cache=None, client_info=types.Implementation(name="editor", version="7"), **facts)
+
+
+async def answered(home: Path, how: str = "--allow") -> str:
+    """Somebody answers what waits, from another terminal."""
+    async with asyncio.timeout(60):
+        while True:
+            waiting = json.loads((await asyncio.to_thread(piped, "approvals", "--json", cwd=home)).stdout or "[]")
+            if waiting:
+                done = await asyncio.to_thread(piped, "answer", waiting[0]["call_id"], how, cwd=home)
+                assert done.returncode == 0, done.stderr
+                return waiting[0]["call_id"]
+
+
+async def never(context, params):
+    raise AssertionError("nobody was to be asked")
+
+
+@requirement("MCP-20", "MCP-21")
+async def test_a_client_starts_us_and_a_person_answers_in_another_terminal(home):
+    """The whole way, over stdio, with two programs and one memory."""
+    async with over_stdio(home, elicitation_callback=never) as desk:
+        assert [tool.name for tool in (await desk.list_tools()).tools] == ["pay", "run_script"]
+        calling = asyncio.create_task(desk.call_tool("pay", {"amount": 7}))
+        call_id = await answered(home)
+        result = await calling
+        assert (result.is_error, words(result), meta(result)["lastword/call"]) == (False, "Paid 7.", call_id)
+    assert paid(home) == ["7"]
+
+
+@requirement("MCP-23")
+async def test_killed_between_rounds_it_runs_once(home):
+    """kill -9 after the question. Another process opens the sealed round, pays once, and never again."""
+    first_process = await asyncio.create_subprocess_exec(
+        *lastword_command(), "mcp", "serve", "--tools", "mine", "--approve", "client",
+        cwd=home, env=clean_environment(home), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert first_process.stdin is not None
+    assert first_process.stdout is not None
+    about = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+        "io.modelcontextprotocol/clientInfo": {"name": "editor", "version": "7"},
+    }
+    call = {"name": "pay", "arguments": {"amount": 5}, "_meta": about}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    first_process.stdin.write(json.dumps(request).encode() + b"\n")
+    told = json.loads(await first_process.stdout.readline())["result"]
+    assert told["resultType"] == "input_required", told
+    first_process.kill()
+    await first_process.wait()
+    async with over_stdio(home, "--approve", "client", elicitation_callback=never) as desk:
+
+        async def again(arguments):
+            return await desk.session.call_tool(
+                "pay", arguments, input_responses=YES, request_state=told["requestState"], allow_input_required=True
+            )
+
+        with pytest.raises(MCPError):
+            await again({"amount": 5000})
+        assert words(await again({"amount": 5})) == "Paid 5."
+        assert words(await again({"amount": 5})) == "Paid 5."
+    assert paid(home) == ["5"]
+    assert (home / ".data" / "lastword" / "mcp_key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.fixture
+def port(home: Path) -> Iterator[int]:
+    """`lastword mcp serve --http`, on any free port."""
+    command = [*lastword_command(), "mcp", "serve", "--tools", "mine", "--http", "0", "--approve", "client"]
+    server = subprocess.Popen(command, cwd=home, env=clean_environment(home), stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        line = server.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", line)
+        assert found, line + server.stderr.read()
+        yield int(found[1])
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+def token(home: Path, scope: str) -> str:
+    made = piped("token", "create", scope, "--scope", scope, "--json", cwd=home)
+    assert made.returncode == 0, made.stderr
+    return json.loads(made.stdout)["token"]
+
+
+@asynccontextmanager
+async def over_http(port: int, text: str, **facts):
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {text}"}, timeout=60) as http,
+        Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http), cache=None, **facts) as desk,
+    ):
+        yield desk
+
+
+@requirement("MCP-20")
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_over_http_a_token_for_tools_is_needed_and_enough(home, port, mode):
+    """Each token is a principal of its own: nobody goes on with somebody else's call."""
+    mine, other = token(home, "tools"), token(home, "admin")
+    async with over_http(port, mine, mode=mode) as desk, over_http(port, other, mode=mode) as neighbour:
+        calling = asyncio.create_task(desk.call_tool("pay", {"amount": 7}))
+        await answered(home)
+        first = await calling
+        assert words(first) == "Paid 7."
+        theirs = asyncio.create_task(neighbour.call_tool("pay", {"amount": 7}))
+        await answered(home, "--deny")
+        second = await theirs
+        assert meta(second)["lastword/kind"] == "denied"
+        assert meta(second)["lastword/call"] != meta(first)["lastword/call"]
+    assert paid(home) == ["7"]
+
+
+@requirement("MCP-20")
+async def test_over_http_everybody_else_is_turned_away(home, port):
+    """No token, a wrong one, one for something else; a page of the web, and a name that points here."""
+    good = {"Authorization": f"Bearer {token(home, 'tools')}"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    address = f"http://127.0.0.1:{port}/mcp"
+    async with httpx2.AsyncClient(timeout=60) as http:
+        for headers, status in (
+            ({}, 401),
+            ({"Authorization": "Bearer lastword_00000000_" + "x" * 43}, 401),
+            ({"Authorization": f"Bearer {token(home, 'chat')}"}, 403),
+            (good | {"Origin": "http://attacker.example"}, 403),
+            (good | {"Origin": "null"}, 403),
+            (good | {"Host": "attacker.example"}, 421),
+            (good | {"Host": f"attacker.example:{port}"}, 421),
+        ):
+            answer = await http.post(address, json=body, headers={"Accept": "application/json"} | headers)
+            assert answer.status_code == status, (headers, answer.text)
+
+
+@requirement("MCP-23")
+async def test_a_round_of_one_token_is_nobody_elses(home, port):
+    """What was sealed for one principal opens for no other, and still opens for the first."""
+    mine, other = token(home, "tools"), token(home, "admin")
+    async with (
+        over_http(port, mine, elicitation_callback=never) as desk,
+        over_http(port, other, elicitation_callback=never) as neighbour,
+    ):
+        asked = await desk.session.call_tool("pay", {"amount": 5}, allow_input_required=True)
+        assert isinstance(asked, types.InputRequiredResult)
+
+        async def answer(client: Client):
+            return await client.session.call_tool(
+                "pay", {"amount": 5}, input_responses=YES, request_state=asked.request_state, allow_input_required=True
+            )
+
+        with pytest.raises(MCPError):
+            await answer(neighbour)
+        assert paid(home) == []
+        assert words(await answer(desk)) == "Paid 5."
+    assert paid(home) == ["5"]
+
+
+@requirement("MCP-20")
+async def test_a_session_of_one_token_is_closed_to_another(home, port):
+    """The older protocol names sessions; whoever learns such a name has not learnt the token."""
+    initialize = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize}
+    address = f"http://127.0.0.1:{port}/mcp"
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(timeout=60) as http:
+        mine = {"Authorization": f"Bearer {token(home, 'tools')}"} | accept
+        begun = await http.post(address, json=body, headers=mine)
+        session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+        other = {"Authorization": f"Bearer {token(home, 'admin')}"} | accept
+        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        assert (await http.post(address, json=listing, headers=other | session)).status_code == 404
+        assert (await http.post(address, json=listing, headers=mine | session)).status_code == 200
+
+
+@requirement("MCP-31", "MCP-32")
+async def test_a_server_behind_us_is_reached_by_a_client_before_us(home):
+    """The gateway: its tools are listed, its calls ask, the journal names both, and the client's token stays here."""
+    shop = Neighbour(home, defined("pay", inputSchema=MONEY))
+    shop.place.write_text(f'[mcp.shop]\ncommand = "{shop.config.command}"\nargs = {json.dumps(shop.config.args)}\n')
+    start = piped("mcp", "trust", "shop", cwd=home).stderr.split("--start ")[1].split()[0]
+    tools = piped("mcp", "trust", "shop", "--start", start, cwd=home).stderr.split("--tools ")[1].split()[0]
+    assert piped("mcp", "trust", "shop", "--start", start, "--tools", tools, cwd=home).returncode == 0
+    async with over_stdio(home) as desk:
+        assert "shop__pay" in [tool.name for tool in (await desk.list_tools()).tools]
+        calling = asyncio.create_task(desk.call_tool("shop__pay", {"amount": 7}))
+        call_id = await answered(home)
+        assert words(await calling) == "paid 7"
+    told = piped("show", call_id, cwd=home).stdout
+    assert "shop__pay" in told
+    assert "editor 7" in told
+    assert shop.calls() == ['called pay {"amount": 7}']

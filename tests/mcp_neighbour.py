@@ -1,0 +1,82 @@
+"""A server next door for tests: its definitions, what it heard, and lastword's side of it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lastword import Session, ToolRegistry
+from lastword.config import McpConfig
+from lastword.mcp.connection import McpConnection
+from lastword.mcp.launch import launch_of
+from lastword.mcp.offered import McpServers
+from lastword.mcp.pins import Pins
+from lastword.mcp.secrets import SecretFile
+
+PLAIN = Path(__file__).parent / "mcp_both_ways" / "plain_server.py"
+MONEY: dict[str, Any] = {
+    "type": "object",
+    "properties": {"amount": {"type": "number", "description": "How much."}},
+    "required": ["amount"],
+    "additionalProperties": False,
+}
+
+
+def defined(name: str, **fields: Any) -> dict[str, Any]:
+    """A tool as a server lists it."""
+    return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}} | fields
+
+
+class Neighbour:
+    """One plain server in a folder, named `shop` by the folder's lastword.toml."""
+
+    def __init__(self, folder: Path, *tools: dict[str, Any], **config: Any) -> None:
+        self.folder = folder
+        self.place = folder / "lastword.toml"
+        self.data = folder / "data"
+        self.diary = self.data / "diary.txt"
+        self.pins = Pins(folder / "data" / "pins.json")
+        self.secrets = SecretFile(folder / "data" / "secrets.json")
+        self.define(*tools)
+        self.config = McpConfig(**({"command": sys.executable, "args": [str(PLAIN), str(self.data)]} | config))
+
+    def define(self, *tools: Any) -> None:
+        """Let the server list these from now on."""
+        self.data.mkdir(exist_ok=True)
+        (self.data / "tools.json").write_text(json.dumps(list(tools)))
+
+    def heard(self) -> list[str]:
+        """What reached the server."""
+        return self.diary.read_text().splitlines() if self.diary.exists() else []
+
+    def calls(self) -> list[str]:
+        return [line for line in self.heard() if line.startswith("called")]
+
+    def servers(self) -> McpServers:
+        return McpServers({"shop": self.config}, self.place, self.pins, self.secrets)
+
+    async def trust(self, standing: Any = False) -> None:
+        """What a person does with `lastword mcp trust shop`."""
+        launch = launch_of("shop", self.config, self.folder)
+        link = McpConnection(launch, self.secrets)
+        try:
+            self.pins.keep(self.place, launch, await link.listed(), link.version, standing)
+        finally:
+            await link.close()
+        self.diary.unlink(missing_ok=True)
+
+
+async def opened(servers: McpServers, approver: Any, **more: Any) -> Session:
+    """A session with the tools of these servers."""
+    registry = ToolRegistry()
+    servers.offer(registry)
+    return await Session(registry, approver=approver, **more).open()
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for something that another process does, of which nobody is told."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)

@@ -1,0 +1,52 @@
+"""What rules cost: nothing where there are none, and no further write to the disk where there are."""
+
+from pathlib import Path
+from typing import Any
+
+from ruled_house import LUNCH, PolicyHouse
+
+from lastword import Journal, Preset
+from lastword.store import Entry
+from lastword.store.memory import MemoryStore
+from requirements import requirement
+
+
+class _Counting(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits: list[list[str]] = []
+
+    async def commit(self, *entries: Entry) -> bool:
+        self.commits.append([entry.kind for entry in entries])
+        return await super().commit(*entries)
+
+
+@requirement("RULE-10")
+async def test_a_rule_needs_no_further_write_to_the_disk(tmp_path: Path):
+    """A call that a rule allows is as many commits as one that a preset approves."""
+    house, found = PolicyHouse(tmp_path), []
+    for preset in (True, False):
+        store = _Counting()
+        if not preset:
+            house.write("user", LUNCH)
+            house.accept()
+        async with house.session(preset=Preset(preset), journal=Journal(store)) as session:
+            assert (await session.call("pay", {"to": "Ada", "amount": 5})).success
+        found.append(store.commits)
+    assert found[0] == found[1] == [["asked"], ["answered", "burned", "started"], ["finished"]]
+
+
+@requirement("RULE-10")
+async def test_rules_of_other_tools_are_not_looked_at(tmp_path: Path):
+    """A long policy is no reason for a slow call of a tool that it does not speak of."""
+    house = PolicyHouse(tmp_path)
+    house.write("user", "\n".join(LUNCH.replace("small", f"{n}").replace('"pay"', f'"pay{n}"') for n in range(50)))
+    looked: list[Any] = []
+    policy = house.policy()
+    assert policy is not None
+    for rule in policy.rules:
+        rule.where.covers = rule.where.misses = rule.where.missed = lambda *args: looked.append(args)  # type: ignore
+    async with house.session(lambda request: request.allow()) as session:
+        session.policy = policy
+        assert (await session.call("pay", {"to": "Ada", "amount": 5})).success
+    assert looked == []

@@ -1,0 +1,465 @@
+"""Grants: given with an answer, used in the commit of a start, ended by a person, a limit, a day or a session."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from granted_house import paying
+from ruled_house import LUNCH, PolicyHouse
+
+from lastword import Journal, Session, UserAction
+from lastword.consent.answerer import Answerer, person
+from lastword.consent.grant import GrantTerms
+from lastword.consent.people import People
+from lastword.errors import LastWordError, SessionError
+from lastword.journal.records import data_of
+from lastword.journal.timeline import timeline
+from lastword.rules.counting import STREAM, USED
+from lastword.rules.granting import answer_elsewhere, offer_for, summary
+from lastword.rules.grants import GRANTED, REVOKED, revoke, standing_grants
+from lastword.store import Entry
+from lastword.store.memory import MemoryStore
+from requirements import requirement
+from sending import until
+
+AT_MOST = {"amount": {"min": 0, "max": 20}}
+
+
+@requirement("GRANT-1")
+async def test_a_grant_starts_exact_and_is_loosened_by_hand():
+    """What a person has just seen is what they know. Everything else they choose."""
+    async with paying() as payer:
+        task = payer.ask(12.5)
+        card = await payer.card(task)
+        assert card is not None
+        offer = payer.offer(card)
+        assert offer.bounds == {"to": {"is": "Ada"}, "amount": {"is": 12.5}, "note": {"is": ""}}
+        assert offer.looser == {"amount": ({"min": 0, "max": 12.5},)}
+        assert offer.scopes == ("session", "until")
+        terms = offer.terms({"amount": {"min": 0, "max": 12.5}}, calls=10, sums={"amount": "100"})
+        assert summary(card, terms) == (
+            "Allow, and don't ask again for: pay, to “Ada”, amount at most 12.5, note empty; in this session; "
+            "ends after 10 calls, 100 of amount in all, or when the tool changes."
+        )
+        payer.session.answer(card.call_id, card.allow_with(terms))
+        assert (await task).approval == "person"
+        assert [await payer.pay(12.5), await payer.pay(3)] == ["ran", "ran"]
+        assert await payer.pay(12.51) == "asked"
+        assert await payer.pay(3, "Bo") == "asked"
+        assert await payer.pay(3, note="x") == "asked"
+
+
+@requirement("GRANT-1")
+async def test_the_step_says_what_it_would_have_covered_before():
+    """A bound that is too wide is seen in what it would have let through."""
+    async with paying() as payer:
+        for amount in (3, 4, 30):
+            await payer.pay(amount)
+        task = payer.ask(5)
+        card = await payer.card(task)
+        assert card is not None
+        terms = payer.offer(card).terms(AT_MOST)
+        past = await payer.session.would_have_covered(card.call_id, terms)
+        assert past.words == (
+            "It would have answered 2 of your last 3 cards of this tool; 2 of them you denied or changed."
+        )
+        payer.session.answer(card.call_id, card.deny())
+        await task
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"key": False}, "This tool must be asked about each time"),
+        ({"secret": ("note",)}, "It takes a secret, which is kept nowhere, so it is asked about each time"),
+    ],
+)
+async def test_no_grant_is_offered_without_the_key_of_the_tool(facts: dict[str, Any], words: str):
+    """Whoever registered the tool said that it must be asked about, or it takes what no record may hold."""
+    async with paying() as payer:
+        payer.register(facts.pop("key", True), **facts)
+        task = payer.ask()
+        card = await payer.card(task)
+        assert card is not None
+        assert payer.session.grant_offer(card.call_id) == words
+        payer.session.answer(card.call_id, card.deny())
+        await task
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize("effect", ["irreversible", None])
+async def test_what_cannot_be_undone_or_does_not_say_is_granted_with_a_limit(effect: Any):
+    """Without one, a single yes could be used for ever."""
+    async with paying() as payer:
+        payer.register(True, effect)
+        task = payer.ask()
+        card = await payer.card(task)
+        assert card is not None
+        offer = payer.offer(card)
+        assert offer.needs_limit
+        with pytest.raises(LastWordError, match="with a limit"):
+            offer.terms()
+        assert offer.terms(calls=3).calls == 3
+        assert offer.terms(sums={"amount": "20"}).sums == {"amount": "20"}
+        payer.session.answer(card.call_id, card.deny())
+        await task
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"length": 80},
+        {"matches": "[a-z]*"},
+        {"any": True},
+        {"from": ["you"]},
+        {"not_in": ["x"]},
+        {"max": 5},
+        {"under": "/"},
+    ],
+)
+async def test_a_grant_over_free_text_is_not_to_be_had(bound: dict[str, Any]):
+    """That is where it leaks: whoever writes the text decides what the grant is good for."""
+    async with paying() as payer:
+        task = payer.ask()
+        card = await payer.card(task)
+        assert card is not None
+        with pytest.raises(LastWordError):
+            payer.offer(card).terms({"note": bound}, calls=1)
+        # A surface that does not ask first gets no further: the yes counts for this call, and nothing is granted.
+        where = payer.offer(card).bounds | {"note": bound}
+        payer.session.answer(card.call_id, card.allow_with(GrantTerms(where=where, scope="session", calls=3)))
+        assert (await task).success
+        assert await standing_grants(payer.session.journal) == []
+        assert await payer.pay(5) == "asked"
+
+
+@requirement("GRANT-2")
+async def test_a_folder_bounds_a_path_and_no_words_with_a_slash_in_them(tmp_path):
+    """“docs/ my password is …” lies under docs as well. So the tool has to say that an argument is a path."""
+    async with paying() as payer:
+
+        @payer.registry.tool(auto_approve=True, effect="reversible")
+        def send(text: str, file: Path) -> str:
+            """Send a text and a file."""
+            return "sent"
+
+        task = asyncio.create_task(
+            payer.session.call("send", {"text": f"{tmp_path}/a.txt", "file": f"{tmp_path}/a.txt"})
+        )
+        card = await payer.card(task)
+        assert card is not None
+        offer = payer.offer(card)
+        assert {name: [*choice] for name, [choice] in offer.looser.items()} == {"file": ["under"]}
+        assert offer.terms({"file": offer.looser["file"][0]}).where["file"] == {"under": str(tmp_path)}
+        payer.session.answer(card.call_id, card.deny())
+        await task
+
+
+@requirement("GRANT-2")
+async def test_a_tool_that_wants_exact_arguments_gets_exact_grants():
+    """The middle position of its key."""
+    async with paying() as payer:
+        payer.register("exact")
+        task = payer.ask()
+        card = await payer.card(task)
+        assert card is not None
+        offer = payer.offer(card)
+        assert offer.looser == {}
+        with pytest.raises(LastWordError, match="only for exact arguments"):
+            offer.terms(AT_MOST)
+        payer.session.answer(card.call_id, card.allow_with(offer.terms()))
+        await task
+        assert [await payer.pay(5), await payer.pay(4)] == ["ran", "asked"]
+
+
+@requirement("GRANT-2")
+def test_a_grant_goes_with_a_plain_yes_to_one_card():
+    """Not with a no, not with a changed call, and not with a yes that names no card."""
+    terms = GrantTerms(where={}, scope="session")
+    for facts in (
+        {"secondary_confirmed": True, "answers": "d"},
+        {"primary_confirmed": True, "arguments": {}, "answers": "d"},
+        {"primary_confirmed": True},
+    ):
+        with pytest.raises(LastWordError, match="plain yes"):
+            UserAction(**{"primary_confirmed": False, "secondary_confirmed": False} | facts, grant=terms)
+
+
+@requirement("GRANT-2")
+async def test_only_a_person_grants():
+    """A preset, a rule or another grant that answers a card gives nothing beside it."""
+    async with paying() as payer:
+        task = payer.ask()
+        card = await payer.card(task)
+        assert card is not None
+        action = card.allow_with(payer.offer(card).terms())
+        payer.session.answer(card.call_id, action, Answerer("preset", "x"))
+        await until(lambda: [again for again in payer.session.pending() if again.problem])
+        assert await standing_grants(payer.session.journal) == []
+        again = payer.session.pending()[0]
+        payer.session.answer(again.call_id, again.deny())
+        await task
+        assert payer.paid == []
+
+
+class _Recording(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits: list[list[str]] = []
+
+    async def commit(self, *entries: Entry) -> bool:
+        done = await super().commit(*entries)
+        self.commits.append([entry.kind for entry in entries])
+        return done
+
+
+@requirement("GRANT-3")
+async def test_a_grant_is_in_the_commit_of_its_answer_and_a_use_in_that_of_its_start():
+    """There is no moment at which one of them stands alone."""
+    store = _Recording()
+    async with paying(Journal(store)) as payer:
+        await payer.grant(calls=3)
+        await payer.pay(5)
+    assert [GRANTED, "answered"] in store.commits
+    assert [USED, "answered", "burned", "started"] in store.commits
+    assert store.commits[-1] == [REVOKED]
+
+
+@requirement("GRANT-3")
+@requirement("GRANT-7")
+async def test_the_timeline_says_each_time_why_nobody_was_asked():
+    """Otherwise a call that was not asked about looks like one that nobody had to allow."""
+    async with paying() as payer:
+        await payer.grant(AT_MOST, calls=10, sums={"amount": "100"})
+        await payer.pay(5)
+        await payer.pay(13.5)
+        records = await payer.session.journal.store.read()
+    grant = (await payer.session.journal.store.read(kind=GRANTED))[0]
+    day = data_of(grant)["at"]
+    started = [line for line in timeline(records) if "started" in line]
+    assert "(approved by a person)" in started[0]
+    assert started[1].endswith(", 1 of 10 calls, 5 of 100.)")
+    assert started[2].endswith(", 2 of 10 calls, 18.50 of 100.)")
+    assert "Not asked: your grant of " in started[1]
+    assert day > 0
+
+
+@requirement("GRANT-4")
+async def test_a_limit_of_calls_ends_a_grant_and_the_card_says_so():
+    """The call on whose card it was given was asked about, and does not count."""
+    async with paying() as payer:
+        await payer.grant(calls=2)
+        assert [await payer.pay(), await payer.pay()] == ["ran", "ran"]
+        said = await payer.pay()
+        assert "was for 2 calls, and they are used up" in said
+        assert len(payer.paid) == 3
+
+
+@requirement("GRANT-4")
+async def test_a_sum_is_exact_and_never_exceeded():
+    """Ten times 0.1 is 1, whatever a computer's arithmetic makes of it; and a cent more is too much."""
+    async with paying() as payer:
+        await payer.grant(AT_MOST, sums={"amount": "1"}, amount=0.1)
+        assert [await payer.pay(0.1) for _ in range(10)] == ["ran"] * 10
+        assert "has 0 of 1 left for amount" in await payer.pay(0.01)
+        assert await payer.pay(0) == "ran"
+
+
+@requirement("GRANT-4")
+async def test_nothing_is_given_back_when_a_call_fails():
+    """It was counted when it started, and it may have acted."""
+    async with paying() as payer:
+        await payer.grant(calls=1)
+        payer.is_failing = True
+        assert await payer.pay() == "failed"
+        payer.is_failing = False
+        assert "used up" in await payer.pay()
+
+
+@requirement("GRANT-5")
+async def test_a_grant_that_was_taken_back_allows_nothing():
+    """From the next call on."""
+    async with paying() as payer:
+        terms = await payer.grant(calls=5)
+        assert await payer.pay() == "ran"
+        assert await revoke(payer.session.journal, terms.id, person("me"))
+        assert await payer.pay() == "asked"
+        assert not await revoke(payer.session.journal, terms.id, person("me"))
+        with pytest.raises(SessionError, match="no such grant"):
+            await revoke(payer.session.journal, "nothing", person("me"))
+
+
+@requirement("GRANT-5")
+async def test_a_session_ends_its_grants_and_a_later_one_of_the_same_name_has_none():
+    """The person who closed it thought that this was over."""
+    journal = Journal()
+    async with paying(journal, id="s") as payer:
+        await payer.grant()
+        assert await payer.pay() == "ran"
+        async with Session(payer.registry, id="other", approver=lambda r: r.deny(), journal=journal) as other:
+            assert (await other.call("pay", {"to": "Ada", "amount": 5})).kind == "denied"
+    async with paying(journal, id="s") as later:
+        assert await later.pay() == "asked"
+
+
+@requirement("GRANT-5")
+async def test_a_run_ends_its_grants():
+    """A grant for this run says nothing of the next."""
+    async with paying() as payer:
+        script = 'CALL pay { to: "Ada", amount: 5 }\nCALL pay { to: "Ada", amount: 5 }\n'
+        running = asyncio.create_task(payer.session.run_script(script))
+        await until(payer.session.pending)
+        card = payer.session.pending()[0]
+        offer = payer.offer(card)
+        assert offer.scopes == ("run", "session", "until")
+        payer.session.answer(card.call_id, card.allow_with(offer.terms(scope="run")))
+        assert (await running).status == "done"
+        assert len(payer.paid) == 2
+        assert await standing_grants(payer.session.journal) == []
+        assert await payer.pay() == "asked"
+
+
+@requirement("GRANT-5")
+async def test_a_grant_serves_the_sessions_of_who_gave_it_and_of_nobody_else():
+    """Two people share a journal. One said yes."""
+    journal = Journal()
+    async with (
+        paying(journal, user="ada") as ada,
+        paying(journal, user="bo") as bo,
+        paying(journal, user="ada") as again,
+    ):
+        await ada.grant(scope="until")
+        for other in (bo, again):
+            other.registry.unregister("pay")
+            other.registry.add(ada.registry.lookup("pay"))
+        assert await bo.pay() == "asked"
+        assert await again.pay() == "ran"
+
+
+@requirement("GRANT-5", "TEAM-3")
+async def test_a_grant_serves_the_person_who_gave_it_wherever_they_sit_and_nobody_for_whom_they_answer():
+    """A store of a team: each process has its person. Who answers a colleague's card gives nothing away of theirs."""
+    store = MemoryStore()
+    people = {who: People(who, {"bo": ("ada",)}) for who in ("ada", "bo")}
+
+    def at(who: str) -> Journal:
+        return Journal(store, people=people[who])
+
+    async with paying(at("ada")) as ada, paying(at("bo")) as bo, paying(at("ada")) as again:
+        await ada.grant(scope="until")
+        for other in (bo, again):
+            other.registry.unregister("pay")
+            other.registry.add(ada.registry.lookup("pay"))
+        assert await bo.pay() == "asked"
+        assert await again.pay() == "ran"
+        # A card of ada's with another amount, which bo answers with a grant: it is bo's, and serves ada not.
+        task = ada.ask(7)
+        card = await ada.card(task)
+        assert card is not None
+        [facts] = await bo.session.journal.waiting()
+        given = ada.offer(card).terms(scope="until")
+        answered = card.from_facts(facts).allow_with(given)
+        assert await answer_elsewhere(bo.session.journal, facts, answered, person("page"))
+        await task
+        assert await ada.pay(7) == "asked"
+        assert await bo.pay(7) == "ran"
+
+
+@requirement("GRANT-6")
+async def test_a_grant_settles_the_waiting_cards_that_it_listed_and_no_others():
+    """Each is written down. One that came while the person read the list goes on waiting."""
+    async with paying() as payer:
+        first, second, other = payer.ask(5), payer.ask(6), payer.ask(50)
+        await until(lambda: len(payer.session.pending()) == 3)
+        card = next(card for card in payer.session.pending() if card.arguments["amount"] == 5)
+        terms = payer.settling(card, payer.offer(card).terms(AT_MOST))
+        late = payer.ask(7)
+        await until(lambda: len(payer.session.pending()) == 4)
+        payer.session.answer(card.call_id, card.allow_with(terms))
+        assert [(await first).approval, (await second).approval] == ["person", "grant"]
+        assert sorted(card.arguments["amount"] for card in payer.session.pending()) == [7, 50]
+        assert len(await payer.session.journal.store.read(stream=STREAM, kind=USED)) == 1
+        for waiting in payer.session.pending():
+            payer.session.answer(waiting.call_id, waiting.deny())
+        await asyncio.gather(other, late)
+
+
+@requirement("GRANT-6")
+async def test_a_surface_cannot_settle_what_the_grant_does_not_cover():
+    """It lists a card that lies outside of the bounds. That card is asked again."""
+    async with paying() as payer:
+        first, other = payer.ask(5), payer.ask(50)
+        await until(lambda: len(payer.session.pending()) == 2)
+        card, large = sorted(payer.session.pending(), key=lambda card: card.arguments["amount"])
+        terms = payer.offer(card).terms()
+        forged = GrantTerms(where=terms.where, scope="session", settles=(large.call_id,))
+        payer.session.answer(card.call_id, card.allow_with(forged))
+        assert (await first).success
+        await until(lambda: [c for c in payer.session.pending() if c.problem])
+        again = payer.session.pending()[0]
+        assert again.problem is not None
+        payer.session.answer(again.call_id, again.deny())
+        assert (await other).kind == "denied"
+        assert payer.paid == [("Ada", 5)]
+
+
+@requirement("GRANT-3")
+async def test_a_grant_may_be_given_where_another_program_shows_the_card():
+    """The page answers for a program that has no screen. Its answer and the grant are one commit there, too."""
+    store = _Recording()
+    journal = Journal(store)
+    async with paying(journal) as payer:
+        task = payer.ask()
+        await payer.card(task)
+        elsewhere = Journal(store)
+        [facts] = await elsewhere.waiting()
+        request = payer.session.pending()[0].from_facts(facts)
+        offer = offer_for(request, payer.session._door.folder)
+        assert not isinstance(offer, str)
+        with pytest.raises(SessionError, match="written down with its answer"):
+            await elsewhere.answer(facts, request.allow_with(offer.terms()), person("page"))
+        assert await answer_elsewhere(elsewhere, facts, request.allow_with(offer.terms(calls=3)), person("page"))
+        assert (await task).success
+        assert [GRANTED, "answered"] in store.commits
+        assert await payer.pay() == "ran"
+
+
+@requirement("GRANT-4")
+async def test_the_records_of_a_living_grant_are_never_pruned():
+    """Without its uses it would begin anew; without the grant itself nobody could say what allowed a call."""
+    async with paying() as payer:
+        await payer.grant(calls=3)
+        await payer.pay()
+        journal = payer.session.journal
+        await journal.prune(before=journal.clock() + 1_000_000)
+        records = await journal.store.read(stream=STREAM)
+        assert [(r.kind, r.data is not None) for r in records] == [(GRANTED, True), (USED, True)]
+        assert [await payer.pay(), await payer.pay()] == ["ran", "ran"]
+        assert "used up" in await payer.pay()
+
+
+@requirement("GRANT-5")
+async def test_stopping_everything_takes_all_grants_back():
+    """One act, and nothing stands any more."""
+    async with paying() as payer:
+        await payer.grant()
+        stopped = await payer.session.stop()
+        assert [word for word in stopped.revoked if word.startswith("pay: your grant of ")] == list(stopped.revoked)
+        assert len(stopped.revoked) == 1
+        assert await payer.pay() == "asked"
+
+
+@requirement("GRANT-3")
+async def test_the_journal_says_which_rules_were_read(tmp_path):
+    """With the digests of their files, so that one can say later what held then."""
+    house = PolicyHouse(tmp_path)
+    house.write("user", LUNCH)
+    async with house.session() as session:
+        [record] = await session.journal.store.read(kind="policy_loaded")
+    [file] = data_of(record)["files"]
+    policy = house.policy()
+    assert policy is not None
+    assert (file["digest"], file["layer"], file["accepted"]) == (policy.files[0].digest, "user", False)

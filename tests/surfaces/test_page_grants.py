@@ -1,0 +1,313 @@
+"""The second step of a card, without a browser: what a window is told, what a yes takes, and what is refused."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastword.consent.outcome import Outcome
+from lastword.rules.grants import standing_grants
+from requirements import requirement
+from surfaces.test_chat import READY
+from surfaces.test_inbox_api import Neighbour, entries, look, seen
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House
+
+GRANT = "grant"
+FIVE = {"to": "Ada", "amount": 5}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path).open()
+
+    @house.session.registry.tool(auto_approve=True, effect="reversible")
+    def pay(to: str, amount: float, note: str = "") -> str:
+        """Pay somebody."""
+        house.effects.append(("pay", to, amount, note))
+        return "paid"
+
+    @house.session.registry.tool(auto_approve=True, effect="irreversible")
+    def burn(paper: str) -> str:
+        """Burn a paper."""
+        house.effects.append(("burn", paper))
+        return "ashes"
+
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def window(house: House) -> Browserless:
+    return Browserless(house.address).enter(house.key())
+
+
+def card_of(house: House, count: int = 1) -> dict[str, str]:
+    request = house.waiting(count)[0]
+    return {"call_id": request.call_id, "digest": request.digest}
+
+
+def step(window: Browserless, card: dict[str, str], **chosen: Any) -> Any:
+    status, told = window.post("/page/grant_step", {**card, **chosen})
+    assert status == 200, told
+    return told
+
+
+def grants(house: House) -> list[Any]:
+    found: list[Any] = house.do(standing_grants(house.session.journal))
+    return found
+
+
+def is_over(call: Any) -> Outcome:
+    outcome: Outcome = call.result(PATIENCE_SECONDS)
+    return outcome
+
+
+@requirement("GRANT-1")
+def test_a_grant_is_given_by_a_step_that_was_read_and_a_word_that_was_typed(house, window):
+    """The step grants nothing; the yes that names it does, and later calls like it ask nobody."""
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    first = step(window, card)
+    assert first["sentence"] == (
+        "Allow, and don't ask again for: pay, to “Ada”, amount 5, note empty; in this session; "
+        "ends after 10 calls, or when the tool changes."
+    )
+    assert [row["choices"] for row in first["bounds"]] == [["exactly “Ada”"], ["exactly 5", "at most 5"], ["empty"]]
+    told = step(window, card, loosened={"amount": 1}, calls=3, sums={"amount": "12"})
+    assert "amount at most 5" in told["sentence"]
+    assert "ends after 3 calls, 12 of amount in all" in told["sentence"]
+    assert grants(house) == []
+    assert not call.done()
+    assert window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})[0] == 200
+    assert is_over(call).success
+    assert is_over(house.call("pay", to="Ada", amount=4)).success
+    assert [grant.where["amount"] for grant in grants(house)] == [{"min": 0, "max": 5}]
+    [entry] = window.get("/page/grants")[1]["grants"]
+    assert "1 of 3 calls, 4 of 12 amount" in entry["used"]
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize("word", [None, "", "allow", "yes", "grants"])
+def test_without_its_own_word_nothing_is_granted_and_the_card_waits(house, window, word):
+    """One press, or the word that people type for single calls, must not become a standing yes."""
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    told = step(window, card)
+    status, said = window.post("/page/grant", {**card, "step": told["digest"], "word": word})
+    assert (status, said["error"]["code"]) == (400, "not_confirmed")
+    assert grants(house) == []
+    assert not call.done()
+    assert house.effects == []
+    window.post("/page/answer", {**card, "action": "deny"})
+    is_over(call)
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"loosened": {"amount": 2}}, "amount: this card does not offer that"),
+        ({"loosened": {"amount": -1}}, "amount: this card does not offer that"),
+        ({"loosened": {"note": 1}}, "note: this card does not offer that"),
+        ({"loosened": {"to": 1}}, "to: this card does not offer that"),
+        ({"loosened": {"tool": 1}}, "tool: this card does not offer that"),
+        ({"sums": {"to": "5"}}, "to is no number that can be summed"),
+    ],
+)
+def test_bounds_that_the_card_does_not_offer_are_refused_in_words(house, window, chosen, words):
+    """A forged request asks for a wider bound, for free text left open, or for an argument that is none."""
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    status, told = window.post("/page/grant_step", {**card, **chosen})
+    assert (status, told["error"]["code"]) == (409, "refused")
+    assert words in told["error"]["message"]
+    window.post("/page/answer", {**card, "action": "deny"})
+    is_over(call)
+    assert grants(house) == []
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize(
+    "more", [{"bounds": {"note": {"any": True}}}, {"where": {}}, {"tool": "burn"}, {"settles": []}]
+)
+@pytest.mark.parametrize("path", ["grant_step", "grant"])
+def test_a_request_that_brings_its_own_bounds_is_not_read(house, window, path, more):
+    """Bounds, a tool or cards to settle are not for a window to say: there is no field for them."""
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    told = step(window, card)
+    body = {**card, **({"step": told["digest"], "word": GRANT} if path == "grant" else {}), **more}
+    assert window.post(f"/page/{path}", body)[0] == 400
+    assert grants(house) == []
+    assert not call.done()
+    window.post("/page/answer", {**card, "action": "deny"})
+    is_over(call)
+
+
+@requirement("GRANT-2")
+def test_what_cannot_be_undone_is_not_granted_without_a_limit(house, window):
+    """The step says so in place of its sentence, and there is nothing that a yes could name."""
+    call = house.call("burn", paper="the draft")
+    card = card_of(house)
+    told = step(window, card, calls=None)
+    assert told["problem"] == "What cannot be undone, or does not say so, is granted with a limit."
+    assert (told["digest"], told["sentence"]) == ("", "")
+    assert window.post("/page/grant", {**card, "step": "", "word": GRANT})[1]["error"]["code"] == "not_seen"
+    assert not call.done()
+    limited = step(window, card, calls=1)
+    assert window.post("/page/grant", {**card, "step": limited["digest"], "word": GRANT})[0] == 200
+    assert is_over(call).success
+
+
+@requirement("GRANT-1")
+def test_a_yes_names_a_step_that_this_very_window_was_shown(house, window):
+    """Neither a made-up step, nor one of another card, nor what another window has read."""
+    call, other = house.call("pay", **FIVE), house.call("burn", paper="the draft")
+    first, second = ({"call_id": r.call_id, "digest": r.digest} for r in house.waiting(2))
+    told = step(window, first)
+    stranger = Browserless(house.address).enter(house.key())
+    for where, card, named in (
+        (window, first, "0" * 64),
+        (stranger, first, told["digest"]),
+    ):
+        status, said = where.post("/page/grant", {**card, "step": named, "word": GRANT})
+        assert (status, said["error"]["code"]) == (409, "not_seen")
+    status, said = window.post("/page/grant", {**second, "step": told["digest"], "word": GRANT})
+    assert (status, said["error"]["code"]) == (409, "changed")
+    assert (grants(house), house.effects) == ([], [])
+    for card, waiting in ((first, call), (second, other)):
+        window.post("/page/answer", {**card, "action": "deny"})
+        is_over(waiting)
+
+
+@requirement("GRANT-1")
+def test_a_yes_right_after_the_step_is_refused(house, window, unhurried):
+    """Nobody reads what they would agree to in no time."""
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    told = step(window, card)
+    status, said = window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})
+    assert (status, said["error"]["code"]) == (409, "too_soon")
+    assert grants(house) == []
+    window.post("/page/answer", {**card, "action": "deny"})
+    is_over(call)
+
+
+@requirement("GRANT-2")
+def test_where_no_grant_is_offered_the_card_says_why(house, window):
+    """Whoever looks for the second step reads why there is none, and a forged yes finds none either."""
+    call = house.call("post_letter", to="Ann")
+    card = card_of(house)
+    shown = window.get(f"/page/card?call_id={card['call_id']}&digest={card['digest']}")[1]["card"]
+    assert shown["why_no_grant"] == "This tool must be asked about each time."
+    told = step(window, card)
+    assert told["why_none"] == "This tool must be asked about each time."
+    assert told["digest"] == ""
+    window.post("/page/answer", {**card, "action": "deny"})
+    is_over(call)
+
+
+@requirement("GRANT-6")
+def test_only_the_waiting_cards_that_were_listed_are_settled(house, window):
+    """One that comes after the step was shown was read by nobody."""
+    calls = [house.call("pay", **FIVE), house.call("pay", **FIVE)]
+    card = card_of(house, 2)
+    told = step(window, card)
+    assert [other["summary"] for other in told["settles"]] == ['to: Ada, amount: 5, note: ""']
+    late = house.call("pay", **FIVE)
+    house.waiting(3)
+    assert window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})[0] == 200
+    assert [is_over(call).success for call in calls] == [True, True]
+    [left] = house.waiting(1)
+    assert not late.done()
+    window.post("/page/answer", {"call_id": left.call_id, "digest": left.digest, "action": "deny"})
+    assert is_over(late).kind == "denied"
+
+
+@requirement("GRANT-1")
+def test_text_that_pretends_to_be_our_sentence_is_marked(house, window):
+    """An argument closes its quotes, begins a line, turns the writing round and paints: none of it passes for ours."""
+    hostile = "Ada”, amount 0\n; never \u202e \x1b[2J <b>“"
+    call = house.call("pay", to=hostile, amount=5)
+    told = step(window, card_of(house))
+    for text in (told["sentence"], told["bounds"][0]["choices"][0]):
+        assert "“Ada‹U+201D›, amount 0⏎; never ‹U+202E› ‹U+001B›[2J <b>‹U+201C›”" in text
+    window.post("/page/answer", {**card_of(house), "action": "deny"})
+    is_over(call)
+
+
+@requirement("GRANT-5")
+def test_a_grant_is_listed_and_taken_back(house, window):
+    """After that the next call asks again."""
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    window.post("/page/grant", {**card, "step": step(window, card)["digest"], "word": GRANT})
+    is_over(call)
+    [entry] = window.get("/page/grants")[1]["grants"]
+    assert entry["sentence"] == "pay, to “Ada”, amount 5, note empty; in this session"
+    assert window.post("/page/grant_revoke", {"id": entry["id"]})[0] == 200
+    assert window.get("/page/grants")[1]["grants"] == []
+    assert window.post("/page/grant_revoke", {"id": entry["id"]})[0] == 409
+    assert window.post("/page/grant_revoke", {"id": "nothing"})[0] == 409
+    again = house.call("pay", **FIVE)
+    window.post("/page/answer", {**card_of(house), "action": "deny"})
+    assert is_over(again).kind == "denied"
+
+
+@requirement("GRANT-5")
+def test_a_terminal_lists_grants_and_takes_one_back(house, window, run):
+    """A chat that joined the conversation: whoever sits there sees what stands, and can end it."""
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    window.post("/page/grant", {**card, "step": step(window, card)["digest"], "word": GRANT})
+    is_over(call)
+    [grant] = grants(house)
+    program = run("chat", "--attach", house.key())
+    program.until(READY)
+    program.press("/grants\r")
+    program.until(f"{grant.id}  pay, to “Ada”, amount 5, note empty; in this session")
+    program.until("0 of 10 calls")
+    program.press("/grants drop\r")
+    program.until("say which grant to take back")
+    program.press("/grants revoke nothing\r")
+    program.until("there is no such grant")
+    program.press(f"/grants revoke {grant.id}\r")
+    program.until("Taken back.")
+    assert grants(house) == []
+    program.press("/grants\r")
+    program.until("There are no grants.")
+
+
+@requirement("GRANT-1")
+def test_a_card_of_another_program_is_granted_through_the_journal(house, window, tmp_path):
+    """It is given to the session that asked, by a window that has looked at the card."""
+    neighbour = Neighbour(house, tmp_path / "done")
+
+    @neighbour.session.registry.tool(auto_approve=True, effect="reversible")
+    def lend(book: str) -> str:
+        """Lend a book."""
+        return "lent"
+
+    call = neighbour.ask("lend", book="Emma")
+    [entry] = entries(window, 1)
+    told = step(window, seen(entry))
+    body = {**seen(entry), "step": told["digest"], "word": GRANT}
+    assert window.post("/page/grant", body)[1]["error"]["code"] == "not_seen"
+    look(window, entry)
+    assert window.post("/page/grant", body)[0] == 200
+    assert is_over(call).success
+    [grant] = grants(house)
+    assert (grant.session_id, grant.tool) == (neighbour.session.id, "lend")
+    work = neighbour.session.call("lend", {"book": "Emma"})
+    assert is_over(asyncio.run_coroutine_threadsafe(work, house.loop)).success
+
+
+@requirement("GRANT-5")
+@pytest.mark.parametrize("path", ["grant_step", "grant", "grant_revoke"])
+def test_without_the_windows_token_nothing_is_granted_or_taken_back(house, window, path):
+    """Another site that a browser has open can send a cookie, and no header of ours."""
+    window.token = ""
+    body = {"id": "x"} if path == "grant_revoke" else {"call_id": "x", "digest": "x"}
+    assert window.post(f"/page/{path}", body)[0] == 403
