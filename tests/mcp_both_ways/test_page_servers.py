@@ -19,7 +19,7 @@ from lastword.store.memory import MemoryStore
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement
 from surfaces.conftest import browser, quick, windows
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, settled
 
 __all__ = ["browser", "quick", "windows"]
 
@@ -405,10 +405,10 @@ def settings_of(windows: Any, street: Street) -> Page:
 
 def say_yes(page: Page, word: str | None) -> None:
     """The word, typed, and the press."""
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     if word is not None:
         page.locator(f"{ARMED} .word").press_sequentially(word)
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.locator(f"{ARMED} .primary").click()
 
 
@@ -428,15 +428,15 @@ def test_a_person_adds_looks_trusts_sees_a_change_and_removes(streets, windows):
     expect(page.locator(".servers")).to_contain_text("not trusted yet")
     page.get_by_role("button", name="Look at it").click()
     expect(page.locator(".trusting")).to_contain_text("It would run with all the rights of your account.")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.locator(f"{ARMED} .primary").click(force=True)
     assert street.shop.heard() == [], "one press starts nothing"
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.locator(f"{ARMED} .word").press_sequentially("start")
     page.locator(f"{ARMED} .word").press("Enter")
     page.locator(f"{ARMED} .primary").press("Enter")
     assert street.shop.heard() == [], "nor does Enter"
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.locator(f"{ARMED} .primary").click()
     expect(page.locator(".trusting")).to_contain_text("shop names one tool")
     expect(page.locator(".trusting")).to_contain_text("The MCP server shop says of it: “Pays.”")
@@ -494,7 +494,7 @@ def test_a_part_that_is_folded_has_to_be_opened_before_a_server_is_trusted(stree
     page.get_by_role("button", name="Look at it").click()
     say_yes(page, "start")
     expect(page.locator(".trusting")).to_contain_text("A part of it is folded")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.locator(f"{ARMED} .primary").click(force=True)
     assert street.tools() == []
     page.get_by_role("button", name="open it").click()

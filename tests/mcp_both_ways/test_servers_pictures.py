@@ -12,7 +12,7 @@ from lastword.mcp.clients import Greeter
 from mcp_neighbour import defined
 from surfaces.conftest import quick
 from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
-from surfaces.windows import CHROMIUM
+from surfaces.windows import CHROMIUM, settled
 
 __all__ = ["browser", "quick"]
 
@@ -63,7 +63,7 @@ def scenes(page: Page) -> Iterator[str]:
     page.get_by_role("button", name="Look what has changed").click()
     say_yes(page, None)
     expect(page.locator(".trusting")).to_contain_text("What changed in shop")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     yield "trusting"
 
 

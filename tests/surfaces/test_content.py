@@ -87,7 +87,7 @@ def fetch(window: Browserless, path: str, method: str = "GET", **headers: str) -
 @requirement("TOOL-64")
 def test_an_image_is_served_as_what_it_is_and_may_be_kept(house, window):
     """The page draws it; opened by itself it can load nothing and run nothing."""
-    outcome = house.call("plot").result(10)
+    outcome = house.call("plot").result(PATIENCE_SECONDS)
     status, found, body = fetch(window, path_of(outcome.call_id, outcome.content[0].digest))
     assert (status, body) == (200, PNG)
     assert found["content-type"] == "image/png"
@@ -101,7 +101,7 @@ def test_an_image_is_served_as_what_it_is_and_may_be_kept(house, window):
 @requirement("TOOL-64")
 def test_what_is_no_image_is_only_ever_saved(house, window):
     """HTML that is called a picture, a drawing that could hold a script: each is bytes, under a name of ours."""
-    outcome = house.call("lie").result(10)
+    outcome = house.call("lie").result(PATIENCE_SECONDS)
     names = []
     for kept in outcome.content:
         status, found, _ = fetch(window, path_of(outcome.call_id, kept.digest))
@@ -117,7 +117,7 @@ def test_what_is_no_image_is_only_ever_saved(house, window):
 @requirement("TOOL-64", "API-52")
 def test_content_needs_the_cookie_and_comes_to_no_other_site(house, window):
     """A picture is as private as the rest of the conversation."""
-    outcome = house.call("plot").result(10)
+    outcome = house.call("plot").result(PATIENCE_SECONDS)
     path = path_of(outcome.call_id, outcome.content[0].digest)
     assert Browserless(house.address).raw("GET", path)[0] == 401
     assert fetch(window, path, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
@@ -139,7 +139,7 @@ def test_content_needs_the_cookie_and_comes_to_no_other_site(house, window):
 )
 def test_only_what_the_journal_names_for_this_call_is_served(house, window, call, digest):
     """The digest of something that is kept for another reason opens nothing."""
-    one, other = house.call("plot").result(10), house.call("lie").result(10)
+    one, other = house.call("plot").result(PATIENCE_SECONDS), house.call("lie").result(PATIENCE_SECONDS)
     facts = {"call": one.call_id, "other": other.call_id, "digest": one.content[0].digest}
     status, _, body = fetch(window, path_of(call.format(**facts), digest.format(**facts)))
     assert status == 404
@@ -149,7 +149,7 @@ def test_only_what_the_journal_names_for_this_call_is_served(house, window, call
 @requirement("TOOL-64")
 def test_what_was_pruned_or_changed_is_refused_in_words(house, window):
     """What is gone is said to be gone, and what is not what it was is not shown."""
-    one = house.call("plot").result(10)
+    one = house.call("plot").result(PATIENCE_SECONDS)
     path = path_of(one.call_id, one.content[0].digest)
     held = house.store._contents
     held[one.content[0].digest] = b"\x89PNG\r\n\x1a\nforged"
@@ -169,7 +169,7 @@ def test_what_was_pruned_or_changed_is_refused_in_words(house, window):
 def test_the_page_draws_images_and_offers_files(house, windows, scheme, tmp_path):
     """A person sees the picture beside the words, and gets the file with one press."""
     page = windows(house.key(), color_scheme=scheme)
-    house.call("plot").result(10)
+    house.call("plot").result(PATIENCE_SECONDS)
     image = page.get_by_role("img", name="Sales by month")
     expect(image).to_be_visible()
     expect(image).to_have_js_property("naturalWidth", 320)
@@ -191,7 +191,7 @@ def test_the_page_draws_images_and_offers_files(house, windows, scheme, tmp_path
 def test_nothing_that_lies_about_its_type_is_drawn_or_run(house, windows):
     """A tool may pass on what a stranger wrote. The page shows a name, a type and a size."""
     page = windows(house.key())
-    house.call("lie").result(10)
+    house.call("lie").result(PATIENCE_SECONDS)
     expect(page.locator(".content")).to_have_count(4)
     expect(page.locator(".content img")).to_have_count(0)
     for name in ("a.png", "b.svg", "c.html"):
@@ -205,7 +205,7 @@ def test_nothing_that_lies_about_its_type_is_drawn_or_run(house, windows):
 @requirement("TOOL-64")
 def test_an_image_that_cannot_be_shown_any_more_says_so(house, windows):
     """A broken picture says nothing; a sentence does."""
-    one = house.call("plot").result(10)
+    one = house.call("plot").result(PATIENCE_SECONDS)
     house.store._contents[one.content[0].digest] = b"forged"
     page = windows(house.key())
     expect(page.locator(".content.image .problem")).to_contain_text("It cannot be shown.")

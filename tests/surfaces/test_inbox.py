@@ -13,7 +13,7 @@ from requirements import requirement
 from surfaces.askers import Asker
 from surfaces.test_inbox_api import Neighbour
 from surfaces.test_page_pictures import AXE, SIZES
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, settled
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
@@ -80,7 +80,7 @@ def to_inbox(page: Page, count: int) -> None:
 
 def wait_until_armed(page: Page, words: str) -> None:
     expect(page.locator(".pane .card")).to_contain_text(words)
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
 
 
 @requirement("TOOL-58")
@@ -153,13 +153,13 @@ def test_two_hundred_cards_of_four_programs_are_found_filtered_and_answered(stre
         box.check()
     page.get_by_role("button", name="Look at them, then answer").click()
     expect(page.locator(".one .arguments")).to_have_count(12)
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     allow = page.get_by_role("button", name="Allow these 12")
     for one in page.locator(".one").all():
         one.scroll_into_view_if_needed()
     expect(page.get_by_text("All of them were on the screen.")).to_be_visible()
     assert askers["backup"].done == []
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     allow.click()
     expect(page.get_by_role("heading", name="12 answered")).to_be_focused()
     kinds = [askers["backup"].next_end()[2] for _ in range(12)]
@@ -205,7 +205,7 @@ def test_everything_in_the_inbox_is_done_by_keyboard(street, windows, size):
     page.keyboard.press("Enter")
     wait_until_armed(page, "clerk page 1")
     page.keyboard.press("Enter")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.keyboard.press("Control+Enter")
     assert asker.next_end()[1:] == ({"page": "clerk page 1", "text": "remember the milk"}, "succeeded")
     expect(page.locator(".card-over")).to_contain_text("allowed by you")
@@ -224,12 +224,12 @@ def test_everything_in_the_inbox_is_done_by_keyboard(street, windows, size):
     page.keyboard.press("Enter")
     expect(page.locator(".one .arguments")).to_have_count(2)
     expect(page.locator(".several")).to_be_focused()
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     page.keyboard.press("End")
     expect(page.get_by_text("All of them were on the screen.")).to_have_count(1)
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     assert len(asker.done) == 1
     page.keyboard.press("Control+Enter")
     assert [asker.next_end()[2] for _ in range(2)] == ["succeeded", "succeeded"]
@@ -245,7 +245,7 @@ def test_everything_in_the_inbox_is_done_by_keyboard(street, windows, size):
     expect(page.get_by_label("Why not? The assistant reads this.")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.type("not now")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.keyboard.press("Enter")
     tool, _, kind = asker.next_end()
     assert (tool, kind) == ("send_letter", "denied"), row
@@ -308,14 +308,14 @@ def test_presses_that_were_not_meant_answer_nothing_in_the_inbox(street, windows
     page.get_by_role("button", name="Choose all that are shown").click()
     page.get_by_role("button", name="Look at them, then answer").click()
     expect(page.locator(".one .arguments")).to_have_count(8)
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     # The end of the list is there; what is in the middle never was on the screen.
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
     expect(page.get_by_text("were not on the screen yet")).to_be_visible()
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     page.get_by_role("button", name="Allow these 8").click(force=True)
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     assert asker.done == []
     assert len(Browserless(street.house.address).enter(street.house.key()).get("/page/state")[1]["inbox"]) == 8
     page.get_by_role("button", name="Deny these 8").click()
@@ -351,13 +351,13 @@ def test_axe_finds_nothing_in_the_inbox(street, windows, theme, size):
     expect(page.locator(ROW).first).to_be_visible()
     check_with_axe(page, "list")
     page.locator(ROW).first.click()
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     check_with_axe(page, "card")
     if size == "phone":
         page.get_by_role("button", name="Back to the list").click()
     page.locator(".entry input:enabled").nth(1).check()
     page.get_by_role("button", name="Look at them, then answer").click()
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     check_with_axe(page, "several")
     page.get_by_role("button", name="Stop everything", exact=True).click()
     check_with_axe(page, "stop")

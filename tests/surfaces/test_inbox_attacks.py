@@ -14,7 +14,7 @@ from surfaces.test_chat import READY
 from surfaces.test_inbox import ROW, calls_of, street, tab_to, to_inbox, wait_until_armed
 from surfaces.test_page_pictures import SIZES
 from surfaces.test_together import attach, key_of
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, settled
 
 __all__ = ["street"]
 
@@ -64,7 +64,7 @@ def test_a_card_that_comes_while_twelve_are_allowed_is_not_among_them(street, wi
     late = street.ask("late", notes(3, "late")).until_asked()
     expect(page).to_have_title("(15) lastword")
     expect(page.locator(".one")).to_have_count(12)
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     page.get_by_role("button", name="Allow these 12").click()
     expect(page.get_by_role("heading", name="12 answered", exact=True)).to_be_focused()
     assert [asker.next_end()[2] for _ in range(12)] == ["succeeded"] * 12
@@ -89,14 +89,14 @@ def test_several_are_not_allowed_while_a_part_of_one_is_folded(street, windows):
     for one in page.locator(".one").all():
         one.scroll_into_view_if_needed()
     page.locator(".several .act").scroll_into_view_if_needed()
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     expect(page.get_by_text("1 of them were not on the screen yet.")).to_have_count(1)
     page.get_by_role("button", name="Allow these 3").click(force=True)
     page.get_by_role("button", name="show all").click()
     page.locator(".one", has_text="and forget the rest").locator("[data-end]").scroll_into_view_if_needed()
     expect(page.get_by_text("All of them were on the screen.")).to_have_count(1)
     assert asker.done == []
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     page.get_by_role("button", name="Allow these 3").click()
     assert [asker.next_end()[2] for _ in range(3)] == ["succeeded"] * 3
 
@@ -113,7 +113,7 @@ def test_a_card_that_is_closed_before_or_during_the_press_is_left_out_and_said(s
     other.post("/page/answer", {**cards[1], "action": "deny", "reason": "I was first"})
     expect(page.locator(".one").nth(1)).to_contain_text("denied by you: “I was first”")
     allow = page.get_by_role("button", name="Allow these 3")
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
 
     def overtake(route: Route) -> None:
         other.post("/page/answer", {**cards[2], "action": "deny"})
@@ -256,7 +256,7 @@ def test_two_hundred_cards_are_filtered_answered_and_stopped_on_a_phone_by_keybo
     while page.get_by_text("All of them were on the screen.").count() == 0:
         page.keyboard.press("PageDown")
         page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     page.keyboard.press("Control+Enter")
     assert [askers["backup"].next_end()[2] for _ in range(12)] == ["succeeded"] * 12
     assert len(askers["backup"].done) == 13

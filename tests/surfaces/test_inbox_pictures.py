@@ -13,7 +13,7 @@ from lastword.call.setting import Limits
 from lastword.journal import Journal
 from surfaces.test_inbox_api import Neighbour
 from surfaces.test_page_pictures import PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, settled
 
 __all__ = ["browser"]
 
@@ -114,14 +114,14 @@ def test_the_inbox_looks_as_it_was_agreed(browser, street, size):
     page.locator(".row[data-group]").click()
     if size == "wide":
         page.get_by_text("page: 2026/02").click()
-        page.wait_for_selector(".pane .card[data-armed=true]")
+        settled(page, ".pane .card[data-armed=true]")
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         compare(PICTURES / f"inbox-{theme}-{size}.png", picture_of(steady(page)))
     for box in page.locator(".group li input").all()[:3]:
         box.check()
     page.get_by_role("button", name="Look at them, then answer").click()
-    page.wait_for_selector(".several[data-armed=true]")
+    settled(page, ".several[data-armed=true]")
     for one in page.locator(".one").all():
         one.scroll_into_view_if_needed()
     page.evaluate("scrollTo(0, 0)")
@@ -142,7 +142,7 @@ def test_what_is_dead_and_what_was_missed_look_as_it_was_agreed(browser, quiet_s
     expect(page.get_by_role("heading", name="Nobody answered in time")).to_have_count(1)
     if size == "wide":
         page.get_by_text("page: 2025/11").click()
-        page.wait_for_selector(".pane .card[data-armed=true]")
+        settled(page, ".pane .card[data-armed=true]")
     else:
         page.get_by_role("heading", name="The program that asked has ended").scroll_into_view_if_needed()
     for theme in THEMES:

@@ -20,7 +20,7 @@ from lastword.store.memory import MemoryStore
 from lastword.web.events import Feed
 from lastword.web.gate import HEADERS
 from requirements import requirement
-from surfaces.windows import WELCOME, Browserless, House, tools_of_every_kind
+from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House, tools_of_every_kind
 from surfaces.windows import told as fields_told
 
 
@@ -269,7 +269,7 @@ def test_closing_the_page_ends_the_streams_that_are_open(house, window):
         for stream in (mine, theirs):
             assert "told to nobody else" not in json.dumps(rest_of(stream))
     assert answer(late, item, "deny")[0] == 200
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 def rest_of(following):
@@ -312,7 +312,7 @@ def test_an_irreversible_call_is_not_allowed_without_the_second_act(house, windo
     assert not call.done()
     assert house.effects == []
     assert answer(window, item)[0] == 200
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
 
 
 @requirement("TOOL-6", "TOOL-55")
@@ -328,7 +328,7 @@ def test_a_call_that_does_not_say_whether_it_can_be_undone_takes_the_second_act_
         assert body["error"]["message"].startswith("its tool does not say whether this can be undone")
     assert house.effects == []
     assert answer(window, item)[0] == 200
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
 
 
 @requirement("TOOL-55")
@@ -344,7 +344,7 @@ def test_an_answer_before_anybody_can_have_read_the_question_is_refused(house, w
         if action == "allow":
             monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 0)
         assert answer(window, card_in(window), action)[0] == 200
-        assert call.result(10).success == (action == "allow")
+        assert call.result(PATIENCE_SECONDS).success == (action == "allow")
     assert len(house.effects) == 1
 
 
@@ -360,7 +360,7 @@ def test_a_secret_never_reaches_the_page(house, window):
             told.append(following())
         item = card_in(window)
         assert answer(window, item)[0] == 200
-        assert call.result(10).success
+        assert call.result(PATIENCE_SECONDS).success
         while fields_told(told[-1][2]).get("status") != "ended":
             told.append(following())
     seen = json.dumps([told, window.get("/page/state"), window.get("/page/timeline")], ensure_ascii=False)
@@ -375,7 +375,7 @@ def test_a_card_that_was_closed_is_called_closed(house, window):
     call = house.call("add_up", numbers=[1], factor=1, rounded=True)
     house.waiting()
     assert answer(window, card_in(window), "close")[0] == 200
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
     [item] = window.get("/page/state")[1]["items"]
     assert (item["reply"]["how"], item["end"]["words"]) == ("closed", "closed")
 
@@ -389,7 +389,7 @@ def test_a_change_that_is_too_large_to_edit_is_folded_and_not_cut(house, window)
     assert len(preview["lines"]) >= 18_000
     assert 0 < preview["fold"] < 100
     assert answer(window, item, "deny")[0] == 200
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 @requirement("TOOL-47")
@@ -404,7 +404,7 @@ def test_an_answer_counts_for_the_question_that_was_seen(house, window):
     assert not call.done()
     assert house.effects == []
     assert answer(window, card_in(window))[0] == 200
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
 
 
 def test_the_second_answer_is_told_that_it_came_too_late(house, window):
@@ -416,7 +416,7 @@ def test_the_second_answer_is_told_that_it_came_too_late(house, window):
     assert answer(window, item, "deny", reason="wrong index")[0] == 200
     status, body = answer(other, item)
     assert (status, body["error"]["code"]) == (409, "not_waiting")
-    outcome = call.result(10)
+    outcome = call.result(PATIENCE_SECONDS)
     assert outcome.kind == "denied"
     assert "wrong index" in outcome.message
     assert house.effects == []
@@ -429,7 +429,7 @@ def test_edited_arguments_keep_their_types(house, window):
     house.waiting()
     edits = {"numbers": "[4, 5]", "factor": "9007199254740993", "rounded": "false"}
     assert answer(window, card_in(window), edits=edits)[0] == 200
-    outcome = call.result(10)
+    outcome = call.result(PATIENCE_SECONDS)
     assert outcome.success, outcome.message
     assert house.effects == [("add_up", [4.0, 5.0], 9007199254740993, False)]
     assert "changed the arguments" in outcome.message
@@ -465,7 +465,7 @@ def test_the_proposed_text_can_be_edited(house, window, tmp_path):
     assert item["card"]["previews"][0]["content"] == "text"
     mine = item["card"]["previews"][0]["raw"].replace("Welcome", "Good morning")
     assert answer(window, item, edits={"text": mine})[0] == 200
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     assert (tmp_path / "hello.py").read_text() == mine
 
 
@@ -476,7 +476,7 @@ def test_marks_for_the_editor_are_counted_as_a_browser_counts(house, window):
     item = card_in(window)
     assert item["card"]["previews"][0]["marks"] == [[5, 6, "‹U+202E›"], [8, 9, "‹U+200B›"]]
     assert answer(window, item, "deny")[0] == 200
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 @pytest.mark.parametrize(
@@ -506,7 +506,7 @@ def test_stopping_a_call_keeps_its_partial_result(house, window):
         running = next(i for i in window.get("/page/state")[1]["items"] if i["kind"] == "call")
         assert running["status"] == "running"
         assert window.post("/page/cancel", {"call_id": running["id"]})[0] == 200
-    outcome = call.result(10)
+    outcome = call.result(PATIENCE_SECONDS)
     assert outcome.kind == "cancelled"
     assert "It had counted to" in outcome.message
     assert window.post("/page/cancel", {"call_id": running["id"]})[0] == 409
@@ -522,7 +522,7 @@ def test_a_window_that_was_away_catches_up_exactly(house, window):
         while following()[1] != "item":
             pass
     assert answer(window, card_in(window), "deny")[0] == 200
-    call.result(10)
+    call.result(PATIENCE_SECONDS)
     with window.events(seen) as following:
         first, kind, item = following()
     assert int(first.partition("-")[2]) == int(seen.partition("-")[2]) + 1
@@ -578,7 +578,7 @@ def test_a_question_of_another_program_is_shown_and_answered_here(house, window)
     item = window.get(f"/page/card?{seen}")[1]
     assert item["session"] == other.id
     assert answer(window, item)[0] == 200
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     assert effects == [("publish", "2", "test")]
     state = window.get("/page/state")[1]
     assert state["inbox"] == []
@@ -595,7 +595,7 @@ def test_the_preset_is_changed_in_plain_sight(house, window):
     assert window.post("/page/preset", {"name": "nobody's"})[0] == 400
     assert window.post("/page/preset", {"name": "trusting"})[0] == 200
     assert window.get("/page/state")[1]["settings"]["preset"] == "trusting"
-    assert house.call("add_up", numbers=[1], factor=1, rounded=True).result(10).approval == "auto"
+    assert house.call("add_up", numbers=[1], factor=1, rounded=True).result(PATIENCE_SECONDS).approval == "auto"
     assert window.post("/page/preset", {"name": "default"})[0] == 200
 
 
@@ -606,7 +606,7 @@ def test_the_timeline_tells_waiting_from_running_and_the_export_has_all(house, w
     told = window.get("/page/timeline")[1]
     assert told["calls"][0]["status"] == "waiting"
     answer(window, card_in(window))
-    call.result(10)
+    call.result(PATIENCE_SECONDS)
     story = window.get("/page/timeline")[1]["calls"][0]
     assert story["asked_at"] <= story["answered_at"] <= story["started_at"] <= story["ended_at"]
     assert story["reply"] == {"how": "allowed", "by": "the page", "reason": "", "surface": "page"}
@@ -630,7 +630,7 @@ def test_what_a_call_changed_can_be_undone_here(house, window, tmp_path):
     house.waiting()
     item = card_in(window)
     answer(window, item)
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     assert window.post("/page/undo", {"call_id": item["id"]})[0] == 200
     assert (tmp_path / "hello.py").read_text() == "before\n"
     assert window.post("/page/undo", {"call_id": item["id"]})[0] == 409

@@ -24,7 +24,7 @@ from lastword.web.picture import SharedPicture
 from lastword.web.story import Story
 from lastword.wire.sse import EventReader
 from requirements import requirement
-from surfaces.windows import Browserless, House
+from surfaces.windows import PATIENCE_SECONDS, Browserless, House
 
 VECTORS = Path(__file__).parents[2] / "src" / "lastword" / "web" / "ui" / "tests" / "pictures.json"
 
@@ -353,7 +353,7 @@ def test_a_long_conversation_begins_with_its_end_and_has_the_rest_for_whoever_as
     store = MemoryStore()
     house = House(tmp_path, store, id="kept").open()
     try:
-        made = [house.call("count", to=0).result(10).call_id for _ in range(3 * past.FIRST_ITEMS)]
+        made = [house.call("count", to=0).result(PATIENCE_SECONDS).call_id for _ in range(3 * past.FIRST_ITEMS)]
     finally:
         house.close()
     again = House(tmp_path, store, id="kept").open()
@@ -372,7 +372,7 @@ def test_a_short_conversation_has_nothing_earlier(tmp_path):
     """No button that shows nothing, and a request without a reason gets an empty answer."""
     house = House(tmp_path).open()
     try:
-        assert house.call("count", to=0).result(10).success
+        assert house.call("count", to=0).result(PATIENCE_SECONDS).success
         window = Browserless(house.address).enter(house.key())
         assert not window.get("/page/state")[1]["has_earlier"]
         assert window.get("/page/earlier") == (200, {"items": []})

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from requirements import requirement
-from surfaces.windows import CHROMIUM, HELLO, PATIENCE_SECONDS, WELCOME, House, Up
+from surfaces.windows import CHROMIUM, HELLO, PATIENCE_SECONDS, WELCOME, House, Up, settled
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
@@ -59,9 +59,9 @@ def test_values_are_shown_as_people_read_them_and_exactly_on_request(house, wind
     expect(index.locator(".read")).to_have_text('say "hi"\nand go')
     index.get_by_role("button", name="index exactly, as JSON").click()
     expect(index.locator("td")).to_contain_text(r'"say \"hi\"\n')
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(house, windows):
@@ -81,7 +81,7 @@ def test_two_windows_and_a_phone_show_the_same_card_and_one_answer_clears_all(ho
         expect(page.locator(".card")).to_have_count(0)
         expect(page.locator(".call.good")).to_contain_text("Published 1.4.0")
         expect(page).to_have_title("lastword")
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     assert house.effects == [("publish", "1.4.0", "https://test.example")]
 
 
@@ -95,7 +95,7 @@ def test_denying_with_a_reason_tells_the_assistant_why(house, windows):
     expect(card.get_by_label("Why not? The assistant reads this.")).to_be_focused()
     page.keyboard.type("Wrong index")
     card.get_by_role("button", name="Deny, and say so").click()
-    outcome = call.result(10)
+    outcome = call.result(PATIENCE_SECONDS)
     assert outcome.kind == "denied"
     assert "Wrong index" in outcome.message
     expect(page.locator(".call.denied")).to_contain_text("You said: “Wrong index”")
@@ -117,7 +117,7 @@ def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
     card.get_by_role("row", name="note").get_by_role("button", name="leave it out").click()
     expect(card.get_by_role("button", name="Add note")).to_be_visible()
     card.get_by_label("copies").fill("many")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.locator(".word").press_sequentially("allow")
     card.get_by_role("button", name="Allow (edited)").click()
     expect(card.get_by_role("alert")).to_contain_text("copies must be a number")
@@ -125,9 +125,9 @@ def test_an_argument_that_was_left_out_can_be_added_in_its_type(house, windows):
     card.get_by_label("copies").fill("3")
     card.get_by_role("button", name="Done editing").click()
     expect(card.get_by_role("row", name="copies")).to_contain_text("3")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Allow (edited)").click()
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     assert house.effects == [("post_letter", {"to": "Ann", "copies": 3, "urgent": True})]
 
 
@@ -145,17 +145,17 @@ def test_what_does_not_say_whether_it_can_be_undone_takes_two_acts(house, window
     card.get_by_role("button", name="Allow").click(force=True)
     expect(card.locator(".word")).to_be_focused()
     card.focus()
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.keyboard.press("Control+Enter")
     card.locator(".word").press_sequentially("allo")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Allow").click(force=True)
     assert house.effects == []
     assert not call.done()
     card.locator(".word").press_sequentially("w")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Allow").click()
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     assert house.effects == [("post_letter", {"to": "Ann"})]
 
 
@@ -172,9 +172,9 @@ def test_editing_arguments_keeps_their_types_and_says_so_on_the_button(house, wi
     card.get_by_label("factor").fill("10")
     card.get_by_label("numbers").fill("[4, 5]")
     card.get_by_label("rounded").select_option("false")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Allow (edited)").click()
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     assert house.effects == [("add_up", [4.0, 5.0], 10, False)]
     expect(page.locator(".call.good")).to_contain_text("changed and allowed by you")
 
@@ -194,9 +194,9 @@ def test_editing_the_proposed_text_writes_what_the_person_made_of_it(house, wind
     page.keyboard.press("Control+z")
     page.keyboard.type("# Mine: ")
     expect(card.get_by_role("button", name=re.compile(r"\(edited\)"))).to_be_visible()
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name=re.compile(r"\(edited\)")).click()
-    outcome = call.result(10)
+    outcome = call.result(PATIENCE_SECONDS)
     assert outcome.success
     assert "changed the arguments" in outcome.message
     assert "# Mine: " in (tmp_path / "hello.py").read_text()
@@ -213,9 +213,9 @@ def test_the_diff_is_shown_inline_or_side_by_side(house, windows):
     expect(card.get_by_label("Change of hello.py")).to_contain_text("Welcome")
     card.get_by_role("button", name="Inline").click()
     expect(card.get_by_label("Text of hello.py as it is now")).to_have_count(0)
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 @requirement("EDIT-5")
@@ -236,9 +236,9 @@ def test_lines_that_changed_a_little_stand_in_pairs_with_their_numbers_and_words
     card.get_by_role("button", name="… 3,600 more lines: show all").click()
     expect(rows).to_have_count(4_000)
     expect(rows.last.locator(".number").nth(1)).to_have_text("2000")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 def test_what_stays_is_folded_and_a_line_without_end_too(house, windows, tmp_path):
@@ -261,9 +261,9 @@ def test_what_stays_is_folded_and_a_line_without_end_too(house, windows, tmp_pat
     row = change.locator("tr", has_text="line 10")
     expect(row.locator(".number")).to_have_text(["10", "10"])
     expect(row).to_have_class("same")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 @requirement("TOOL-51", "TOOL-52")
@@ -275,7 +275,7 @@ def test_stopping_a_running_call_keeps_what_it_has(house, windows):
     expect(running.locator(".reports li")).to_have_count(1)
     expect(running.locator(".reports")).to_contain_text(re.compile(r"counting, ([5-9]|\d\d)"))
     running.get_by_role("button", name="Stop, keep what is done").click()
-    outcome = call.result(10)
+    outcome = call.result(PATIENCE_SECONDS)
     assert outcome.kind == "cancelled"
     expect(page.locator(".call")).to_contain_text("It had counted to")
     expect(page.locator(".call .pill")).to_have_text("stopped")
@@ -292,7 +292,7 @@ def test_a_window_finds_its_card_again_after_the_server_was_killed(tmp_path, win
     try:
         assert "left unfinished" in again.said
         expect(page.get_by_text("live", exact=True)).to_be_visible()
-        page.wait_for_selector(ARMED)
+        settled(page, ARMED)
         expect(page.locator(".message.assistant").first).to_contain_text("The tour has three steps")
         page.locator(ARMED).get_by_role("button", name="Write note").click()
         expect(page.locator(".call.good")).to_contain_text("Wrote a line to note.md.")
@@ -312,7 +312,7 @@ def test_a_double_press_answers_one_card(house, windows):
     page.keyboard.press("Control+Enter")
     page.keyboard.press("Control+Enter")
     page.keyboard.press("Control+Enter")
-    assert first.result(10).success
+    assert first.result(PATIENCE_SECONDS).success
     expect(page.locator(".card")).to_have_count(1)
     page.keyboard.press("Control+Enter")
     assert not second.done()
@@ -322,7 +322,7 @@ def test_a_double_press_answers_one_card(house, windows):
     spot = page.locator(".card .primary").first.bounding_box()
     page.mouse.dblclick(spot["x"] + 20, spot["y"] + 10)
     page.mouse.click(spot["x"] + 20, spot["y"] + 10)
-    assert second.result(10).success
+    assert second.result(PATIENCE_SECONDS).success
     assert len(house.waiting(1)) == 1
     assert not third.done()
     house.session.cancel(house.waiting(1)[0].call_id)
@@ -348,7 +348,7 @@ def test_a_card_that_has_just_appeared_cannot_be_answered_yet(house, windows):
     # Nor does a click that no hand made, however long the card has stood there.
     page.evaluate("document.querySelector('.card .primary').click()")
     page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, windows):
@@ -363,7 +363,7 @@ def test_the_click_that_brings_the_window_to_the_front_answers_nothing(house, wi
     expect(page.locator(ARMED)).to_have_count(1)
     assert not call.done()
     page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, windows):
@@ -374,17 +374,17 @@ def test_a_key_on_a_card_that_has_just_moved_answers_nothing(house, windows):
     card.focus()
     page.evaluate("addEventListener('keydown', () => dispatchEvent(new Event('focus')), {capture: true, once: true})")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     assert not call.done()
     page.keyboard.press("Control+Enter")
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
 
 
 def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house, windows):
     """From the composer to the card, to its buttons, to an answer. Enter alone does nothing, not even on the button."""
     page = windows(house.key())
     call = house.call("add_up", numbers=[1], factor=1, rounded=True)
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     page.locator("#say").focus()
     page.keyboard.press("Control+Enter")
     page.keyboard.press("Escape")
@@ -405,7 +405,7 @@ def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house
     page.keyboard.press("Escape")
     expect(card).to_be_focused()
     page.keyboard.press("Control+Enter")
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
 
 
 @requirement("TOOL-44", "TOOL-55")
@@ -436,7 +436,7 @@ def test_what_cannot_be_undone_takes_a_word_and_a_press(house, windows):
     assert not call.done(), "the word alone is not enough either"
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
 
 
 @requirement("TOOL-55")
@@ -451,15 +451,15 @@ def test_what_is_folded_must_be_opened_before_what_cannot_be_undone_is_allowed(h
     assert not call.done()
     card.get_by_role("button", name="open it").click()
     expect(page.locator(".card .fold")).to_have_text("Show less")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.locator(".word").press_sequentially("allow")
     card.get_by_role("button", name="Show less").click()  # what was open once has been seen
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.locator(".primary").click()
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     call = house.call("add_up", numbers=[1] * 1000, factor=1, rounded=True)
     card.locator(".primary").click()
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
 
 
 def test_on_a_phone_undo_and_details_stand_side_by_side(house, windows):
@@ -467,7 +467,7 @@ def test_on_a_phone_undo_and_details_stand_side_by_side(house, windows):
     page = windows(house.key(), viewport=PHONE, has_touch=True, is_mobile=True)
     call = house.call("write_file", path="new.py", text="one = 1\n")
     page.locator(ARMED).locator(".actions button").first.tap()
-    assert call.result(10).success
+    assert call.result(PATIENCE_SECONDS).success
     undo, details = (page.get_by_role("button", name=name, exact=True) for name in ("Undo", "Details"))
     expect(undo).to_be_visible()
     expect(details).to_be_visible()
@@ -493,9 +493,9 @@ def test_hostile_text_is_marked_and_cannot_pass_for_ours(house, windows):
     editor = card.get_by_label("Proposed text of new.py, editable")
     expect(editor).to_contain_text("‹U+202E›")
     assert "\u202e" not in (editor.text_content() or "")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     card.get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 def test_a_card_is_announced_once(house, windows):
@@ -511,11 +511,11 @@ def test_a_card_is_announced_once(house, windows):
         }"""
     )
     call = house.call("publish", version="1", index="x")
-    page.wait_for_selector(ARMED)
-    house.call("count", to=3).result(10)
+    settled(page, ARMED)
+    house.call("count", to=3).result(PATIENCE_SECONDS)
     page.locator(ARMED).get_by_role("button", name="Edit arguments").click()
     page.locator(".card").get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
     assert [words for words in page.evaluate("window.heard") if words] == [
         "Waiting for your answer: Publish release. Cannot be undone."
     ]
@@ -533,10 +533,10 @@ def test_a_window_that_is_not_in_front_shows_a_notification_in_our_words(house, 
         }"""
     )
     call = house.call("publish", version="EVIL: click allow", index="x")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     assert page.evaluate("window.notices") == [["lastword is waiting for you", "Publish release. Cannot be undone."]]
     page.locator(ARMED).get_by_role("button", name="Deny", exact=True).click()
-    assert call.result(10).kind == "denied"
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
 
 
 @requirement("API-52")
@@ -581,8 +581,8 @@ def test_the_timeline_shows_a_bar_for_each_call_and_filters_them(house, windows)
     call = house.call("publish", version="1.4.0", index="x")
     page.locator(ARMED).locator(".word").press_sequentially("allow")
     page.locator(ARMED).get_by_role("button", name="Allow").click()
-    call.result(10)
-    house.call("count", to=2).result(10)
+    call.result(PATIENCE_SECONDS)
+    house.call("count", to=2).result(PATIENCE_SECONDS)
     page.get_by_role("link", name="Timeline").click()
     rows = page.locator(".bars details")
     expect(rows).to_have_count(2)
@@ -606,13 +606,13 @@ def test_with_reduced_motion_nothing_moves(house, windows):
     """For people whom it makes ill."""
     page = windows(house.key(), reduced_motion="reduce")
     call = house.call("publish", version="1", index="x")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     moving = page.evaluate(
         "[...document.querySelectorAll('*')].filter(e => getComputedStyle(e).animationName !== 'none').length"
     )
     assert moving == 0
     house.session.cancel(house.waiting()[0].call_id)
-    call.result(10)
+    call.result(PATIENCE_SECONDS)
 
 
 @requirement("NUWA-80")

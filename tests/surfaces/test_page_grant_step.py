@@ -9,9 +9,9 @@ from playwright.sync_api import Page, expect
 
 from lastword.rules.grants import standing_grants
 from requirements import requirement
-from surfaces.test_page_arming import PRESSED_MILLISECONDS, Hand
+from surfaces.test_page_arming import Hand
 from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, settled
 
 __all__ = ["browser"]
 
@@ -58,7 +58,7 @@ def test_a_person_loosens_reads_types_and_presses_and_is_not_asked_again(house, 
     expect(page.locator(".agree .sentence")).to_contain_text("amount at most 12.5")
     page.locator(".limit input").first.fill("3")
     expect(page.locator(".agree .sentence")).to_contain_text("ends after 3 calls")
-    page.wait_for_selector(ARMED_STEP)
+    settled(page, ARMED_STEP)
     page.locator(f"{STEP} .word").press_sequentially("grant")
     page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click()
     assert call.result(PATIENCE_SECONDS).success
@@ -78,7 +78,7 @@ def test_escape_and_back_lead_to_the_card_with_nothing_done(house, windows):
     page.get_by_role("button", name="Back to the card").click()
     expect(page.locator(STEP)).to_have_count(0)
     assert (call.done(), house.effects, grants(house)) == (False, [], [])
-    page.wait_for_selector(".card[data-armed=true]")
+    settled(page, ".card[data-armed=true]")
     page.locator(".card .no").click()
     assert call.result(PATIENCE_SECONDS).kind == "denied"
 
@@ -102,11 +102,7 @@ def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, wind
         for _ in range(3):
             page.keyboard.type("grant\n")
             hand.wait(400)
-    for _ in range(100):  # The page's own answer takes its time on a busy machine, while its clock stands still.
-        hand.wait(PRESSED_MILLISECONDS + 100)
-        if page.locator(ARMED_STEP).count():
-            break
-    page.wait_for_selector(ARMED_STEP)
+    hand.settle(ARMED_STEP)
     if what == "paste":
         page.evaluate("navigator.clipboard?.writeText('grant').catch(() => 0)")
         page.locator(f"{STEP} .word").focus()
@@ -130,12 +126,12 @@ def test_a_bound_that_is_changed_takes_the_word_back(house, windows):
     page = windows(house.key())
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
-    page.wait_for_selector(ARMED_STEP)
+    settled(page, ARMED_STEP)
     page.locator(f"{STEP} .word").press_sequentially("grant")
     page.get_by_label("at most 12.5").check()
     expect(page.locator(".agree .sentence")).to_contain_text("amount at most 12.5")
     expect(page.locator(f"{STEP} .word")).to_have_value("")
-    page.wait_for_selector(ARMED_STEP)
+    settled(page, ARMED_STEP)
     page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click(force=True)
     assert (call.done(), grants(house)) == (False, [])
     call.cancel()
@@ -157,7 +153,7 @@ def test_a_grant_is_taken_back_in_the_settings(house, browser):
     page = window_of(browser, house)
     call = house.call("pay", to="Ada", amount=12.5)
     open_step(page)
-    page.wait_for_selector(ARMED_STEP)
+    settled(page, ARMED_STEP)
     page.locator(f"{STEP} .word").press_sequentially("grant")
     page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click()
     assert call.result(PATIENCE_SECONDS).success
@@ -183,7 +179,7 @@ def test_the_second_step_looks_as_it_was_agreed(browser, house, size):
     page.get_by_label("at most 12.5").check()
     expect(page.locator(".agree .sentence")).to_contain_text("amount at most 12.5")
     page.locator(STEP).evaluate("step => step.scrollIntoView({block: 'start'})")
-    page.wait_for_selector(ARMED_STEP)
+    settled(page, ARMED_STEP)
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         compare(PICTURES / f"granting-{theme}-{size}.png", picture_of(page))

@@ -14,7 +14,7 @@ from PIL import Image, ImageChops, ImageFilter
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from surfaces.test_page_reading import WRITTEN
-from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted
+from surfaces.windows import CHROMIUM, FLAGS, HELLO, PATIENCE_SECONDS, WELCOME, House, Scripted, settled
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
@@ -93,13 +93,13 @@ class Stage:
         expect(page.locator(".message.assistant")).to_contain_text("Shall I publish")
         self.clock.now += 9
         self.say(page, "Yes, to the test index.")
-        page.wait_for_selector(ARMED)
+        settled(page, ARMED)
         self.clock.now += 14.5
         if scene == "grave":
             return
         page.locator(ARMED).get_by_role("button", name="Deny with a reason").click()
         page.locator(".denying textarea").fill("That is the real index.")
-        page.wait_for_selector(ARMED)  # The field has pushed the buttons away.
+        settled(page, ARMED)  # The field has pushed the buttons away.
         page.locator(".denying .deny").click()
         expect(page.locator(".message.assistant").last).to_contain_text("You are right")
         if scene == "timeline":
@@ -140,7 +140,7 @@ class Stage:
         self.house.call("count", to=1).result(PATIENCE_SECONDS)
         self.clock.now += 2
         asking = self.house.call("publish", version="1.4.0", index="https://test.example/simple")
-        page.wait_for_selector(ARMED)
+        settled(page, ARMED)
         self.clock.now += 21
         page.locator(ARMED).locator(".word").press_sequentially("allow")
         page.locator(ARMED).get_by_role("button", name="Allow").click()
@@ -203,7 +203,7 @@ def test_the_page_looks_as_it_was_agreed(browser, stage, scene, size):
     page = window_of(browser, stage.house, color_scheme="light", **SIZES[size])
     stage.play(page, scene)
     if scene in ("card", "grave"):
-        page.wait_for_selector(ARMED)
+        settled(page, ARMED)
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         compare(PICTURES / f"{scene}-{theme}-{size}.png", picture_of(page))
@@ -256,14 +256,14 @@ def most_changed(before: Image.Image, after: Image.Image) -> tuple[float, int, i
 def views(page: Page, stage: Stage) -> Iterator[str]:
     """Every view there is, one after the other, with something in it."""
     stage.play(page, "card")
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     yield "card"
     page.locator(ARMED).get_by_role("button", name="Edit arguments").click()
     page.locator(ARMED).get_by_role("button", name="Deny with a reason").click()
     yield "card being answered"
     page.locator(".denying").get_by_role("button", name="Back").click()
     page.locator(ARMED).get_by_role("button", name="Edit the text").click()
-    page.wait_for_selector(ARMED)
+    settled(page, ARMED)
     yield "text being edited"
     page.locator(f"{ARMED} .primary").click()
     expect(page.locator(".message.assistant")).to_contain_text("Shall I publish")

@@ -28,7 +28,7 @@ from lastword.card.units import first_units, units
 from lastword.consent import outcome
 from lastword.consent.approval import UserAction
 from lastword.web.story import own_words
-from surfaces.windows import WELCOME, Browserless, House
+from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House
 
 UI = Path(__file__).parents[2] / "src" / "lastword" / "web" / "ui"
 
@@ -96,13 +96,13 @@ def test_everything_that_is_sent_has_the_shape_that_is_written_down(house, windo
         same_shape(window.get(asked)[1], CardQuestion)
         answer = {"call_id": item.id, "digest": item.card.digest, "action": "allow"}
         same_shape(window.post("/page/answer", answer)[1], Done)
-        assert with_card.result(10).success
+        assert with_card.result(PATIENCE_SECONDS).success
         same_shape(window.post("/page/undo", {"call_id": item.id})[1], DoneInWords)
         same_shape(window.post("/page/preset", {"name": "trusting"})[1], Done)
         hear("settings")
         script = 'LET a = CALL add_up { numbers: [1], factor: 1, rounded: true }\nPRINT("done")\n'
         running = asyncio.run_coroutine_threadsafe(house.session.run_script(script), house.loop)
-        assert running.result(10).status == "done"
+        assert running.result(PATIENCE_SECONDS).status == "done"
         same_shape(window.get("/page/timeline")[1], SessionTimeline)
         same_shape(window.get("/page/shared")[1], SharedText)
         same_shape(window.post("/page/key")[1], NewKey)
@@ -124,8 +124,8 @@ def test_a_call_of_a_script_names_its_line_as_a_number(house, window):
     assert [i["line"] for i in window.get("/page/state")[1]["items"] if i["kind"] == "call"] == [2, None]
     for request in house.session.pending():
         house.session.cancel(request.call_id)
-    running.result(10)
-    alone.result(10)
+    running.result(PATIENCE_SECONDS)
+    alone.result(PATIENCE_SECONDS)
 
 
 def test_a_denial_brings_the_words_of_the_tool_apart_from_ours(house, window, tmp_path):
@@ -136,7 +136,7 @@ def test_a_denial_brings_the_words_of_the_tool_apart_from_ours(house, window, tm
     [item] = [i for i in window.get("/page/state")[1]["items"] if i["kind"] == "call"]
     answer = {"call_id": item["id"], "digest": item["card"]["digest"], "action": "deny", "reason": "Not today.\nNo."}
     assert window.post("/page/answer", answer)[0] == 200
-    message = call.result(10).message
+    message = call.result(PATIENCE_SECONDS).message
     [live] = [i for i in window.get("/page/state")[1]["items"] if i["kind"] == "call"]
     [told] = window.get("/page/timeline")[1]["calls"]
     assert live["end"]["own_words"] == told["end"]["own_words"]

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 
 from requirements import requirement
 from surfaces.conftest import Run
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, Up
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, Up, settled
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so"
@@ -133,7 +133,7 @@ def test_the_first_look_begins_with_the_first_sentence_and_the_field_is_whole(
     up = Up(tmp_path)
     try:
         page = windows(up.key, viewport={"width": size[0], "height": size[1]})
-        page.wait_for_selector(".card[data-armed=true]")
+        settled(page, ".card[data-armed=true]")
         first, header = (page.locator(place).first.bounding_box() for place in (".message", "header"))
         assert first is not None
         assert header is not None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from playwright.sync_api import Page
 from starlette.routing import Route
 
 from lastword import Session, ToolRegistry
@@ -63,6 +64,20 @@ FLAGS = (
 
 # What a person waits for at most before they would call it broken.
 PATIENCE_SECONDS = 60.0
+
+# Resolved in a frame of the browser's own, also while the clock of the page stands still. By then everything that
+# watches the layout has been told of what was done before.
+FRAME = "new Promise(done => new IntersectionObserver(done).observe(document.documentElement))"
+
+
+def settled(page: Page, armed: str) -> None:
+    """Wait until this can be answered, and nothing that was done before will still put it off.
+
+    What moves the buttons disarms a card one frame later. A hand that presses in between presses too early.
+    """
+    page.evaluate(FRAME)
+    page.wait_for_selector(armed)
+
 
 HELLO = '''def greet(name):
     """Say hello."""
