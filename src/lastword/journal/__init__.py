@@ -48,9 +48,9 @@ from lastword.journal.records import (
 )
 from lastword.store import Entry, Pruned, Record, Store
 from lastword.store.memory import MemoryStore
+from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.proof import prove, prove_from
 from lastword.tools.descent import host_name
-from lastword.tools.guard import refuse_if_watched
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
@@ -78,7 +78,7 @@ class Journal:
     @property
     def _pen(self) -> Store:
         """The store, for writing: nobody writes while a card is drawn."""
-        refuse_if_watched("write into the journal")
+        refuse_if_watched(WRITE)
         return self.store
 
     # What needs a person is durable before the next step.
