@@ -113,14 +113,28 @@ def _(stage: Stage) -> Iterator[Act]:
     assert stage.target.is_fifo()
 
 
-@possible("Leave the context in which the guard watches, by `contextvars.Context().run`, or take the guard away.")
+@possible(
+    "Leave the context in which the guard watches, by `contextvars.Context().run`, or take the guard away, or the "
+    "authorizer of a database that it opened for reading."
+)
 def _(stage: Stage) -> Iterator[Act]:
-    yield lambda: contextvars.Context().run(stage.target.touch)
+    other = stage.folder / "other.db"
+
+    def act() -> None:
+        contextvars.Context().run(stage.target.touch)
+        connection = sqlite3.connect(f"file:{stage.database}?mode=ro", uri=True)
+        connection.set_authorizer(None)
+        connection.execute("ATTACH ? AS other", [str(other)])
+        connection.close()
+
+    yield act
     assert stage.target.exists()
+    assert other.exists()
 
 
 @possible(
-    "Change settings of the process that Python does not announce: its locale, its priority, its open descriptors."
+    "Change settings of the process that Python does not announce: its locale, its priority, its user, its session, "
+    "its open descriptors."
 )
 def _(stage: Stage) -> Iterator[Act]:
     ours, theirs = os.pipe()

@@ -44,7 +44,9 @@ from stage import REFUSED, Act, Stage, descriptor_of, refused, simple, step
 from lastword import Preset
 from lastword.consent.approval import ALLOWED
 from lastword.consent.outcome import Outcome
+from lastword.consent.people import People
 from lastword.store import GENESIS, Entry, Head
+from lastword.store.memory import MemoryStore
 
 __all__ = ["REFUSED"]
 
@@ -529,6 +531,12 @@ def print_nothing() -> None:
 
 
 OUTCOME = Outcome(kind="succeeded", message="forged", call_id="x", tool="send")
+simple(
+    "change the journal",
+    clock_of_the_journal=lambda s: setattr(s.journal, "clock", lambda: 0.0),
+    people_of_the_journal=lambda s: setattr(s.journal, "people", People()),
+    store_of_the_journal=lambda s: setattr(s.journal, "store", MemoryStore()),
+)
 ENTRY = Entry("monday", "state_set", "", 0, b"{}")
 simple(
     "write into the journal",

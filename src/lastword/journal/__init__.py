@@ -75,6 +75,10 @@ class Journal:
         self._started_here: dict[str, ref[LiveCall]] = {}
         """The calls that this process has started and not ended. One that nobody holds any more is not carried out."""
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_if_watched("change the journal")  # its clock, its people or its store, for one
+        super().__setattr__(name, value)
+
     @property
     def _pen(self) -> Store:
         """The store, for writing: nobody writes while a card is drawn."""
