@@ -20,8 +20,6 @@ from typing import Any
 import apsw
 from stage import POSSIBLE, Act, Stage, possible
 
-from lastword.store import Entry
-
 __all__ = ["POSSIBLE"]
 
 
@@ -67,30 +65,18 @@ def _(stage: Stage) -> Iterator[Act]:
 
 @possible(
     "Change what lives in the memory of the process: a variable of a module, the settings of logging, what an object "
-    "of yours keeps, the private parts of lastword and the store below its journal."
+    "of yours keeps, the private parts of lastword."
 )
 def _(stage: Stage) -> Iterator[Act]:
-    logger, before = logging.getLogger("lastword.routes"), len(asyncio_free_read(stage))
+    logger = logging.getLogger("lastword.routes")
 
     def act() -> None:
         logger.setLevel(17)
         stage.session._state._values["a"] = b"1"
-        stage.journal.store.append(Entry(stage.session.id, "state_set", "", 0, b"{}"))
 
     yield act
     assert logger.level == 17
     assert stage.session.get_state_value("a") == 1
-    assert len(asyncio_free_read(stage)) > before
-
-
-def asyncio_free_read(stage: Stage) -> list[Any]:
-    """The records of a journal in memory, which needs no waiting for."""
-    reading = stage.journal.store.read(stream=stage.session.id, kind="state_set")
-    try:
-        reading.send(None)
-    except StopIteration as end:
-        return list(end.value)
-    raise AssertionError("it waits")
 
 
 @possible(
@@ -127,14 +113,28 @@ def _(stage: Stage) -> Iterator[Act]:
     assert stage.target.is_fifo()
 
 
-@possible("Leave the context in which the guard watches, by `contextvars.Context().run`, or take the guard away.")
+@possible(
+    "Leave the context in which the guard watches, by `contextvars.Context().run`, or take the guard away, or the "
+    "authorizer of a database that it opened for reading."
+)
 def _(stage: Stage) -> Iterator[Act]:
-    yield lambda: contextvars.Context().run(stage.target.touch)
+    other = stage.folder / "other.db"
+
+    def act() -> None:
+        contextvars.Context().run(stage.target.touch)
+        connection = sqlite3.connect(f"file:{stage.database}?mode=ro", uri=True)
+        connection.set_authorizer(None)
+        connection.execute("ATTACH ? AS other", [str(other)])
+        connection.close()
+
+    yield act
     assert stage.target.exists()
+    assert other.exists()
 
 
 @possible(
-    "Change settings of the process that Python does not announce: its locale, its priority, its open descriptors."
+    "Change settings of the process that Python does not announce: its locale, its priority, its user, its session, "
+    "its open descriptors."
 )
 def _(stage: Stage) -> Iterator[Act]:
     ours, theirs = os.pipe()

@@ -44,6 +44,9 @@ from stage import REFUSED, Act, Stage, descriptor_of, refused, simple, step
 from lastword import Preset
 from lastword.consent.approval import ALLOWED
 from lastword.consent.outcome import Outcome
+from lastword.consent.people import People
+from lastword.store import GENESIS, Entry, Head
+from lastword.store.memory import MemoryStore
 
 __all__ = ["REFUSED"]
 
@@ -529,7 +532,20 @@ def print_nothing() -> None:
 
 OUTCOME = Outcome(kind="succeeded", message="forged", call_id="x", tool="send")
 simple(
+    "change the journal",
+    clock_of_the_journal=lambda s: setattr(s.journal, "clock", lambda: 0.0),
+    people_of_the_journal=lambda s: setattr(s.journal, "people", People()),
+    store_of_the_journal=lambda s: setattr(s.journal, "store", MemoryStore()),
+)
+ENTRY = Entry("monday", "state_set", "", 0, b"{}")
+simple(
     "write into the journal",
+    append_to_the_store=lambda s: s.journal.store.append(ENTRY),
+    commit_to_the_store=lambda s: step(s.journal.store.commit(ENTRY)),
+    forget_in_the_store=lambda s: step(s.journal.store.forget([1])),
+    accept_a_head_of_the_store=lambda s: step(s.journal.store.accept(Head(0, GENESIS))),
+    hold_a_name_of_the_store=lambda s: s.journal.store.hold("x"),
+    close_the_store=lambda s: step(s.journal.store.close()),
     note=lambda s: s.journal.note(s.session.id, "state_set", "", {"key": "a", "value": 1}),
     claim=lambda s: step(s.journal.claim(s.session.id, "run_started", "x", {}, "x")),
     journal_finished=lambda s: s.journal.finished(s.session.id, OUTCOME),

@@ -44,6 +44,7 @@ AssistantTool.register_execute_tool_with_approval(execute)
 """
 PAY_MANIFEST = {
     "displayName": "Pay", "id": "pay", "description": "Pays.", "requireApproval": True, "parameters": [],
+    "effect": "reversible",  # so that nothing but where it was typed stands in the way of an --allow
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.paying import MANIFEST, PAY, Transcript, mask
+from commands.paying import MANIFEST, PAY, Transcript, mask, with_digest
 from lastword.cli import run
 
 
@@ -31,7 +31,7 @@ def transcript(capsys: pytest.CaptureFixture[str]) -> Transcript:
     def play(*commands: str) -> str:
         played = []
         for command in commands:
-            code = run(command.split())
+            code = run(with_digest(command.split()))
             said = capsys.readouterr()
             played.append(f"$ lastword {command}\n{said.out}{said.err}[exit {code}]\n")
         return mask("\n".join(played))

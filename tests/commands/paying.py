@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lastword
+from lastword.journal.records import data_of
 from lastword.store.sqlite import SqliteStore
 from sending import until
 
@@ -90,6 +91,23 @@ def killed(run_id: str, *, while_it_runs: bool, alone: bool = False) -> None:
 
 
 Transcript = Callable[..., str]
+
+
+def with_digest(words: list[str]) -> list[str]:
+    """A command in which DIGEST stands for that of the card, as whoever has read it would type it."""
+    if "DIGEST" not in words:
+        return words
+
+    async def find() -> str:
+        store = SqliteStore(
+            words[words.index("--store") + 1].removeprefix("sqlite:///") if "--store" in words else JOURNAL
+        )
+        (asked,) = await store.read(subject=words[1], kind="asked", last=1)
+        await store.close()
+        digest: str = data_of(asked)["digest"]
+        return digest
+
+    return [asyncio.run(find()) if word == "DIGEST" else word for word in words]
 
 
 def mask(text: str) -> str:

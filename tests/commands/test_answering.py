@@ -98,7 +98,7 @@ def test_wait_says_what_it_waits_for_and_how_to_answer(transcript: Transcript):
         line = program.until("Waiting for an answer")
         command = line.partition("From any terminal: lastword ")[2].strip()
         assert line.startswith("Waiting for an answer: Pay Ann (pay). From any terminal: lastword answer ")
-        said = transcript(f"{command} --allow")
+        said = transcript(f"{command} --allow --digest DIGEST")
         assert "Allowed.\nThe program that asked hears it, and goes on by itself.\n[exit 0]" in said
         assert program.ended() == (0, f"{line}Paid 5 to Ann.\n")
     assert Path("paid").read_text() == "Ann\n"
@@ -125,7 +125,7 @@ def test_an_answer_to_a_program_that_was_killed_is_not_said_to_be_heard(transcri
         assert [facts["asker"] for facts in questions(capsys)] == ["waits"]
         program.kill()
     assert [facts["asker"] for facts in questions(capsys)] == ["ended"]
-    said = transcript("approvals", f"answer {call_id} --allow")
+    said = transcript("approvals", f"answer {call_id} --allow --digest DIGEST")
     assert "Of these the program that asked has ended, and an answer starts nothing by itself:\n" in said
     assert "Allowed.\nThe program that asked has ended, so nothing comes of it.\n[exit 0]" in said
     assert not Path("paid").exists()
@@ -181,7 +181,7 @@ def test_of_a_question_of_an_earlier_version_nothing_is_claimed(transcript: Tran
 
     asyncio.run(without_process())
     assert [facts["asker"] for facts in questions(capsys)] == ["unknown"]
-    said = transcript("approvals", "answer old --allow")
+    said = transcript("approvals", "answer old --allow --digest DIGEST")
     assert "asked by a program of which nobody knows whether it lives" in said
     assert "If the program that asked still lives it goes on by itself; of that nothing is known." in said
 
@@ -232,7 +232,7 @@ def test_stop_denies_and_cancels_in_other_programs(transcript: Transcript, capsy
         assert (code, "Their reason: everything was stopped" in said) == (3, True)
         assert two.ended()[0] == 130
     assert Path("paid").read_text() == "Ben\n"
-    again = transcript("stop", f"answer {call_id} --allow", f"show {call_id}")
+    again = transcript("stop", f"answer {call_id} --allow --digest DIGEST", f"show {call_id}")
     assert "bills.0  pay is in doubt, its program is dead: lastword resolve bills.0\n[exit 0]" in again
     assert "no such question waits" in again
     assert "denied by a person at the command line: everything was stopped" in again

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lastword
-from commands.paying import JOURNAL, MANIFEST, Transcript, killed
+from commands.paying import JOURNAL, MANIFEST, Transcript, killed, with_digest
 from lastword.cli import run
 from lastword.server.conversations import ChatMessage, Conversations, Turn
 from lastword.store.sqlite import SqliteStore
@@ -55,7 +55,7 @@ def test_calls_and_sessions_are_listed_with_how_they_ended(transcript: Transcrip
 def test_what_comes_next_names_the_store_that_was_named(transcript: Transcript):
     """Copied as it stands, the command finds the run."""
     killed("bills", while_it_runs=False)
-    played = transcript(f"answer bills.0 --allow --store sqlite:///{JOURNAL}")
+    played = transcript(f"answer bills.0 --allow --digest DIGEST --store sqlite:///{JOURNAL}")
     assert f"lastword resume bills --store sqlite:///{JOURNAL}\n" in played
 
 
@@ -73,6 +73,8 @@ def test_a_run_killed_while_its_card_waited_is_answered_and_goes_on(transcript: 
             "answer bills.0 --allow --reason x",
             "answer nothing --allow",
             "answer bills.0 --allow",
+            f"answer bills.0 --allow --digest {'0' * 64}",
+            "answer bills.0 --allow --digest DIGEST",
             "answer bills.0 --deny",
             "resume bills --tools mine",
             "answer bills.1 --deny --reason too_much",
@@ -86,12 +88,16 @@ def test_a_run_killed_while_its_card_waited_is_answered_and_goes_on(transcript: 
 
 @pytest.mark.parametrize("decision", ["again", "abandon"])
 def test_a_call_in_doubt_is_run_again_or_given_up(transcript: Transcript, golden, decision: str):
-    """Once more under the same id, or never; the run hears of it either way."""
+    """Once more under the same id, or never; the run hears of it either way. Once more takes two acts."""
     killed("bills", while_it_runs=True)
+    seen = " --digest DIGEST" if decision == "again" else ""
     golden(
         GOLDEN / f"resolve-{decision}.txt",
         transcript(
-            f"resolve bills.0 --{decision} --tools mine", f"resolve bills.0 --{decision} --tools mine", "show bills.0"
+            *(["resolve bills.0 --again --tools mine", f"resolve bills.0 --again --digest {'0' * 64}"] if seen else []),
+            f"resolve bills.0 --{decision}{seen} --tools mine",
+            f"resolve bills.0 --{decision}{seen} --tools mine",
+            "show bills.0",
         ),
     )
     assert Path("paid").read_text() == "Ann\n" * (2 if decision == "again" else 1)
@@ -272,6 +278,80 @@ def test_a_waiting_card_is_drawn_and_answered_in_another_terminal(home: Path):
         program.close()
 
 
+@requirement("TOOL-55")
+@pytest.mark.parametrize(
+    ("words", "plain"), [("--allow", False), ("--edit amount=5", False), ("--allow --plain", True)]
+)
+def test_a_yes_typed_as_a_command_is_not_the_word_that_an_irreversible_call_takes(home: Path, words: str, plain: bool):
+    """One act for everything would make the command the weakest surface. The card is shown, and asks for more."""
+    killed("bills", while_it_runs=False)
+    asked = "Type the name of the tool, pay, and press Enter" if plain else "Type allow and press Enter to go on: "
+    for typed in ("yes", "pay" if plain else "allow"):
+        program = Program(
+            *lastword_command(), "answer", "bills.0", *words.split(), cwd=home, XDG_DATA_HOME=str(home / "data")
+        )
+        try:
+            program.until("Send 5 to Ann?")
+            if plain:
+                program.until(asked)
+                program.press(f"{typed}\r")
+            else:
+                program.type_by_hand(typed, asked)
+            program.until("Nothing was done." if typed == "yes" else "Allowed.")
+            assert program.finish() == (3 if typed == "yes" else 0)
+        finally:
+            program.close()
+
+
+@requirement("TOOL-55")
+@pytest.mark.parametrize("words", ["--allow", "--second", "--edit amount=6"])
+def test_without_a_terminal_a_yes_to_an_irreversible_call_names_the_card_that_was_read(
+    transcript: Transcript, words: str
+):
+    """Whoever can only type `--allow` has not shown that they know what is asked, nor that it is still the same."""
+    manifest = MANIFEST | {"effect": "irreversible", "secondaryActs": True}
+    Path("mine/pay/assistant_tool.json").write_text(json.dumps(manifest))
+    killed("bills", while_it_runs=False)
+    said = transcript(f"answer bills.0 {words}", f"answer bills.0 {words} --digest {'0' * 64}", "approvals")
+    assert "this cannot be undone, and one act does not allow it" in said
+    assert "that is not the digest of this card" in said
+    assert "bills.0  Pay Ann" in said
+    assert "Allowed." not in said
+    assert "Allowed.\n" in transcript(f"answer bills.0 {words} --digest DIGEST")
+
+
+def test_one_act_is_enough_for_what_can_be_undone(transcript: Transcript):
+    """And a digest that is given counts all the same: the answer is for that card and for no other."""
+    Path("mine/pay/assistant_tool.json").write_text(json.dumps(MANIFEST | {"effect": "reversible"}))
+    killed("bills", while_it_runs=False)
+    for word in ("--allow", "--deny"):
+        assert "that is not the digest of this card" in transcript(f"answer bills.0 {word} --digest {'0' * 64}")
+    assert "Allowed.\n" in transcript("answer bills.0 --allow")
+
+
+@requirement("TOOL-55")
+@pytest.mark.parametrize("command", ["resume", "resolve"])
+def test_a_call_in_doubt_runs_again_only_by_two_acts(home: Path, command: str):
+    """Nobody knows whether it is the second payment."""
+    killed("bills", while_it_runs=True)
+    words = ["resume", "bills"] if command == "resume" else ["resolve", "bills.0", "--again"]
+    for typed in ("no", "pay"):
+        program = Program(*lastword_command(), *words, "--tools", "mine", cwd=home, XDG_DATA_HOME=str(home / "data"))
+        try:
+            if command == "resume":
+                program.until("What shall become of it?")
+                program.press("again\r")
+            program.until("Type the name of the tool, pay, to run it once more, or no, and press Enter:")
+            program.press(f"{typed}\r")
+            program.until("Nothing was done." if typed == "no" else "Paid 5 to Ann.")
+            if typed == "pay":
+                assert Path("paid").read_text() == "Ann\nAnn\n"
+        finally:
+            program.close()
+        if typed == "no":
+            assert Path("paid").read_text() == "Ann\n"
+
+
 def test_a_call_in_doubt_is_asked_about_when_its_run_is_resumed(home: Path):
     """In the terminal, with whole words; Enter decides nothing."""
     killed("bills", while_it_runs=True)
@@ -331,9 +411,9 @@ def test_the_commands_of_the_page_do_what_it_says(capsys):
 
 def play(block: str) -> None:
     for line in block.splitlines():
-        command = shlex.split(line, comments=True)
+        command = ["lastword", *with_digest(shlex.split(line, comments=True)[1:])]
+        assert line.startswith("lastword ")
         expected = re.search(r"# exit (\d)", line)
-        assert command[0] == "lastword"
         assert run(command[1:]) == (int(expected[1]) if expected else 0), line
 
 

@@ -79,7 +79,8 @@ async def answered(home: Path, how: str = "--allow") -> str:
         while True:
             waiting = json.loads((await asyncio.to_thread(piped, "approvals", "--json", cwd=home)).stdout or "[]")
             if waiting:
-                done = await asyncio.to_thread(piped, "answer", waiting[0]["call_id"], how, cwd=home)
+                seen = ["--digest", waiting[0]["digest"]]
+                done = await asyncio.to_thread(piped, "answer", waiting[0]["call_id"], how, *seen, cwd=home)
                 assert done.returncode == 0, done.stderr
                 return waiting[0]["call_id"]
 

@@ -1,11 +1,14 @@
 """What every driver must do, whatever it writes to."""
 
 import asyncio
+import inspect
 from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import entry
 
-from lastword.errors import StoreError, Tampered
+from lastword.errors import NotAllowedNow, StoreError, Tampered
 from lastword.store import (
     GENESIS,
     MAX_DATA_BYTES,
@@ -30,6 +33,7 @@ from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
 from lastword.store.standing import RULES
+from lastword.tools.guard import Guard
 from lastword.tools.state import StateChange
 from lastword.web.gate import CLOSED, WINDOW
 from lastword.web.opening import SESSION
@@ -562,3 +566,32 @@ async def test_a_name_is_held_on_when_the_store_is_closed(store):
     assert store.hold("process:1") is None
     release()
     assert not store.is_held("process:1")
+
+
+WRITING: dict[str, Callable[[Store], Any]] = {
+    "append": lambda store: store.append(entry(2)),
+    "commit": lambda store: store.commit(entry(2), entry(3)),
+    "forget": lambda store: store.forget([1]),
+    "accept": lambda store: store.accept(Head(0, GENESIS)),
+    "hold": lambda store: store.hold("mine"),
+    "close": lambda store: store.close(),
+}
+
+
+@requirement("TOOL-56")
+@pytest.mark.parametrize("act", WRITING)
+async def test_nothing_is_written_while_a_guard_watches(store: Store, act: str):
+    """A request function that holds the store, by whichever way, must not answer its own card with it."""
+    await store.commit(entry(1))
+    guard = Guard("the request function of send")
+
+    async def write() -> None:
+        done = WRITING[act](store)
+        if inspect.isawaitable(done):
+            await done
+
+    with guard.watching(), pytest.raises(NotAllowedNow, match="tried to write into the journal"):
+        await write()
+    assert not store.is_held("mine")
+    assert guard.violations == ["write into the journal"]
+    assert [record.data for record in await store.read()] == [entry(1).data]

@@ -229,6 +229,8 @@ def test_commands_say_what_there_is(run: Run, model: Model, tools: None):
     program.until("no call of this session has changed a file")
     program.press("/resolve x\r")
     program.until("say which call and what to do about it")
+    program.press("/resolve x again\r")
+    program.until("running it again takes the name of its tool as well")
     program.press("/stop\r")
     program.until("Nothing waited")
     program.press("/help\r")

@@ -659,6 +659,7 @@ async def doubtful(tmp_path):
     return left, request.call_id
 
 
+@requirement("TOOL-55")
 @pytest.mark.parametrize(
     ("decision", "kind", "ran"),
     [("done", "succeeded", 0), ("abandon", "outcome_unknown", 0), ("again", "succeeded", 1)],
@@ -672,7 +673,12 @@ def test_a_call_in_doubt_is_decided_on_the_page(doubtful, tmp_path, decision, ki
         assert [c["status"] for c in window.get("/page/timeline")[1]["calls"]] == ["doubt"]
         assert house.effects == []
         assert window.post("/page/resolve", {"call_id": call_id, "decision": "perhaps"})[0] == 400
-        assert window.post("/page/resolve", {"call_id": call_id, "decision": decision})[0] == 200
+        if decision == "again":
+            for word in (None, "", "again", "publisher"):
+                status, told = window.post("/page/resolve", {"call_id": call_id, "decision": decision, "word": word})
+                assert (status, told["error"]["code"]) == (400, "not_confirmed"), "one press may be the second payment"
+            assert house.effects == []
+        assert window.post("/page/resolve", {"call_id": call_id, "decision": decision, "word": "publish"})[0] == 200
         (story,) = window.get("/page/timeline")[1]["calls"]
         assert (story["status"], story["end"]["kind"]) == ("ended", kind)
         assert len(house.effects) == ran

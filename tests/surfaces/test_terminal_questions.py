@@ -344,6 +344,8 @@ def test_the_second_button_is_pressed_from_another_terminal(make_tool: MakeTool,
         listing.finish()
         call_id = listing.lines[0].split()[0]
         answering = run("answer", call_id, "--second", "--store", "sqlite:///j.db")
+        if not code:
+            answering.type_by_hand("allow", "Type allow and press Enter to go on: ")
         assert (answering.finish() == 0) == (code == 0), answering.text
         if code:
             assert "the second button of this tool is a no" in answering.text

@@ -30,6 +30,27 @@ def made(source: str, name: str = "pay") -> Callable[..., Any]:
     return names[name]  # type: ignore[no-any-return]
 
 
+# What stands as a default where a limit, a place or a moment is meant.
+USUAL = """\
+import collections, dataclasses, datetime, decimal, enum, fractions, pathlib, re, uuid
+E = enum.Enum("E", {"a1": 1, "a2": 2})
+P = collections.namedtuple("P", "a")
+@dataclasses.dataclass
+class D: a: object
+class Money(int): pass
+"""
+DEFAULTS = [
+    "decimal.Decimal('1')", "fractions.Fraction(1, 3)", "E.a1", "P(1)", "D(decimal.Decimal(1))", "Money(1)",
+    "datetime.datetime(2020, 3, 3, 1)", "datetime.date(2020, 3, 1)", "datetime.timedelta(1)", "pathlib.Path('/1')",
+    "uuid.UUID(int=1)", "range(1)", "[decimal.Decimal(1)]", "{'a': decimal.Decimal(1)}", "lambda: 1",
+    "re.compile('a' * 300 + '1')", "collections.OrderedDict(a=1)",
+]  # fmt: skip
+WRAPPER = """\
+class Wrapper:
+    def __init__(self, wrapped): self.__wrapped__ = wrapped
+    def __call__(self, *args): return self.__wrapped__(*args)
+"""
+
 VERSIONS = {
     "a constant": ("def pay(args, context): return 1", "def pay(args, context): return 2"),
     "a whole number that equals a boolean": ("def pay(args, context): return 1", "def pay(args, context): return True"),
@@ -69,6 +90,25 @@ VERSIONS = {
         "class Pay:\n def m(self, args, context): return 1\npay = Pay().m",
         "class Pay:\n def m(self, args, context): return 2\npay = Pay().m",
     ),
+    "what a cache wraps": (
+        "@functools.lru_cache\ndef pay(args, context): return 1",
+        "@functools.lru_cache\ndef pay(args, context): return 2",
+    ),
+    "what an object wraps": (
+        f"{WRAPPER}@Wrapper\ndef pay(args, context): return 1",
+        f"{WRAPPER}@Wrapper\ndef pay(args, context): return 2",
+    ),
+    "a function that is given": (
+        "def one(): return 1\ndef full(f, args, context): return f()\npay = functools.partial(full, one)",
+        "def one(): return 2\ndef full(f, args, context): return f()\npay = functools.partial(full, one)",
+    ),
+    **{
+        f"a default: {value}": (
+            f"{USUAL}def pay(args, context, limit={value}): return limit",
+            f"{USUAL}def pay(args, context, limit={value.replace('1', '2')}): return limit",
+        )
+        for value in DEFAULTS
+    },
 }
 
 

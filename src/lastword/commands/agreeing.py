@@ -6,13 +6,19 @@ import sys
 
 import click
 
+from lastword.card.second_act import why_two, word_for
 from lastword.cli import complain
+from lastword.consent.approval import ApprovalRequest
+from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal.opening import open_default_journal
+from lastword.terminal.approver import terminal_approver
 from lastword.terminal.card import fitted
 from lastword.terminal.keys import settle
 from lastword.terminal.screen import is_interactive
 from lastword.tools.descent import refuse_below
+
+NOT_DONE = "Nothing was done."
 
 
 def by_a_person(place: str) -> None:
@@ -34,9 +40,54 @@ def agreed(question: str, given: str | None, exactly: str, option: str, word: st
             f"hint: the same in a terminal asks; for a script: {option} {exactly}"
         )
         return False
+    return typed_out(f"Type {word} or no, and press Enter", word)
+
+
+def typed_out(question: str, word: str) -> bool:
+    """Whether the person at this terminal typed exactly this word."""
     settle(sys.stdin)  # what was typed before the question answers nothing
-    said = click.prompt(f"Type {word} or no, and press Enter", err=True, type=str)
-    if said.strip().casefold() != word:
-        click.echo("Nothing was done.", err=True)
+    said = click.prompt(question, err=True, type=str)
+    if said.strip().casefold() != word.casefold():
+        click.echo(NOT_DONE, err=True)
         return False
     return True
+
+
+def check_seen(given: str | None, exactly: str | None, place: str) -> None:
+    """Refuse when somebody says which card they have read, and another one waits."""
+    if given is not None and given.strip().casefold() != exactly:
+        raise LastWordError(
+            "that is not the digest of this card: it was asked again since, or you have read another",
+            place="--digest",
+            hint=f"{place} shows what it is now; nothing was done",
+        )
+
+
+async def is_meant(request: ApprovalRequest, *, plain: bool) -> bool:
+    """Whether a yes that was given by a command is meant. What cannot be undone takes another act, as on every card."""
+    if word_for(request) is None:
+        return True
+    approver = terminal_approver(plain=plain)
+    if approver is None:
+        raise LastWordError(
+            f"{why_two(request)}, and one act does not allow it",
+            place="lastword answer",
+            hint="read its card in lastword approvals --json, and say which one you have read: --digest DIGEST",
+        )
+    if await approver.confirms(request):
+        return True
+    click.echo(NOT_DONE, err=True)
+    return False
+
+
+def is_again_meant(call_id: str, tool: str) -> bool:
+    """Whether a call in doubt shall really run once more. Nobody knows whether it happened, so this takes two acts."""
+    if not is_interactive():
+        raise LastWordError(
+            "it may be the second time that this happens, and one act does not start it again",
+            place="lastword resolve",
+            hint=f"read its card in lastword show {call_id} --json, and say which one you have read: --digest DIGEST",
+        )
+    name = visible(tool)
+    click.echo(fitted("It may be the second time that this happens.", sys.stderr), err=True)
+    return typed_out(f"Type the name of the tool, {name}, to run it once more, or no, and press Enter", name)

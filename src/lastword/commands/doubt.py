@@ -9,6 +9,7 @@ import click
 
 from lastword.call.recovery import Decision
 from lastword.cli import complain
+from lastword.commands.agreeing import is_again_meant
 from lastword.consent.answerer import person
 from lastword.display import visible
 from lastword.journal import Journal
@@ -56,6 +57,8 @@ async def ask_about_doubt(session: Session, run_id: str) -> None:
         click.echo(_QUESTION, err=True)
         settle(sys.stdin)  # what was typed before the question answers nothing
         said = _ask()
+        if said == "again" and not is_again_meant(life.call_id, life.started["tool"]):
+            said = None
         if said is not None:
             outcome = await session.resolve(life.call_id, said, by=BY)
             click.echo(visible(outcome.message), err=True)

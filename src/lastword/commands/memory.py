@@ -18,6 +18,7 @@ from lastword.call.events import Asked, Event
 from lastword.call.recovery import Decision
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
+from lastword.commands.agreeing import check_seen, is_again_meant, is_meant
 from lastword.commands.doubt import BY, WHO, ask_about_doubt
 from lastword.commands.editing import open_project
 from lastword.commands.options import (
@@ -39,6 +40,7 @@ from lastword.commands.scripts import finish_run
 from lastword.commands.tools import EXIT_CODES, print_outcome
 from lastword.commands.visit import say_what_waits
 from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.consent.outcome import Outcome
 from lastword.display import visible
 from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError, NotJSON, SessionError
@@ -52,6 +54,7 @@ from lastword.session import Session
 from lastword.store import Record
 from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
+from lastword.terminal.screen import is_interactive
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, find_tools
 
@@ -253,11 +256,12 @@ def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
 
 @click.command(short_help="Answer a waiting question, from any terminal.")
 @click.argument("call_id")
-@click.option("--allow", is_flag=True, help="Allow it, having seen it in `lastword approvals --json`.")
+@click.option("--allow", is_flag=True, help="Allow it. What cannot be undone takes a typed word as well, or --digest.")
 @click.option("--second", is_flag=True, help="Allow it with its second button, where that is a yes of its own.")
 @click.option("--deny", is_flag=True, help="Deny it; of a question that a running tool asks: rather not say.")
 @click.option("--reason", metavar="TEXT", help="Why you deny it; the assistant reads it.")
 @click.option("--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Allow it with an argument changed.")
+@click.option("--digest", metavar="DIGEST", help="The card that you have read, as approvals --json has it.")
 @store_option
 @plain_option
 def answer(
@@ -267,17 +271,19 @@ def answer(
     deny: bool,
     reason: str | None,
     edits: tuple[str, ...],
+    digest: str | None,
     store: str | None,
     plain: bool,
 ) -> int:
     """Answer a waiting question from anywhere: with its card here, or with --allow, --second or --deny."""
     said = _one_of("lastword answer", allow=allow, second=second, deny=deny)
     if with_journal(store, lambda journal: find_question(journal, call_id)) is not None:
+        check_seen(digest, None, "lastword approvals --json")
         return answer_question(call_id, said, store, plain=plain)
     if reason and said != "deny":
         raise LastWordError("a reason goes with --deny", place="lastword answer")
 
-    async def reply(journal: Journal) -> tuple[UserAction, bool, str]:
+    async def reply(journal: Journal) -> tuple[UserAction, bool, str] | None:
         waiting, damaged = await journal.questions()
         if call_id in damaged:
             raise damaged[call_id]
@@ -285,11 +291,18 @@ def answer(
         if facts is None:
             raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
+        check_seen(digest, request.digest, "lastword approvals --json")
         action = await _action(request, said, reason, edits, plain)
+        is_by_command = said is not None or bool(edits)
+        if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
+            return None
         first = await journal.answer(facts, action, WHO)
         return action, first, await _what_comes_next(journal, facts, action, store)
 
-    action, first, next_step = with_own_journal(store, "lastword answer", reply)
+    done = with_own_journal(store, "lastword answer", reply)
+    if done is None:
+        return NOT_ALLOWED
+    action, first, next_step = done
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
@@ -322,6 +335,7 @@ async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: User
 @click.option("--done", is_flag=True, help="Take it as done.")
 @click.option("--abandon", is_flag=True, help="Give it up; what it did is not known.")
 @click.option("--value", metavar="JSON", help="With --done: what it gave. Without it a script gets null.")
+@click.option("--digest", metavar="DIGEST", help="With --again: the card that you have read, from show --json.")
 @tools_option
 @project_option
 @store_option
@@ -331,6 +345,7 @@ def resolve(
     done: bool,
     abandon: bool,
     value: str | None,
+    digest: str | None,
     folders: tuple[str, ...],
     project: str | None,
     store: str | None,
@@ -355,15 +370,33 @@ def resolve(
         return UNKNOWN
     registry = _registry(folders, project, asking=False) if decision == "again" else ToolRegistry()
 
-    async def decide(journal: Journal) -> Any:
+    async def decide(journal: Journal) -> Outcome | None:
+        if decision == "again" and not await _is_again_meant(journal, call_id, digest):
+            return None
         session_id = await _session_of(journal, call_id)
         editor = None if project is None else open_project(project)
         async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
             return await session.resolve(call_id, decision, by=BY, value=given)
 
     outcome = with_own_journal(store, "lastword resolve", decide)
+    if outcome is None:
+        return NOT_ALLOWED
     print_outcome(outcome, store)
     return DONE if decision != "again" else EXIT_CODES[outcome.kind]
+
+
+async def _is_again_meant(journal: Journal, call_id: str, digest: str | None) -> bool:
+    """Whether whoever decides has read what would run once more, and means it."""
+    life = await journal.life(call_id)
+    if not life.in_doubt or life.started is None:
+        return True  # There is nothing to run again, which is said where it would be.
+    if digest is not None:
+        check_seen(digest, (life.asked or {}).get("digest"), f"lastword show {call_id} --json")
+        return True
+    if is_interactive():
+        for line in timeline(await journal.store.read(subject=call_id), of=call_id):
+            click.echo(line, err=True)
+    return is_again_meant(call_id, life.started["tool"])
 
 
 def _given(text: str | None, decision: Decision | None) -> Any:

@@ -48,9 +48,9 @@ from lastword.journal.records import (
 )
 from lastword.store import Entry, Pruned, Record, Store
 from lastword.store.memory import MemoryStore
+from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.proof import prove, prove_from
 from lastword.tools.descent import host_name
-from lastword.tools.guard import refuse_if_watched
 from lastword.tools.tool import Tool
 
 _encode = msgspec.json.Encoder().encode
@@ -75,10 +75,14 @@ class Journal:
         self._started_here: dict[str, ref[LiveCall]] = {}
         """The calls that this process has started and not ended. One that nobody holds any more is not carried out."""
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_if_watched("change the journal")  # its clock, its people or its store, for one
+        super().__setattr__(name, value)
+
     @property
     def _pen(self) -> Store:
         """The store, for writing: nobody writes while a card is drawn."""
-        refuse_if_watched("write into the journal")
+        refuse_if_watched(WRITE)
         return self.store
 
     # What needs a person is durable before the next step.

@@ -29,6 +29,7 @@ from typing import Protocol
 import msgspec
 
 from lastword.errors import StoreError, Tampered
+from lastword.store.pen import WRITE, refuse_if_watched
 
 GENESIS = "0" * 64
 """The digest before the first record."""
@@ -123,7 +124,11 @@ class Behind(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """The contract of a driver. Every method may be called from any thread, and from any running event loop."""
+    """The contract of a driver. Every method may be called from any thread, and from any running event loop.
+
+    While a guard watches (pen.py) whatever changes something is refused: `append`, `commit` of entries, `accept`,
+    `forget`, `hold` and `close`.
+    """
 
     def append(self, entry: Entry) -> None:
         """Accept an entry without waiting for the disk. For what may be lost in a crash, but never reordered.
@@ -215,7 +220,8 @@ class Store(Protocol):
 
 
 def check(entry: Entry) -> None:
-    """Refuse what no driver can hold, before it is accepted and somebody relies on it."""
+    """Refuse what no driver can hold, before it is accepted and somebody relies on it; and whoever may not write."""
+    refuse_if_watched(WRITE)
     at, once = entry.at, entry.once
     fits = len(entry.data) <= MAX_DATA_BYTES and 0 <= at < 2**63 and (once is None or once.isascii())
     if entry.contents and (largest := max(map(len, entry.contents))) > MAX_CONTENT_BYTES:

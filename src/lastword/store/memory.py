@@ -25,6 +25,7 @@ from lastword.store import (
     contains,
     not_held,
 )
+from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.standing import Standing
 
 # Chaining many records in one go costs half of chaining each by itself. Every read chains first, so none sees less.
@@ -159,6 +160,7 @@ class MemoryStore:
         return None
 
     async def accept(self, head: Head) -> None:
+        refuse_if_watched(WRITE)
         if not await contains(self, head):
             raise not_held(head)
 
@@ -183,6 +185,7 @@ class MemoryStore:
         return None if data is None else check_content(digest, data)
 
     async def forget(self, seqs: Iterable[int]) -> Pruned:
+        refuse_if_watched(WRITE)
         forgotten = Pruned()
         with self._lock:
             self._chain()
@@ -204,6 +207,7 @@ class MemoryStore:
         return Pruned(0, len(gone), sum(map(len, gone)))
 
     def hold(self, name: str) -> Callable[[], None] | None:
+        refuse_if_watched(WRITE)
         with self._lock:
             if name in self._held:
                 return None
@@ -218,6 +222,7 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Nothing to flush. The records stay readable: a closed session may still be looked at."""
+        refuse_if_watched(WRITE)
 
     def _chain(self) -> None:
         """Put what was accepted in its place, and wake those who wait for a change. The lock is held."""

@@ -20,6 +20,7 @@ from lastword.errors import StoreError, Tampered
 from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
 from lastword.store.folders import data_folder
+from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.postgres_address import PostgresAddress
 from lastword.store.postgres_examine import examine
 from lastword.store.postgres_ledger import PostgresLedger
@@ -146,6 +147,7 @@ class PostgresStore:
         return self._seen.missing(seen, Head(seq, digest), at_seen)
 
     async def accept(self, head: Head) -> None:
+        refuse_if_watched(WRITE)
         await self._change(StoreChange(accept=head))
 
     async def changed(self, after: int) -> None:
@@ -165,6 +167,7 @@ class PostgresStore:
         return check_content(digest, rows[0][0]) if rows else None
 
     async def forget(self, seqs: Iterable[int]) -> Pruned:
+        refuse_if_watched(WRITE)
         forgotten = Pruned()
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):
@@ -183,15 +186,18 @@ class PostgresStore:
 
     async def adopt(self, adopted: Adopted) -> None:
         """Write something of another store as it is there. StoreError when it does not follow what is here."""
+        refuse_if_watched(WRITE)
         await self._change(StoreChange(adopted=adopted))
 
     async def grant(self, role: str, *, forgetting: bool) -> None:
         """Let a role read and append here, and nothing else; and forget, if that is said."""
+        refuse_if_watched(WRITE)
         await self._change(StoreChange())
         link = self._reach().link
         await link.ask(link.look(lambda reader: grant(reader, self.address.schema, role, forgetting=forgetting)))
 
     def hold(self, name: str) -> Callable[[], None] | None:
+        refuse_if_watched(WRITE)
         return self._reach().owner.hold(name)
 
     def is_held(self, name: str) -> bool:
@@ -203,6 +209,7 @@ class PostgresStore:
         await link.ask(link.look(lambda reader: examine(reader, self.address.schema, self.address.shown)))
 
     async def close(self) -> None:
+        refuse_if_watched(WRITE)
         ended = asyncio.get_running_loop().create_future()
         while self._open is not None:
             if self._stop(ended):

@@ -22,6 +22,7 @@ from lastword.errors import StoreError, Tampered
 from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
 from lastword.store.holds import hold
+from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.sqlite_examine import examine
 from lastword.store.sqlite_file import (
     WITH_CONTENTS,
@@ -185,6 +186,7 @@ class SqliteStore:
         return self._look(self._seen.missing)
 
     async def accept(self, head: Head) -> None:
+        refuse_if_watched(WRITE)
         await self._change(StoreChange(accept=head))
 
     async def changed(self, after: int) -> None:
@@ -204,6 +206,7 @@ class SqliteStore:
         return check_content(digest, rows[0][0]) if rows else None
 
     async def forget(self, seqs: Iterable[int]) -> Pruned:
+        refuse_if_watched(WRITE)
         forgotten = Pruned()
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):
@@ -228,16 +231,21 @@ class SqliteStore:
 
     async def adopt(self, adopted: Adopted) -> None:
         """Write something of another store as it is there. StoreError when it does not follow what is here."""
+        refuse_if_watched(WRITE)
         await self._change(StoreChange(adopted=adopted))
 
     def hold(self, name: str) -> Callable[[], None] | None:
+        refuse_if_watched(WRITE)
+        return self._hold(name)
+
+    def _hold(self, name: str) -> Callable[[], None] | None:
         try:
             return hold(self.path.with_name(self.path.name + ".holds"), name)
         except OSError as problem:
             raise explain(problem, self.path.with_name(self.path.name + ".holds")) from problem
 
     def is_held(self, name: str) -> bool:
-        release = self.hold(name)
+        release = self._hold(name)
         if release is not None:
             release()
         return release is None
@@ -248,6 +256,7 @@ class SqliteStore:
         await asyncio.to_thread(examine, self.path)
 
     async def close(self) -> None:
+        refuse_if_watched(WRITE)
         ended = asyncio.get_running_loop().create_future()
         while self._writer is not None:
             if self._stop(ended):

@@ -56,6 +56,11 @@ class TerminalApprover:
         async with self._own_turn():
             return await self._converse(self._card(request)) or request.close()
 
+    async def confirms(self, request: ApprovalRequest) -> bool:
+        """Show the card of a yes that was given by a command, and whether the person means it: the second act."""
+        async with self._own_turn():
+            return await self._card(request).confirm()
+
     async def on_question(self, question: ToolQuestion, *, elsewhere: bool = False) -> QuestionAnswer:
         """Show what a running tool asks when its turn comes, and return what the person said to it."""
         answers: list[QuestionAnswer] = []

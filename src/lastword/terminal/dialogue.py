@@ -79,6 +79,15 @@ class CardDialogue:
             except EOFError:
                 return self._answer(CLOSED, self._request.close())
 
+    async def confirm(self) -> bool:
+        """Draw the card whole and ask for the second act alone: the first was done elsewhere, by a command."""
+        with self._keyboard.taken():
+            self._sheet.card(face(self._request, fold=False), self._waiting)
+            try:
+                return not self._face.two_acts or await self._is_typed()
+            except EOFError:
+                return False
+
     @property
     def edits(self) -> dict[str, str]:
         """What the person changed before they answered, as they typed it."""
@@ -137,6 +146,13 @@ class CardDialogue:
         if self._unseen:
             await self._listen_again(UNSEEN.format(min(self._unseen)))
             return False
+        if await self._is_typed():
+            return True
+        await self._listen()
+        return False
+
+    async def _is_typed(self) -> bool:
+        """Whether the word of the second act was typed, alone and by hand."""
         self._sheet.say(f"{self._face.two_acts}.")
         await self._quiet()
         self._sheet.clear_prompt()
@@ -144,7 +160,6 @@ class CardDialogue:
         if typed is not None and typed.strip().casefold() == WORD:
             return True
         self._sheet.say(f"Not approved: the word {WORD} was not typed, alone and by hand.")
-        await self._listen()
         return False
 
     async def _listen(self) -> None:
@@ -281,6 +296,12 @@ class FlatDialogue:
             action = await self._understood(typed.strip())
             if action is not None:
                 return action
+
+    async def confirm(self) -> bool:
+        """Say the card whole and ask for the second act alone: the first was done elsewhere, by a command."""
+        self._unseen.clear()
+        self._say_all(flat(face(self._request, fold=False)))
+        return await self._is_meant()
 
     def say(self, words: str) -> None:
         """Print one line."""

@@ -199,11 +199,17 @@ class Slash:
         self._screen.quote(await self._chat.window.stop_everything())
 
     async def _resolve(self, rest: str) -> None:
-        call_id, _, decision = rest.partition(" ")
+        call_id, _, said = rest.partition(" ")
+        decision, _, word = said.partition(" ")
         decided = next((known for known in get_args(Decision) if known == decision), None)
         if decided is None:
             raise LastWordError("say which call and what to do about it", hint="/resolve CALL again, done or abandon")
-        self._screen.quote(await self._chat.window.resolve(call_id, decided))
+        if decided == "again" and not word:
+            raise LastWordError(
+                "nobody knows whether it happened, so running it again takes the name of its tool as well",
+                hint=f"/resolve {call_id} again TOOL",
+            )
+        self._screen.quote(await self._chat.window.resolve(call_id, decided, word or None))
 
 
 def _call_row(call: CallItem) -> tuple[float, str]:

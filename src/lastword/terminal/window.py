@@ -192,9 +192,9 @@ class Window:
         """Take back what a call changed, or the last one; returns what was done, in words."""
         return await self._post("undo", {"call_id": call_id}, DoneInWords)
 
-    async def resolve(self, call_id: str, decision: Decision) -> str:
+    async def resolve(self, call_id: str, decision: Decision, word: str | None = None) -> str:
         """Decide about a call in doubt; returns what became of it, in words."""
-        body = {"call_id": call_id, "decision": decision}
+        body = {"call_id": call_id, "decision": decision, "word": word}
         return (await self._post("resolve", body, DoneInWords)).message
 
     # Asking.

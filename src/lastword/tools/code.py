@@ -1,8 +1,9 @@
 """What a tool's digest covers of its code, so that a yes given to one version starts no other, also after a restart.
 
 Of a folder: every file that Python could import from it. Of a function: its byte code with constants, names and
-defaults, and that of the functions inside of it. What it reaches through closures, globals and imported modules is not
-covered, and neither is a change of the interpreter's own: other byte code is other code, and somebody is asked again.
+defaults, that of the functions inside of it, and of what it wraps. What it reaches through closures, globals, objects
+of its own and imported modules is not covered, and neither is a change of the interpreter's own: other byte code is
+other code, and somebody is asked again.
 """
 
 from __future__ import annotations
@@ -10,11 +11,18 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from importlib.machinery import all_suffixes
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import CodeType
 from typing import Any
+from uuid import UUID
 
 from lastword import values
 from lastword.errors import ToolLoadError
@@ -24,6 +32,8 @@ CODE_FILE = "assistant_tool.py"
 
 # A tool is a handful of files. A folder with more than this holds something else, and hashing it would take long.
 MAX_FILES = 2_000
+# How deep wrappers wrap, and defaults hold others. What holds itself must not be followed for ever.
+MAX_LEVELS = 20
 
 
 def code_of(folder: Path) -> bytes:
@@ -71,25 +81,29 @@ def digest_of_function(function: Callable[..., Any]) -> str:
     return values.digest("\n".join(_described(function)).encode("utf-8", "surrogatepass"))
 
 
-def _described(function: Any) -> Iterator[str]:
-    while True:
-        if isinstance(function, functools.partial):
-            yield f"partial {_constant(function.args)} {_constant(function.keywords)}"
-            function = function.func
-            continue
-        if not inspect.isroutine(function) and callable(function):
-            yield f"object of {type(function).__qualname__}"
-            function = type(function).__call__
+def _described(function: Any, levels: int = MAX_LEVELS) -> Iterator[str]:
+    if levels <= 0:
+        yield "and more"
+        return
+    if isinstance(function, functools.partial):
+        yield f"partial {_constant(function.args, levels)} {_constant(function.keywords, levels)}"
+        yield from _described(function.func, levels - 1)
+        return
+    if not inspect.isroutine(function) and callable(function):
+        yield f"object of {type(function).__qualname__}"
+        yield from _described(type(function).__call__, levels - 1)
+    else:
         function = getattr(function, "__func__", function)
         code = getattr(function, "__code__", None)
-        if not isinstance(code, CodeType):  # Written in another language: its name is all there is.
+        if isinstance(code, CodeType):
+            yield from _code(code)
+            defaults, named = function.__defaults__, function.__kwdefaults__
+            yield f"defaults {_constant(defaults, levels)} {_constant(named, levels)}"
+        else:  # Written in another language: its name is all there is, but for what it wraps, as a cache does.
             yield f"built in {getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-            return
-        yield from _code(code)
-        yield f"defaults {_constant(function.__defaults__)} {_constant(function.__kwdefaults__)}"
-        if not hasattr(function, "__wrapped__"):
-            return
-        function = function.__wrapped__
+    wrapped = getattr(function, "__wrapped__", None)
+    if callable(wrapped):
+        yield from _described(wrapped, levels - 1)
 
 
 def _code(code: CodeType) -> Iterator[str]:
@@ -104,15 +118,39 @@ def _code(code: CodeType) -> Iterator[str]:
             yield _constant(constant)
 
 
-def _constant(value: Any) -> str:
-    """A constant in words that do not depend on where it lies in memory, or on the order of a set."""
+def _constant(value: Any, levels: int = MAX_LEVELS) -> str:
+    """A value in words that do not depend on where it lies in memory, or on the order of a set."""
     kind = type(value)
-    if kind in (str, bytes, int, float, complex, bool, type(None), type(...)):
+    if kind in _PLAIN:
         return f"{kind.__name__} {value!r}"
-    if kind in (tuple, list):
-        return f"{kind.__name__} [{', '.join(map(_constant, value))}]"
-    if kind in (set, frozenset):
-        return f"{kind.__name__} [{', '.join(sorted(map(_constant, value)))}]"
-    if kind is dict:
-        return f"dict [{', '.join(f'{_constant(k)}: {_constant(v)}' for k, v in value.items())}]"
-    return f"a {kind.__module__}.{kind.__qualname__}"
+    name = kind.__name__ if kind in _HOLDING else f"a {kind.__module__}.{kind.__qualname__}"
+    if levels <= 0:
+        return name
+    inner = functools.partial(_constant, levels=levels - 1)
+    if isinstance(value, Enum):
+        return f"{name} {value.name}"
+    if isinstance(value, (tuple, list)):
+        return f"{name} [{', '.join(map(inner, value))}]"
+    if isinstance(value, (set, frozenset)):
+        return f"{name} [{', '.join(sorted(map(inner, value)))}]"
+    if isinstance(value, dict):
+        return f"{name} [{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}]"
+    for plain in (*_PLAIN, *_SAID):
+        if isinstance(value, plain):
+            return f"{name} {plain.__repr__(value)}"
+    if isinstance(value, type):
+        return f"class {value.__module__}.{value.__qualname__}"
+    if is_dataclass(value):
+        held = {field.name: getattr(value, field.name, None) for field in fields(value)}
+        return f"{name} {inner(held)}"
+    if isinstance(value, re.Pattern):  # which cuts what it says of itself
+        return f"{name} {value.pattern!r} {value.flags}"
+    if inspect.isroutine(value) or isinstance(value, functools.partial):
+        return f"{name} [{', '.join(_described(value, levels - 1))}]"
+    return name
+
+
+_PLAIN: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), type(...))
+_HOLDING = (tuple, list, set, frozenset, dict)
+# What else a default usually is, and says of itself as it will after a restart.
+_SAID: tuple[type, ...] = (Decimal, Fraction, datetime, date, time, timedelta, timezone, UUID, PurePath, range, slice)

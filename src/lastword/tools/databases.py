@@ -11,7 +11,9 @@ import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
+
+from lastword.store.pen import Refusing
 
 CAN_WRITE = "open a database that it could write to"
 _ALLOWED_ACTIONS = (
@@ -26,12 +28,6 @@ _ALLOWED_ACTIONS = (
 
 is_opening: ContextVar[bool] = ContextVar("lastword_opening_a_database", default=False)
 """Whether a connection is being opened for reading, by the function below. Any other way to open one is refused."""
-
-
-class Refusing(Protocol):
-    """The guard, as far as a database is concerned."""
-
-    def refuse(self, what: str) -> Exception: ...
 
 
 Watching = Callable[[], Refusing | None]

@@ -19,12 +19,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from lastword.display import displayable
 from lastword.errors import NotAllowedNow
+from lastword.store.pen import refuse_if_watched, watching
 from lastword.tools import databases, unannounced
 from lastword.tools.looks import Looks, Marked
+
+__all__ = ["MAX_VIOLATIONS", "Guard", "note_state", "refuse_if_watched"]
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -134,13 +137,6 @@ class Guard:
             _active.reset(token)
 
 
-def refuse_if_watched(what: str, name: str = "") -> None:
-    """For effects of our own: refuse them while a guard watches this task or thread."""
-    guard = _active.get()
-    if guard is not None:
-        raise guard.refuse(what + name)
-
-
 def note_state(state: Marked, key: str | None) -> None:
     """Somebody is about to read state: note it, if that is a tool whose card is being drawn."""
     guard = _active.get()
@@ -148,7 +144,8 @@ def note_state(state: Marked, key: str | None) -> None:
         guard.note_state(state, key)
 
 
-_active: ContextVar[Guard | None] = ContextVar("lastword_guard", default=None)
+# The variable lies where the store can see it, which is below us. Nobody but a guard is ever put into it.
+_active = cast("ContextVar[Guard | None]", watching)
 _installed = False
 
 

@@ -69,6 +69,18 @@ def check_opened(folded: Collection[str], opened: Collection[str], why: str = ""
         )
 
 
+def check_again(tool: str, word: str | None) -> None:
+    """Refuse to run a call in doubt once more by one press, whatever its tool says: it may be the second time."""
+    if not is_typed(word, tool.casefold()):
+        raise Refusal(
+            400,
+            "not_confirmed",
+            "nobody knows whether it happened, so one press does not run it again",
+            param="word",
+            hint=f"type the name of the tool, {visible(tool)}, as well",
+        )
+
+
 def action_on(request: ApprovalRequest, action: str, reason: str | None, edits: Mapping[str, str]) -> UserAction:
     """What the person did, bound to what they saw. Edits are texts, read in the type that the argument has."""
     if action == "deny":

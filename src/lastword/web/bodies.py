@@ -107,6 +107,8 @@ class ResolveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     call_id: str
     decision: Decision
+    word: str | None = None
+    """The name of its tool, typed out: what running it again takes besides a press."""
 
 
 class StopBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -57,7 +57,7 @@ from lastword.talk.rehearsal import NOTE
 from lastword.talk.satellite import Satellite
 from lastword.talk.tour import remove_tour
 from lastword.web import past, tokens
-from lastword.web.answers import Put
+from lastword.web.answers import Put, check_again
 from lastword.web.events import Feed
 from lastword.web.going_back import check_said, since_then, stay_done, went_back
 from lastword.web.inbox import Inbox
@@ -318,8 +318,10 @@ class ConversationView:
         story.stopping()
         self.show(story.item)
 
-    async def resolve(self, call_id: str, decision: Decision, by: str) -> str:
+    async def resolve(self, call_id: str, decision: Decision, by: str, word: str | None) -> str:
         """Decide about a call whose end is not known. Says what became of it."""
+        if decision == "again" and (started := (await self.session.journal.life(call_id)).started):
+            check_again(started["tool"], word)
         outcome = await self.session.resolve(call_id, decision, by=by)
         self.satellite.tell(f"A person looked at the call of {outcome.tool} in doubt. {outcome.message}")
         self._end(outcome, self._clock())

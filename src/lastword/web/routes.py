@@ -355,7 +355,7 @@ class Page:
         self._view.cancel(body.call_id)
 
     async def _resolve(self, body: ResolveBody, visitor: Visitor) -> DoneInWords:
-        message = await self._view.resolve(body.call_id, body.decision, str(visitor.by))
+        message = await self._view.resolve(body.call_id, body.decision, str(visitor.by), body.word)
         return DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
     async def _undo(self, body: UndoBody, visitor: Visitor) -> DoneInWords:

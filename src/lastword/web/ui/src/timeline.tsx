@@ -7,6 +7,7 @@ import { Contents } from "./contents.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
 import { post, timeline } from "./requests.ts";
 import type { CallItem, ResolveBody, SessionTimeline } from "./wire.ts";
+import { WordField } from "./word.tsx";
 import { clock, duration, Folded, Marked } from "./words.tsx";
 
 type Filter = "all" | "person" | "auto" | "free" | "refused" | "open";
@@ -275,7 +276,11 @@ function Arguments({ call }: { call: CallItem }) {
 
 function Doubt({ call, own }: { call: CallItem; own: boolean }) {
   const [problem, setProblem] = useProblem();
-  const decide = (decision: ResolveBody["decision"]) => void post("resolve", { call_id: call.id, decision }).catch(setProblem);
+  const [word, setWord] = useState("");
+  const decide = (decision: ResolveBody["decision"]) =>
+    void post("resolve", { call_id: call.id, decision, word: decision === "again" ? word : null }).catch(setProblem);
+  // It may be the second time that it happens, so a press alone does not run it, whatever the tool says of itself.
+  const isTyped = word.trim().toLowerCase() === call.tool.toLowerCase();
   return (
     <section class="card doubt" aria-labelledby={`doubt-${call.id}`}>
       <h2 id={`doubt-${call.id}`}>
@@ -294,7 +299,17 @@ function Doubt({ call, own }: { call: CallItem; own: boolean }) {
           <button type="button" onClick={() => decide("abandon")}>
             Give it up
           </button>
-          <button type="button" onClick={() => decide("again")}>
+          <p class="second" id={`again-${call.id}`}>
+            <label for={`word-${call.id}`}>
+              It may be the second time. To run it again, type{" "}
+              <b>
+                <Marked text={call.tool} />
+              </b>{" "}
+              here, then press the button:
+            </label>
+            <WordField id={`word-${call.id}`} value={word} armed onWord={setWord} />
+          </p>
+          <button type="button" disabled={!isTyped} aria-describedby={`again-${call.id}`} onClick={() => decide("again")}>
             Run it again
           </button>
         </div>

@@ -659,6 +659,7 @@ export type SayBody = {
 export type ResolveBody = {
   call_id: string;
   decision: "again" | "done" | "abandon";
+  word?: string | null;
 };
 
 /** Whether to stop the turn at once, instead of what runs in it. */
