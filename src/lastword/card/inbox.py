@@ -85,7 +85,7 @@ def groups(entries: Iterable[InboxEntry]) -> list[list[InboxEntry]]:
     gathered: list[list[InboxEntry]] = []
     for members in found.values():
         gathered += [members] if len(members) >= MIN_GROUP else [[entry] for entry in members]
-    return sorted(gathered, key=lambda members: members[0].asked_at)
+    return sorted(gathered, key=lambda members: (members[0].asked_at, members[0].id))
 
 
 def summary_of(arguments: Mapping[str, object]) -> str:
