@@ -7,13 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lastword.card.face import one_line
+from lastword import ApprovalRequest, Session, ToolRegistry
+from lastword.card.face import face, one_line
 from lastword.card.reading import MAX_LAID_OUT, in_one_line, literal, readable
+from lastword.consent.approval import MASK
+from lastword.testing import FixedApprover
 
 ODD = (
     *("Ann", "two words", "a: b", "to:", "• x", "(nothing)", "(empty)", "x\n• b", "a: 1\n  b: 2", "", " x", "true"),
     *("12", "null", "[1]", '"q"', "it's", "'q'", "x\n", "\ny", "a,b", "a: 1\n• b", 'k: "x', "\\n", "x\\n\n  y"),
-    *("\ufdd0", "x:y"),
+    *("\ufdd0", "x:y", "┊ x", "x\n\n y", " \n", "x\n┊"),
 )
 WORDS = st.sampled_from(ODD) | st.text(max_size=8)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS
@@ -64,6 +67,9 @@ class Reader:
         return found
 
     def _text(self, is_whole):
+        if self.lines[0].startswith("┊"):
+            assert all(line == "┊" or line.startswith("┊ ") for line in self.lines)
+            return "\n".join(line[2:] for line in self.lines)
         text = "\n".join(self.lines)
         ours = {"(nothing)": None, "(an empty list)": [], "(empty)": {}}
         if text in ours:
@@ -97,8 +103,9 @@ def test_every_value_can_be_told_from_every_other_by_what_is_read(value):
          "• name: Ann\n  tags:\n    • a\n    • b\n• name: Bob\n  tags: (an empty list)"),
         (None, "(nothing)"),
         ([], "(an empty list)"),
+        ({"letter": "Dear Ann,\n\nyours"}, "letter:\n  ┊ Dear Ann,\n  ┊\n  ┊ yours"),
         ("Dear Ann,\nsee you: soon", "Dear Ann,\nsee you: soon"),
-        (["two\nlines", "to: Bob"], '• "two\\n\n  lines"\n• "to: Bob"'),
+        (["two\nlines", "to: Bob"], '• ┊ two\n  ┊ lines\n• "to: Bob"'),
         (["a"] * MAX_LAID_OUT, literal(["a"] * MAX_LAID_OUT)),
     ],
 )  # fmt: skip
@@ -110,3 +117,17 @@ def test_a_list_has_a_line_for_each_item_and_an_object_one_for_each_name(value, 
 def test_a_row_has_the_items_with_commas_between_them():
     """There is one line for it, and the card has the rest."""
     assert one_line(in_one_line(["Ann", "Bob, too", {"a": [1, None]}])) == 'Ann, "Bob, too", (a (1, (nothing)))'
+
+
+async def test_dots_without_quotes_are_a_secret_and_nothing_else():
+    """A text of dots must not pass for a secret that a person is not shown."""
+    registry = ToolRegistry()
+
+    @registry.tool(secret=("pin",))
+    def open_door(pin: str, note: str) -> str:
+        return ""
+
+    approver = FixedApprover(ApprovalRequest.deny)
+    await Session(registry, approver=approver).call("open_door", {"pin": "1234", "note": MASK})
+    shown = {name: value.text for name, value in face(approver.requests[0]).arguments}
+    assert shown == {"pin": MASK, "note": f'"{MASK}"'}

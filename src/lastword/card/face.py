@@ -12,7 +12,7 @@ from typing import Any
 
 from lastword.card.reading import literal, readable
 from lastword.card.second_act import why_two, word_for
-from lastword.consent.approval import ALLOW, CANCEL, DENY, ApprovalRequest
+from lastword.consent.approval import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
 from lastword.display import glyph, is_plain, visible, visible_parts
 from lastword.editor import Preview
 from lastword.editor.diff import KEPT_FROM_CHARACTERS, DrawnOnce, Row, diff_of, unified
@@ -124,7 +124,11 @@ def face(
         origin=one_line(request.origin),
         again=one_line(request.problem or "", 300),
         edited=request.author == "person",
-        arguments=tuple((one_line(name), passage(read(value), fold=fold)) for name, value in shown),
+        # Dots without quotes are ours: a text of dots keeps its own.
+        arguments=tuple(
+            (one_line(name), Passage(MASK) if name in manifest.secrets else passage(read(value), fold=fold))
+            for name, value in shown
+        ),
         arguments_hidden=len(rows) - len(shown),
         title=title,
         message=message,

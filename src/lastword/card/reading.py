@@ -12,11 +12,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lastword.consent.approval import MASK
+
 NOTHING = "(nothing)"
 NO_ITEMS = "(an empty list)"
 NO_NAMES = "(empty)"
 _OURS = frozenset({NOTHING, NO_ITEMS, NO_NAMES})
 ITEM = "• "
+# Before each line of a text of several that stands among others.
+LINE = "┊"
 # Deeper than this nobody follows the steps; what is there is JSON again.
 MAX_STEPS = 4
 # Nor is so much read item by item, and laying it out would keep every other card waiting.
@@ -40,6 +44,8 @@ def readable(value: Any) -> str:
 def in_one_line(value: Any) -> str:
     """A value for a row that helps to find it: items with commas between them. Nobody decides by it."""
     match value:
+        case str() if value == MASK:
+            return value
         case [_, *_]:
             return ", ".join(_within(item) for item in value)
         case {**names} if names:
@@ -85,6 +91,8 @@ def _lines(value: list[Any] | dict[str, Any], step: int) -> Iterator[str]:
 
 def _inner(value: Any, step: int) -> list[str]:
     """The lines of a value within another one."""
+    if _is_text_of_lines(value):
+        return [f"{LINE} {line}" if line else LINE for line in value.split("\n")]
     if _is_laid_out(value, step):
         return [*_lines(value, step + 1)]
     if isinstance(value, (list, dict)) and value:
@@ -93,7 +101,12 @@ def _inner(value: Any, step: int) -> list[str]:
 
 
 def _is_laid_out(value: Any, step: int) -> bool:
-    return isinstance(value, (list, dict)) and bool(value) and step < MAX_STEPS
+    """Whether a value within another one begins on a line of its own."""
+    return _is_text_of_lines(value) or (isinstance(value, (list, dict)) and bool(value) and step < MAX_STEPS)
+
+
+def _is_text_of_lines(value: Any) -> bool:
+    return isinstance(value, str) and "\n" in value and not _is_like_another(value)
 
 
 def _single(value: Any) -> str:
@@ -121,7 +134,7 @@ def _within(value: Any) -> str:
 
 def _is_like_another(text: str) -> bool:
     """Whether a text would be read as a value of another type, or its ends would not be seen."""
-    return not text or text != text.strip(" \t") or text[0] in "\"'[{‹•" or text in _OURS or _is_json(text)
+    return not text or text != text.strip(" \t") or text[0] in "\"'[{‹•┊" or text in _OURS or _is_json(text)
 
 
 def _is_json(text: str) -> bool:
