@@ -57,6 +57,10 @@ make_env() {
   # Said at each step: where the caller looks at the end of all this, bash does not stop at the first that fails.
   "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade "pip>=25.1" >&2 || return
   "$dir/bin/python" -m pip install -qq --disable-pip-version-check "$@" >&2 || return
+  if [ -e src/lastword/web/static/not-built ]; then
+    echo "warning: $(cat src/lastword/web/static/not-built)" >&2
+    echo "hint: everything but the page works; what is missing is tried again at the next start" >&2
+  fi
   touch "$stamp"
 }
 

@@ -22,6 +22,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 UI = Path("src/lastword/web/ui")
 STATIC = Path("src/lastword/web/static")
 STAMP = "built-from"
+# Why there is no page, or an old one. pip keeps a warning to itself, so ./run and ./test read it here.
+NOT_BUILT = "not-built"
 # Packages come over the network once; a hiccup must not spoil the build.
 ATTEMPTS = 3
 RETRY_SECONDS = 5.0
@@ -37,6 +39,8 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         except PageNotBuilt as problem:
             words = f"the page could not be built: {problem}"
             if version == "editable":
+                (root / STATIC).mkdir(parents=True, exist_ok=True)
+                (root / STATIC / NOT_BUILT).write_text(f"{words}\n")
                 print(f"warning: {words}\nwarning: everything else works; install again for the page", file=sys.stderr)
                 return
             hint = "building it needs the npm registry once, or a filled npm cache"
@@ -53,6 +57,7 @@ def build(root: Path) -> None:
     ui, static = root / UI, root / STATIC
     sources = digest_of(ui)
     stamp = static / STAMP
+    (static / NOT_BUILT).unlink(missing_ok=True)
     if stamp.is_file() and stamp.read_text() == sources:
         return
     node, npm = find_node()

@@ -19,6 +19,7 @@ from lastword.consent.approval import ALLOWED, ApprovalRequest
 from lastword.consent.call import Call, LiveCall
 from lastword.consent.outcome import Outcome
 from lastword.journal import Journal
+from lastword.journal.asker import this_program
 from lastword.journal.keys import burn_key, stop_key
 from lastword.journal.records import data_of
 from lastword.store import Entry, Record
@@ -463,7 +464,31 @@ async def test_a_question_that_somebody_changed_does_not_keep_the_others_from_be
     stopped = await stop_all(journal)
     assert (stopped.unreadable, len(stopped.denied)) == (("bad",), 1)
     assert (await call).kind == "denied"
-    assert "bad  its question was changed by somebody: lastword journal verify" in "\n".join(stopped.words())
+    words = "\n".join(stopped.words())
+    assert "a question was changed by somebody, and counts no more (bad): lastword journal verify" in words
+
+
+@requirement("TOOL-58")
+async def test_what_was_stopped_is_said_in_words_and_many_alike_in_one_line(registry: ToolRegistry, send, hangs):
+    """An id says nothing to whoever pressed stop, and two hundred lines are not read."""
+    journal = memory_journal()
+    for many in ("mark", "look"):
+        hangs(many)
+    session = Session(registry, approver=wait_for_answer, journal=journal)
+    odd = {"to": "A\u202enn", "amount": 5}
+    calls = [asyncio.create_task(session.call("send", odd))]
+    calls += [asyncio.create_task(session.call("mark")) for _ in range(stopping.MANY)]
+    calls += [asyncio.create_task(session.call("look")) for _ in range(2)]
+    await until(lambda: len(session.pending()) == len(calls))
+    words = (await stop_all(journal)).words()
+    asked = f", asked for by {this_program()},"
+    assert words == [
+        "Everything is stopped.",
+        f"  Send money (to: A‹U+202E›nn, amount: 5){asked} waited for an answer, and was denied",
+        f"  mark, {stopping.MANY} times{asked} waited for an answer, and was denied",
+        *[f"  look{asked} waited for an answer, and was denied"] * 2,
+    ]
+    await asyncio.gather(*calls)
 
 
 class Faster(MemoryStore):

@@ -378,6 +378,18 @@ def test_what_nobody_answered_in_time_is_kept_apart_from_what_waits(house, windo
     assert result["code"] == "not_waiting"
 
 
+def test_cards_whose_time_is_up_at_once_stand_in_the_order_in_which_it_was(house, window, tmp_path):
+    """Found by one look, they stood in any order, and in another one after a restart: rows moved under the pointer."""
+    neighbour = Neighbour(house, tmp_path / "done", limits=Limits(approval_timeout_seconds=1))
+    calls = [neighbour.session.call("look_up", {"word": str(n)}) for n in range(12)]
+    ended = [asyncio.run_coroutine_threadsafe(call, house.loop) for call in calls]
+    assert {call.result(PATIENCE_SECONDS).kind for call in ended} == {"expired"}
+    records = house.do(house.store.read(kind="finished"))
+    assert [(each["entry"]["id"], each["at"]) for each in missed(window, 12)] == [
+        (record.subject, record.at / 1e6) for record in sorted(records, key=lambda record: (record.at, record.subject))
+    ]
+
+
 def test_what_was_missed_is_there_after_a_restart_and_for_a_day(tmp_path):
     """The program that shows it may be the one that was away."""
     clock = Clock()

@@ -695,7 +695,8 @@ def test_everything_is_stopped_from_the_page(house, window):
     status, done = window.post("/page/stop_everything", {})
     assert status == 200
     assert done["message"].startswith("Everything is stopped.")
-    assert "publish" in done["message"]
+    assert 'Publish release (version: "1", index: test), asked for by ' in done["message"]
+    assert item["id"] not in done["message"]
     assert call.result(timeout=20).kind == "denied"
     body = {"call_id": item["id"], "digest": item["card"]["digest"], "action": "allow"}
     assert window.post("/page/answer", body)[0] == 409

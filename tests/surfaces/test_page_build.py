@@ -59,6 +59,12 @@ def test_an_editable_install_goes_on_without_the_page_and_says_so(sources, no_no
     """Somebody who works on the language does not need it."""
     hook(sources).initialize("editable", {"artifacts": []})
     assert "warning: the page could not be built" in capsys.readouterr().err
+    # pip shows nothing of a build that went well, and ./run would start an old page, or none, without a word.
+    said = sources / hatch_build.STATIC / hatch_build.NOT_BUILT
+    assert said.read_text().startswith("the page could not be built: there is no node")
+    (sources / hatch_build.STATIC / hatch_build.STAMP).write_text(hatch_build.digest_of(sources / hatch_build.UI))
+    hook(sources).initialize("editable", {"artifacts": []})
+    assert not said.exists()
 
 
 def test_what_is_built_already_is_not_built_again(sources, no_node):

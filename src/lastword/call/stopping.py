@@ -1,4 +1,4 @@
-"""StopUnderWay everything: what waits is denied, what runs is cancelled, and what could not be stopped is said.
+"""Stop everything: what waits is denied, what runs is cancelled, and what could not be stopped is said.
 
 One act for all sessions and programs that share a journal. It begins with a durable record that takes the next number;
 whoever starts a call looks, after the start is on the disk, whether that number is still the one it was asked under. So
@@ -12,14 +12,17 @@ on all the same. Who does not answer in time is named, and so is what nobody can
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
 from lastword.call.execution import CANCEL_GRACE_SECONDS
 from lastword.call.hearing import LISTEN_AFTER_SECONDS, LOOK_SECONDS
+from lastword.card.face import one_line
+from lastword.card.inbox import called, summary_of
 from lastword.consent.answerer import Answerer
-from lastword.consent.approval import UserAction
+from lastword.consent.approval import UserAction, unhidden
 from lastword.consent.outcome import STOPPED
 from lastword.errors import Tampered
 from lastword.journal import Journal
@@ -35,6 +38,9 @@ HEARD_SECONDS = LISTEN_AFTER_SECONDS + LOOK_SECONDS + 0.2
 # Whoever heard has seen by then whether their code stops.
 SETTLED_SECONDS = HEARD_SECONDS + CANCEL_GRACE_SECONDS + 0.5
 
+# So many calls of one tool of one program are one line.
+MANY = 5
+
 Revoke = Callable[[Journal, Answerer], Awaitable[Sequence[str]]]
 """Takes back what would allow something later, such as grants and plans; says in words what it took back."""
 
@@ -45,6 +51,17 @@ class Reached(msgspec.Struct, frozen=True):
     call_id: str
     tool: str
     session_id: str
+    name: str = ""
+    """What people call the tool; marked for a screen, as the next two are."""
+    about: str = ""
+    """Its arguments, in a line."""
+    program: str = ""
+    """Who asked for it."""
+
+    @property
+    def called(self) -> str:
+        """The call as a person knows it. Its id says nothing to anybody."""
+        return f"{self.name} ({self.about})" if self.about else self.name
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,25 +90,25 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.working or self.unheard)
 
     def words(self) -> list[str]:
-        """Line by line, for people."""
-        lines: list[str] = []
-        for reached, what in ((self.denied, "waited and was denied"), (self.voided, "was allowed and will not start")):
-            lines += [f"{call.call_id}  {call.tool} {what}" for call in reached]
+        """Line by line, for people, and marked for a screen."""
         going_on = {call.call_id for call in self.working}
-        lines += [
-            f"{call.call_id}  {call.tool} was cancelled" for call in self.cancelled if call.call_id not in going_on
+        stopped = [call for call in self.cancelled if call.call_id not in going_on]
+        lines = [
+            *_told_of(self.denied, "waited for an answer, and was denied"),
+            *_told_of(self.voided, "was allowed, and will not start"),
+            *_told_of(stopped, "was cancelled"),
+            *(f"revoked: {what}" for what in self.revoked),
         ]
-        lines += [f"revoked: {what}" for what in self.revoked]
         first = "Everything is stopped." if lines else "Nothing waited, and nothing ran."
         rest = [
-            *(f"{c.call_id}  {c.tool} was cancelled, and its code still runs: end the program" for c in self.working),
-            *(f"{c.call_id}  {c.tool} runs in a program that does not answer: end the program" for c in self.unheard),
+            *_told_of(self.working, "was cancelled, and its code still runs: end the program"),
+            *_told_of(self.unheard, "runs in a program that does not answer: end the program"),
             *(
-                f"{c.call_id}  {c.tool} is in doubt, its program is dead: lastword resolve {c.call_id}"
-                for c in self.in_doubt
+                f"{call.called} is in doubt, its program is dead: lastword resolve {call.call_id}"
+                for call in self.in_doubt
             ),
             *(
-                f"{call_id}  its question was changed by somebody: lastword journal verify"
+                f"a question was changed by somebody, and counts no more ({call_id}): lastword journal verify"
                 for call_id in self.unreadable
             ),
         ]
@@ -103,6 +120,19 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
             *(["What is left:"] if rest else []),
             *(f"  {r}" for r in rest),
         ]
+
+
+def _told_of(reached: Sequence[Reached], what: str) -> Iterator[str]:
+    """A line for each call, and one for many that are alike: nobody reads two hundred of them."""
+    alike: dict[tuple[str, str], list[Reached]] = {}
+    for call in reached:
+        alike.setdefault((call.tool, call.program), []).append(call)
+    for calls in alike.values():
+        asked = f", asked for by {calls[0].program}," if calls[0].program else ""
+        if len(calls) < MANY:
+            yield from (f"{call.called}{asked} {what}" for call in calls)
+        else:
+            yield f"{calls[0].name}, {len(calls)} times{asked or ','} {what}"
 
 
 async def stop(journal: Journal, by: Answerer, *, revoke: Iterable[Revoke] = ()) -> StopUnderWay:
@@ -140,9 +170,9 @@ class StopUnderWay:
                 facts = data_of(record)
                 # Nothing is proven here: a no is safe whatever the record says, and must not be kept from the others.
                 if facts and await self._journal.answer(facts, no, by, is_stop=True):
-                    self._denied.append(_reached(record, facts["tool"]))
+                    self._denied.append(_reached(record, facts))
                 elif facts and await self._void(record, facts["nonce"]):
-                    self._voided.append(_reached(record, facts["tool"]))
+                    self._voided.append(_reached(record, facts))
             except (Tampered, KeyError):
                 self._unreadable.append(record.subject)
 
@@ -216,10 +246,21 @@ class StopUnderWay:
         )
 
 
-def _reached(record: Record, tool: str) -> Reached:
-    return Reached(record.subject, tool, record.stream)
+def _reached(record: Record, facts: dict[str, Any]) -> Reached:
+    return Reached(record.subject, facts["tool"], record.stream, *_words_of(facts, record.stream))
 
 
 def _of(life: Life) -> Reached:
     facts = life.started or life.asked or life.finished or {}
-    return Reached(life.call_id, facts.get("tool", "a tool"), life.session_id)
+    known = _words_of((life.asked or {}) | facts, life.session_id)
+    return Reached(life.call_id, facts.get("tool", "a tool"), life.session_id, *known)
+
+
+def _words_of(facts: dict[str, Any], session_id: str) -> tuple[str, str, str]:
+    """What a person knows a call by: the tool's name, its arguments, who asked. A damaged record says less of it."""
+    arguments, program, process = facts.get("arguments"), facts.get("program"), facts.get("process")
+    return (
+        one_line(str(facts.get("display_name") or facts.get("tool") or "a tool")),
+        summary_of(unhidden(arguments)) if isinstance(arguments, dict) else "",
+        called(program, str(process or ""), session_id) if isinstance(program, str) and program else "",
+    )

@@ -7,7 +7,8 @@ from typing import Any
 
 from lastword import values
 from lastword.card.arguments import read_value
-from lastword.card.face import one_line, readable
+from lastword.card.face import one_line
+from lastword.card.reading import literal, readable
 from lastword.consent.approval import MASK, ApprovalRequest, UserAction
 from lastword.errors import ArgumentsError, Problem, did_you_mean
 from lastword.tools.tool import Tool
@@ -78,7 +79,10 @@ class Draft:
         return UserAction(True, False, arguments=values.plain(self._arguments), answers=self._request.digest)
 
     def _shown(self, name: str, value: Any) -> str:
-        return MASK if self.is_secret(name) else one_line(readable(value))
+        if self.is_secret(name):
+            return MASK
+        # A list is shown as it was typed: somebody agrees to this line.
+        return one_line(readable(value) if isinstance(value, str) else literal(value))
 
     def _is_text(self, name: str) -> bool:
         """A text stays a text: `42` typed over a string is the string 42."""

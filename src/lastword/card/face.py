@@ -6,13 +6,13 @@ surface can quote it and it is not mistaken for ours.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lastword.card.reading import literal, readable
 from lastword.card.second_act import why_two, word_for
-from lastword.consent.approval import ALLOW, CANCEL, DENY, ApprovalRequest
+from lastword.consent.approval import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
 from lastword.display import glyph, is_plain, visible, visible_parts
 from lastword.editor import Preview
 from lastword.editor.diff import KEPT_FROM_CHARACTERS, DrawnOnce, Row, diff_of, unified
@@ -124,7 +124,11 @@ def face(
         origin=one_line(request.origin),
         again=one_line(request.problem or "", 300),
         edited=request.author == "person",
-        arguments=tuple((one_line(name), passage(read(value), fold=fold)) for name, value in shown),
+        # Dots without quotes are ours: a text of dots keeps its own.
+        arguments=tuple(
+            (one_line(name), Passage(MASK) if name in manifest.secrets else passage(read(value), fold=fold))
+            for name, value in shown
+        ),
         arguments_hidden=len(rows) - len(shown),
         title=title,
         message=message,
@@ -141,47 +145,6 @@ def face(
         editable=bool(manifest.parameters) or manifest.additional_parameters,
         offers_rest=request.offers_rest,
     )
-
-
-def readable(value: Any) -> str:
-    """A value as a person reads it: a text as it is. One that could be taken for something else keeps its quotes."""
-    if (
-        not isinstance(value, str)
-        or not value
-        or value != value.strip(" \t")
-        or value[0] in "\"'[{‹•"
-        or _is_json(value)
-    ):
-        return literal(value)
-    return value
-
-
-def _is_json(text: str) -> bool:
-    """Whether a text would be read as a number, true, false or null."""
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-# Characters for nobody's texts.
-_SIGNS = ("\ufdd0", "\ufdd1", "\ufdd2")
-
-
-def literal(value: Any) -> str:
-    """A value as a JSON literal. A line break in a text also breaks the line, after its `\\n`; nothing else does."""
-    if isinstance(value, str):
-        # In one go, with a sign for each line break that JSON passes on and the text has not: a million lines one by
-        # one would keep every other card waiting.
-        sign = next((sign for sign in _SIGNS if sign not in value), None)
-        if sign is not None:
-            return json.dumps(value.replace("\n", sign), ensure_ascii=False).replace(sign, "\\n\n")
-        # No string of JSON holds the character that separates them here.
-        lines = json.dumps(value.split("\n"), ensure_ascii=False, separators=("\0", ":"))
-        return '"' + lines[2:-2].replace('"\0"', "\\n\n") + '"'
-    short = json.dumps(value, ensure_ascii=False)
-    return short if len(short) <= 60 else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def passage(text: str, *, fold: bool = True) -> Passage:

@@ -8,11 +8,12 @@ where entries come from (web/inbox.py, web/other_sessions.py) and how they look 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from lastword.card.face import EFFECT_WORDS, one_line, readable
+from lastword.card.face import EFFECT_WORDS, one_line
 from lastword.card.items import InboxEntry, Waits
+from lastword.card.reading import in_one_line
 from lastword.consent.approval import ApprovalRequest
 from lastword.display import color_name, glyph
 
@@ -43,7 +44,7 @@ def entry_of(
         effect=manifest.effect,
         effect_words=EFFECT_WORDS[manifest.effect],
         sentence=one_line(manifest.description, 300),
-        summary=_summary(request),
+        summary=summary_of(request.shown_arguments),
         session=session,
         program=program,
         origin=one_line(request.origin),
@@ -84,16 +85,17 @@ def groups(entries: Iterable[InboxEntry]) -> list[list[InboxEntry]]:
     gathered: list[list[InboxEntry]] = []
     for members in found.values():
         gathered += [members] if len(members) >= MIN_GROUP else [[entry] for entry in members]
-    return sorted(gathered, key=lambda members: members[0].asked_at)
+    return sorted(gathered, key=lambda members: (members[0].asked_at, members[0].id))
 
 
-def _summary(request: ApprovalRequest) -> str:
-    given = list(request.shown_arguments.items())
+def summary_of(arguments: Mapping[str, object]) -> str:
+    """Arguments in a line, marked: enough to tell a call from others. Whoever calls it has made dots of the secrets."""
+    given = list(arguments.items())
     named = [f"{name}: {_short(value)}" for name, value in given[:MAX_NAMED]]
     more = [f"and {len(given) - MAX_NAMED} more"] if len(given) > MAX_NAMED else []
     return one_line(", ".join([*named, *more]), MAX_SUMMARY)
 
 
 def _short(value: object) -> str:
-    text = readable(value)
+    text = in_one_line(value)
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"

@@ -27,9 +27,8 @@ PreviewKind = Literal["text", "changed", "created", "deleted", "renamed", "uncha
 LineKind = Literal["same", "added", "removed", "gap"]
 
 DiffRow = tuple[LineKind, int | None, int | None, str, tuple[tuple[int, int], ...], str]
-"""A line of a diff: its number in the old and in the new text, the line, from and to of what the line that it became or
-came from has not, in units of sixteen bits, and what there is to say about it. A gap has the numbers of the first lines
-that are not shown, and says how many there are."""
+"""A line of a diff: its number in the old and in the new text, the line, from and to of what its partner has not, in
+units of sixteen bits, and what there is to say of it. A gap has the numbers of the first lines that are not shown."""
 
 
 class CardArgument(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,7 +328,8 @@ class InboxGone(msgspec.Struct, frozen=True):
     reply: CallReply | None
     """Who answered it and how; None when it has ended without an answer."""
     end: CallEnd | None = None
-    """How its call has ended, where that is known. Of one that was allowed it comes later."""
+    at: float | None = None
+    """How and when its call has ended, where that is known. Of one that was allowed it comes later."""
 
 
 class InboxMissed(msgspec.Struct, frozen=True):

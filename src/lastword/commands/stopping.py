@@ -9,7 +9,6 @@ from lastword.call.stopping import Stopped, stop
 from lastword.cli import DONE, FAILED
 from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal
-from lastword.display import visible
 from lastword.journal import Journal
 from lastword.rules.grants import revoke_all
 
@@ -31,5 +30,5 @@ def stop_command(store: str | None, as_json: bool) -> int:
         print_json(msgspec.to_builtins(stopped) | {"complete": stopped.is_complete})
     else:
         for line in stopped.words():
-            click.echo(visible(line))
+            click.echo(line)
     return DONE if stopped.is_complete else FAILED

@@ -446,6 +446,12 @@ def hide(arguments: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
     return {k: _hidden(v) if k in secrets else v for k, v in arguments.items()}
 
 
+def unhidden(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Secrets, which the journal has as digests, as dots: a digest says nothing to a person."""
+    hidden = frozenset(name for name, value in arguments.items() if type(value) is dict and list(value) == ["secret"])
+    return mask(arguments, hidden)
+
+
 def keep_secrets(edited: dict[str, Any], original: dict[str, Any], secrets: frozenset[str]) -> dict[str, Any]:
     """Edited arguments with the secrets that the editor saw only as dots or digests, and so did not change."""
     if not secrets:

@@ -20,10 +20,10 @@ from lastword.card.face import (
     TAB,
     Face,
     face,
-    literal,
     one_line,
 )
 from lastword.card.items import CardArgument, CardPreview, CardQuestion, CardView, DiffRow, MissingArgument
+from lastword.card.reading import literal
 from lastword.card.second_act import word_for
 from lastword.card.units import units
 from lastword.consent.approval import ApprovalRequest, mask

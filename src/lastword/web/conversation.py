@@ -225,7 +225,7 @@ class ConversationView:
             self.put.note(item.card.digest)
         self.picture.show(item)
         if isinstance(item, CallItem) and item.card is None:
-            self.inbox.drop(InboxGone(item.id, item.reply, item.end))
+            self.inbox.drop(InboxGone(item.id, item.reply, item.end, item.ended_at))
 
     def hide(self, id: str) -> None:
         """Take an item out of the picture."""

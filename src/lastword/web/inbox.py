@@ -55,9 +55,14 @@ class Inbox:
         """Put entries in, or their new look, and take others out; windows are told once of all of it."""
         new = tuple(entry for entry in put if self._entries.get(entry.id) != entry)
         known = [(left, self._entries.pop(left.id)) for left in gone if left.id in self._entries]
-        late = [entry for left, entry in known if left.end is not None and left.end.kind == "expired"]
+        # When its time was up, and not when somebody looked: several that are found at once keep their order.
+        late = [
+            InboxMissed(entry, self._clock() if left.at is None else left.at)
+            for left, entry in known
+            if left.end is not None and left.end.kind == "expired"
+        ]
         self._entries |= {entry.id: entry for entry in new}
-        self._tell(new, tuple(left for left, _ in known), [InboxMissed(entry, self._clock()) for entry in late])
+        self._tell(new, tuple(left for left, _ in known), late)
 
     def recall(self, missed: Iterable[InboxMissed]) -> None:
         """Those that nobody answered in time before this program was started."""
@@ -81,7 +86,7 @@ class Inbox:
     def _tell(self, new: tuple[InboxEntry, ...], old: tuple[InboxGone, ...], late: Iterable[InboxMissed]) -> None:
         soonest = self._clock() - MISSED_SECONDS
         all_missed = {missed.entry.id: missed for missed in (*self._missed, *late) if missed.at >= soonest}
-        missed = tuple(sorted(all_missed.values(), key=lambda each: each.at))[-MAX_MISSED:]
+        missed = tuple(sorted(all_missed.values(), key=lambda each: (each.at, each.entry.id)))[-MAX_MISSED:]
         is_same = missed == self._missed
         self._missed = missed
         if new or old or not is_same:

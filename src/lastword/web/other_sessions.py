@@ -114,7 +114,7 @@ class OtherSessions:
             for call_id, facts in waiting.items()
             if _look_of(before.get(call_id)) != _look_of(facts)
         ]
-        gone = [await self._gone(call_id) for call_id in before.keys() - waiting.keys()]
+        gone = [await self._gone(call_id) for call_id in before if call_id not in waiting]
         ended = [end for call_id in [*self._running] if (end := await self._gone(call_id)).end is not None]
         self._shown = waiting
         self._asked_at = {call_id: at for call_id, at in self._asked_at.items() if call_id in waiting}
@@ -179,7 +179,8 @@ class OtherSessions:
                 story.add(record)
         reply, end = story.item.reply, story.item.end
         if end is not None:
-            return InboxGone(call_id, reply, replace(end, message=shortened(end.message, MAX_SAID)))
+            end = replace(end, message=shortened(end.message, MAX_SAID))
+            return InboxGone(call_id, reply, end, story.item.ended_at)
         if reply is not None and reply.how in ("allowed", "second", "edited") and len(self._running) < MAX_FOLLOWED:
             self._running.add(call_id)
         return InboxGone(call_id, reply)

@@ -10,12 +10,13 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card.face import one_line, readable
+from lastword.card.face import one_line
 from lastword.card.items import CallContent, CallEnd, CallItem, CallReply, CallReport
 from lastword.card.origin import script_line
 from lastword.card.question import question_view
+from lastword.card.reading import in_one_line
 from lastword.consent.answerer import Answerer, read_answerer
-from lastword.consent.approval import ApprovalRequest, UserAction, mask
+from lastword.consent.approval import ApprovalRequest, UserAction, unhidden
 from lastword.consent.kept import Kept, in_words, size_in_words
 from lastword.consent.outcome import IN_A_WORD, Kind, Outcome, denied
 from lastword.display import color_name, glyph, shortened, visible
@@ -157,7 +158,7 @@ class Story:
                 self.answered(action, read_answerer(data["approver"]), at)
                 self._change(status="left")
             case "started":
-                self.started(data["tool"], _unhidden(data["arguments"]), data["origin"], at)
+                self.started(data["tool"], unhidden(data["arguments"]), data["origin"], at)
                 self._change(status="left" if data["approval"] == "not_needed" else "doubt")
             case "handed_over":
                 self._change(arguments=_rows(data["arguments"]), started_at=at)
@@ -257,13 +258,7 @@ def _how(action: UserAction, by: Answerer) -> Literal["allowed", "second", "edit
 
 
 def _rows(arguments: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((one_line(name), one_line(readable(value), 300)) for name, value in arguments.items())
-
-
-def _unhidden(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Secrets, which the journal has as digests, as dots: a digest says nothing to a person."""
-    hidden = frozenset(name for name, value in arguments.items() if type(value) is dict and list(value) == ["secret"])
-    return mask(arguments, hidden)
+    return tuple((one_line(name), one_line(in_one_line(value), 300)) for name, value in arguments.items())
 
 
 def brief(arguments: bytes) -> dict[str, Any]:

@@ -78,7 +78,8 @@ export function arranged(rows: readonly Row[], { entries, over, missed }: Standi
     return row.isOver && row.over === end ? row : { ...row, isOver: true, over: end };
   });
   const fresh = [...entries.values()].filter((entry) => !known.has(entry.id) && fits(entry, wanted, now));
-  fresh.sort((a, b) => a.asked_at - b.asked_at);
+  // Of one moment, by their ids: the order is the same in every window, and after a reload.
+  fresh.sort((a, b) => a.asked_at - b.asked_at || (a.id < b.id ? -1 : 1));
   const isNew = rows.length > 0;
   // What nobody answered in time while the list stands keeps its row there, like everything else that is over.
   const late = isNew ? [] : missed.filter(({ entry }) => fits(entry, wanted, now));

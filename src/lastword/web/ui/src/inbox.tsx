@@ -117,7 +117,9 @@ export function Inbox({ picture }: { picture: Picture }) {
       />
     );
 
-  const first = blocks[0]?.rows.length === 1 ? blocks[0]?.rows[0]?.entry.id : blocks[0]?.key;
+  // What waits stands above what is dead, however old that is.
+  const top = blocks.find((block) => block.rows[0] && !block.rows[0].apart) ?? blocks[0];
+  const first = top?.rows.length === 1 ? top.rows[0]?.entry.id : top?.key;
   const isAt = rows.some((row) => row.entry.id === at) || blocks.some((block) => block.key === at);
   const roving = isAt ? at : first;
   const shown = (part: (row: Row) => boolean) =>

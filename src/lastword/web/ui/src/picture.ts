@@ -49,7 +49,11 @@ function changeBy({ items, inbox, link, returns }: Picture, event: PageEvent): P
       const items = new Map(event.data.items.map((item) => [item.id, item]));
       // What was there and is not any more was answered while this window was away; how, nobody told it.
       const gone = [...inbox.entries.keys()].filter((id) => !event.data.inbox.some((entry) => entry.id === id));
-      const change = { put: event.data.inbox, gone: gone.map((id) => ({ id, reply: null, end: null })), missed: event.data.missed };
+      const change = {
+        put: event.data.inbox,
+        gone: gone.map((id) => ({ id, reply: null, end: null, at: null })),
+        missed: event.data.missed,
+      };
       return {
         link: "live",
         returns: returns + Number(link === "lost"),

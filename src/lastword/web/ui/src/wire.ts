@@ -266,6 +266,7 @@ export type InboxGone = {
   id: string;
   reply: CallReply | null;
   end: CallEnd | null;
+  at: number | null;
 };
 
 /** A card that nobody answered in time. Its call is over, and nothing of it was done. */
