@@ -22,7 +22,7 @@ from lastword.mcp.eliciting import put_to_person
 from lastword.mcp.launch import Launch, environment
 from lastword.mcp.pipes import Complaints, pipes
 from lastword.mcp.results import quoted, result_of
-from lastword.mcp.secrets import Hide, SecretFile, hider
+from lastword.mcp.secrets import Hide, SecretFile, hide_in, hider, without_secrets
 from lastword.tools.context import ToolContext
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2", "pydantic"):
@@ -47,9 +47,9 @@ MAX_BACKOFF_SECONDS = 60.0
 MAX_PROGRESS = 1_000
 MAX_PROGRESS_WORDS = 500
 
-# What the SDK reports when the way to the server broke, or when what came back over HTTP was no answer.
-_BROKEN = (types.CONNECTION_CLOSED, types.PARSE_ERROR)
-_NO_ANSWER = "Server returned an error response"
+# How the SDK begins when the way to the server broke, or when what came back over HTTP was no answer. Its codes alone do
+# not tell: servers that refuse something use the same.
+_BROKEN = ("Connection closed", "SSE stream ", "Failed to parse ", "Server returned an error response")
 
 
 class ServerGone(LastWordError):
@@ -69,6 +69,7 @@ class McpConnection:
         """What the server lists and nobody can use, in words."""
         self._secrets = secrets
         self._on_list = on_list
+        self._used: dict[str, str] = {}
         self._hide: Hide = hider({})
         self._complaints = Complaints(self._hide)
         self._client: Client | None = None
@@ -174,15 +175,15 @@ class McpConnection:
         place = f"mcp.{launch.name}"
         async with AsyncExitStack() as after:
             if launch.url is not None:
-                headers, used = self._secrets.expand(launch.headers, place)
-                self._hide = hider(used)
+                headers, self._used = self._secrets.expand(launch.headers, place)
+                self._hide = hider(self._used)
                 http = await after.enter_async_context(_http(headers))
                 transport: Any = streamable_http_client(
                     launch.url, http_client=http, max_sse_event_size=MAX_ANSWER_BYTES
                 )
             else:
-                env, used = self._secrets.expand(launch.env, place)
-                self._hide = hider(used)
+                env, self._used = self._secrets.expand(launch.env, place)
+                self._hide = hider(self._used)
                 self._complaints = Complaints(self._hide)
 
                 def ended(why: str) -> None:
@@ -210,7 +211,7 @@ class McpConnection:
 
     async def _list(self, client: Client) -> list[Definition]:
         info = client.server_info
-        self.version = marked(f"{info.name} {info.version}"[:200]) if info is not None else ""
+        self.version = marked(self._hide(f"{info.name} {info.version}")[:200]) if info is not None else ""
         found: dict[str, Definition] = {}
         self.unusable = []
         cursor: str | None = None
@@ -228,7 +229,8 @@ class McpConnection:
 
     def _add(self, found: dict[str, Definition], tool: types.Tool) -> None:
         try:
-            definition = definition_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
+            said = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+            definition = definition_of(without_secrets(said, self._used))
         except Problem as problem:
             self.unusable.append(problem.fact)
             return
@@ -289,7 +291,7 @@ class McpConnection:
                 known = total is not None and total > 0
                 words = message or (f"{progress:g} of {total:g}" if known else f"{progress:g}")
                 fraction = min(max(progress / total, 0.0), 1.0) if total is not None and total > 0 else None
-                context.report(marked(self._hide(words[:MAX_PROGRESS_WORDS])), "mcp", fraction=fraction)
+                context.report(marked(self._hide(words)[:MAX_PROGRESS_WORDS]), "mcp", fraction=fraction)
 
         running = (context, clock)
         self._running.append(running)
@@ -324,7 +326,7 @@ class McpConnection:
         try:
             answer = sent.result()
         except MCPError as problem:
-            if problem.code in _BROKEN or problem.error.message == _NO_ANSWER:
+            if not self.is_up or problem.error.message.startswith(_BROKEN):
                 self._stop.set()
                 why = self.last_error or quoted(problem.error.message, self._hide)
                 raise OutcomeUnknown(f"the MCP server {server} broke off in the middle of the call ({why})") from None
@@ -349,7 +351,7 @@ class McpConnection:
         if not self._running:
             return types.ElicitResult(action="cancel")
         running, clock = self._running[-1]
-        asked = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+        asked = hide_in(params.model_dump(mode="json", by_alias=True, exclude_none=True), self._hide)
         with clock.paused():
             said = await put_to_person(self.launch.name, asked, running)
         return types.ElicitResult(**said)
