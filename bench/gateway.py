@@ -4,9 +4,9 @@ delivery once, than from a bare client.
     python bench/gateway.py [--json FILE] [CALLS]
 
 The server answers at once and does nothing. In the first rows client, lastword and the answering of cards share one
-process, so that what is measured is what lastword adds: the request, the card, a yes that is given as soon as the card is
-there, the server's own answer and its delivery, with five commits that wait for the disk. In the last row lastword is
-the program that a client starts, and a third one answers as soon as it sees the card, as the page does: what two
+process, so that what is measured is what lastword adds: the request, the card, a yes that is given as soon as the card
+is there, the server's own answer and its delivery, with five commits that wait for the disk. In the last row lastword
+is the program that a client starts, and a third one answers as soon as it sees the card, as the page does: what two
 programs take to hear of each other by the memory comes on top. All are measured by turns.
 
 It is not called mcp.py: beside the other benches that would be found in place of the SDK.
@@ -31,8 +31,8 @@ from mcp.client.stdio import stdio_client
 from lastword import Journal, Preset, Session, ToolRegistry, UserAction, open_journal
 from lastword.config import McpConfig
 from lastword.consent.answerer import person
-from lastword.mcp.entries import written
 from lastword.mcp.connection import McpConnection
+from lastword.mcp.entries import written
 from lastword.mcp.launch import launch_of
 from lastword.mcp.offered import McpServers
 from lastword.mcp.pins import Pins
@@ -103,7 +103,7 @@ async def apart(folder: Path, after: AsyncExitStack) -> Client:
         env={"HOME": str(own), "XDG_DATA_HOME": str(own / "data"), "PATH": os.environ["PATH"]},
         cwd=own,
     )
-    silence = after.enter_context(open(os.devnull, "w"))  # It says on standard error what waits.
+    silence = after.enter_context(os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))  # It says there what waits.
     return await after.enter_async_context(Client(stdio_client(where, errlog=silence), mode="legacy", cache=None))
 
 

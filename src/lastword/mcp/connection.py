@@ -37,6 +37,8 @@ log = logging.getLogger("lastword.mcp")
 
 CONNECT_SECONDS = 30.0
 LIST_SECONDS = 30.0
+# A first change is looked at once, the next ones so much later.
+RELIST_SECONDS = 0.2
 # A list that is longer than this has no end.
 MAX_PAGES = 50
 # Of a whole answer over HTTP, before anything of it is parsed.
@@ -47,8 +49,8 @@ MAX_BACKOFF_SECONDS = 60.0
 MAX_PROGRESS = 1_000
 MAX_PROGRESS_WORDS = 500
 
-# How the SDK begins when the way to the server broke, or when what came back over HTTP was no answer. Its codes alone do
-# not tell: servers that refuse something use the same.
+# How the SDK begins when the way to the server broke, or when what came back over HTTP was no answer. Its codes do not
+# tell: servers that refuse something use the same.
 _BROKEN = ("Connection closed", "SSE stream ", "Failed to parse ", "Server returned an error response")
 
 
@@ -261,6 +263,8 @@ class McpConnection:
                 except Exception as problem:
                     log.info("mcp.%s: the changed list could not be read: %s", self.launch.name, type(problem).__name__)
                     self._tell([])  # What is not known to be as it was trusted is withheld.
+                # One that answers every listing with news of another would leave time for nothing else.
+                await asyncio.sleep(RELIST_SECONDS)
         finally:
             await self._end(subscribed)
 
@@ -377,11 +381,12 @@ async def _bounded(response: httpx2.Response) -> None:
     stated = response.headers.get("content-length", "")
     if stated.isdigit() and int(stated) > MAX_ANSWER_BYTES:
         raise httpx2.DecodingError(f"an answer of {int(stated):,} bytes", request=response.request)
-    response.stream = _Bounded(response.stream)
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        response.stream = _Bounded(response.stream)  # A stream lasts for as long as we do; the SDK bounds its events.
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of an answer, as long as there are not too many. An event stream is bounded by the event."""
+    """The bytes of an answer, as long as there are not too many."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
