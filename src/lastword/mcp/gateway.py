@@ -209,8 +209,8 @@ def _new_name(rule: str, server: ForeignServer) -> str | None:
     if tool is None:
         return None
     if tool == "*":
-        # What all ids of a server's tools begin with.
-        return f"mcp__{ENTRY}__{os.path.commonprefix([tool_id(server.ours, one) for one in ('a', 'b')])}*"
+        one = tool_id(server.ours, "x")  # All ids of a server's tools begin as this one does.
+        return f"mcp__{ENTRY}__{one[: one.index('_x') + 1]}*"
     return f"mcp__{ENTRY}__{tool_id(server.ours, tool)}"
 
 
