@@ -3,14 +3,19 @@ delivery once, than from a bare client.
 
     python bench/gateway.py [--json FILE] [CALLS]
 
-The server answers at once and does nothing; client, lastword and the answering of cards share one process, so that what
-is measured is what lastword adds: the request, the card, a yes that is given as soon as the card is there, four durable
-records, the server's own answer, and its delivery. Bare and through lastword are measured by turns.
+The server answers at once and does nothing. In the first rows client, lastword and the answering of cards share one
+process, so that what is measured is what lastword adds: the request, the card, a yes that is given as soon as the card
+is there, the server's own answer and its delivery, with five commits that wait for the disk. In the last row lastword
+is the program that a client starts, and a third one answers as soon as it sees the card, as the page does: what two
+programs take to hear of each other by the memory comes on top. All are measured by turns.
+
+It is not called mcp.py: beside the other benches that would be found in place of the SDK.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import sys
 import tempfile
@@ -21,10 +26,13 @@ from pathlib import Path
 
 from figures import Result, arguments
 from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 
 from lastword import Journal, Preset, Session, ToolRegistry, UserAction, open_journal
 from lastword.config import McpConfig
+from lastword.consent.answerer import person
 from lastword.mcp.connection import McpConnection
+from lastword.mcp.entries import written
 from lastword.mcp.launch import launch_of
 from lastword.mcp.offered import McpServers
 from lastword.mcp.pins import Pins
@@ -74,6 +82,39 @@ async def behind(folder: Path, journal: Journal, after: AsyncExitStack) -> Clien
     return await after.enter_async_context(Client(server.protocol, mode="legacy", cache=None))
 
 
+async def apart(folder: Path, after: AsyncExitStack) -> Client:
+    """The same with lastword as a program of its own, and somebody else who answers."""
+    own = folder / "apart"
+    place, store = own / "lastword.toml", f"sqlite:///{own}/memory.db"
+    config = McpConfig(command=sys.executable, args=["-S", str(folder / "server.py")])
+    own.mkdir()
+    place.write_text(written("echo", config))
+    launch = launch_of("echo", config, own)
+    link = McpConnection(launch, SecretFile(own / "secrets.json"))
+    Pins(own / "data" / "lastword" / "mcp_trusted.json").keep(place, launch, await link.listed())
+    await link.close()
+    journal = open_journal(store)
+    after.push_async_callback(journal.close)
+    answering = asyncio.ensure_future(answer_all(journal))
+    after.callback(answering.cancel)
+    where = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "lastword", "mcp", "serve", "--config", str(place), "--store", store],
+        env={"HOME": str(own), "XDG_DATA_HOME": str(own / "data"), "PATH": os.environ["PATH"]},
+        cwd=own,
+    )
+    silence = after.enter_context(os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))  # It says there what waits.
+    return await after.enter_async_context(Client(stdio_client(where, errlog=silence), mode="legacy", cache=None))
+
+
+async def answer_all(journal: Journal) -> None:
+    while True:
+        head = await journal.store.head()
+        for facts in await journal.waiting():
+            await journal.answer(facts, UserAction(True, False), person("bench"))
+        await journal.store.changed(head.seq)
+
+
 async def timed(call: Callable[[int], Awaitable[object]], times: list[float], number: int) -> None:
     start = time.perf_counter()
     await call(number)
@@ -89,10 +130,12 @@ async def measure(result: Result, calls: int) -> None:
             bare = await after.enter_async_context(Client(where, mode="legacy", cache=None))
             journals = [open_journal(f"sqlite:///{folder}/memory.db"), Journal()]
             durable, forgetful = [await behind(folder, journal, after) for journal in journals]
+            program = await apart(folder, after)
             ways: dict[str, tuple[Callable[[int], Awaitable[object]], list[float]]] = {
                 "a bare client": (lambda number: bare.call_tool("echo", {"n": number}), []),
                 "through lastword, durable": (lambda number: durable.call_tool("echo__echo", {"n": number}), []),
                 "through lastword, in memory": (lambda number: forgetful.call_tool("echo__echo", {"n": number}), []),
+                "three programs, durable": (lambda number: program.call_tool("echo__echo", {"n": number}), []),
             }
             for number in range(calls):
                 for call, times in ways.values():

@@ -26,6 +26,15 @@ def send(message):
         sys.stdout.flush()
 
 
+class Refusal(Exception):
+    """An error of the protocol, in place of a result."""
+
+
+def with_key(value):
+    """The same with the key that the server was given, wherever $KEY stands."""
+    return json.loads(json.dumps(value).replace("$KEY", os.environ.get("API_KEY", "$KEY")))
+
+
 def text(words, **more):
     return {"content": [{"type": "text", "text": words}]} | more
 
@@ -50,6 +59,14 @@ def call(number, params):
         with LOCK:
             while True:
                 sys.stdout.write("x" * 2**20)
+    if name == "chatter":
+        with LOCK:
+            sys.stdout.write("not a message\n" * arguments["lines"])
+        return text("quiet again")
+    if name == "refuse":
+        raise Refusal({"code": -32000, "message": "not today"})
+    if name == "spill":
+        return text("." * (arguments["after"] - 4) + os.environ["API_KEY"], isError=True)
     if name == "env":
         return text(json.dumps(dict(os.environ)), structuredContent=dict(os.environ))
     if name == "fail":
@@ -64,7 +81,7 @@ def call(number, params):
         send({"method": "notifications/tools/list_changed"})
         return text("changed")
     if name == "ask":
-        answer = ask(f"ask-{number}", arguments["params"])
+        answer = ask(f"ask-{number}", with_key(arguments["params"]))
         note(f"answered {json.dumps(answer, sort_keys=True)}")
         return text(json.dumps(answer))
     if name == "blocks":
@@ -79,8 +96,10 @@ def call(number, params):
 
 
 def answer(number, params):
-    result = call(number, params)
-    send({"id": number, "result": result})
+    try:
+        send({"id": number, "result": call(number, params)})
+    except Refusal as refusal:
+        send({"id": number, "error": refusal.args[0]})
 
 
 def main():
@@ -99,12 +118,15 @@ def main():
                 send({"id": "early", "method": "elicitation/create", "params": params})
         elif method == "tools/list":
             with open(TOOLS) as file:
-                tools = json.load(file)
+                tools = with_key(json.load(file))
+            note("listed")
             if tools == "endless":
                 again = str(int(params.get("cursor") or 0) + 1)
                 send({"id": number, "result": {"tools": [], "nextCursor": again}})
             else:
                 send({"id": number, "result": {"tools": tools}})
+                if os.environ.get("PLAIN_NEWS"):
+                    send({"method": "notifications/tools/list_changed"})
         elif method == "tools/call":
             threading.Thread(target=answer, args=(number, params), daemon=True).start()
         elif method == "notifications/cancelled":

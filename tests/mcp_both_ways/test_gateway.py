@@ -68,12 +68,12 @@ def test_a_file_is_wrapped_and_unwrapped_byte_for_byte(home, capsys, name, text,
     key = "servers" if "vscode" in name else "mcpServers"
     around = re.sub(r"//.*|,(?=\s*})", "", wrapped)
     [(entry, way)] = json.loads(around)[key].items()
-    assert (entry, way["args"][1:5]) == ("lastword", ["lastword", "mcp", "serve", "--config"])
+    assert (entry, way["args"][:6]) == ("lastword", ["-P", "-m", "lastword", "mcp", "serve", "--config"])
     assert wrapped.startswith(text.partition(f'"{key}"')[0])
     assert wrapped.endswith(text[-12:].partition("},")[2])
-    config = load(Path(way["args"][5]), environ={})
+    config = load(Path(way["args"][6]), environ={})
     assert set(config.mcp) == servers
-    assert "ghp_123456" not in Path(way["args"][5]).read_text() + wrapped
+    assert "ghp_123456" not in Path(way["args"][6]).read_text() + wrapped
     assert file.with_name(file.name + ".before-lastword").read_text() == text
     assert run(["mcp", "unwrap", name]) == 0
     assert file.read_text() == text
@@ -173,3 +173,89 @@ def test_a_file_that_was_never_wrapped_is_not_unwrapped(home, capsys):
     (home / ".mcp.json").write_text(CLAUDE)
     assert run(["mcp", "unwrap", ".mcp.json"]) == 2
     assert "was not wrapped by lastword" in capsys.readouterr().err
+
+
+@requirement("MCP-30")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\r\n  "mcpServers": {\r\n    "a": {"command": "x"}\r\n  }\r\n}\r\n',
+        '\ufeff{"mcpServers": {"a": {"command": "x", "args": null, "env": null}}}',
+        '{\n  "servers": {\n    "a": {"command": "x"}, // the last\n  }, /* and this */\n}',
+        '{ // old\r  "mcpServers": {"a": {"command": "x"}}\r}',
+        '{"note": "\\"mcpServers\\": {", /* "mcpServers": { */ "mcpServers"/**/:/*{*/{"a": {"command": "x"}}/*}*/}',
+    ],
+)
+def test_odd_files_are_wrapped_and_unwrapped_byte_for_byte(home, capsys, text):
+    """Line ends of Windows and of old, a mark of the encoding, comments in every place, commas before them."""
+    file = home / ".mcp.json"
+    file.write_bytes(text.encode())
+    agreed("wrap", ".mcp.json", capsys)
+    wrapped = file.read_bytes().decode()
+    assert wrapped != text
+    assert "\r\n" not in text or "\n" not in wrapped.replace("\r\n", "")
+    assert run(["mcp", "unwrap", ".mcp.json"]) == 0
+    assert file.read_bytes() == text.encode()
+
+
+@requirement("MCP-30")
+def test_a_link_stays_a_link(home, capsys):
+    """Settings often lie in another folder, with links to them."""
+    (home / "real.json").write_text(CLAUDE)
+    (home / ".mcp.json").symlink_to(home / "real.json")
+    agreed("wrap", ".mcp.json", capsys)
+    assert '"lastword"' in (home / "real.json").read_text()
+    assert run(["mcp", "unwrap", ".mcp.json"]) == 0
+    assert ((home / ".mcp.json").is_symlink(), (home / "real.json").read_text()) == (True, CLAUDE)
+
+
+@requirement("MCP-30", "MCP-31")
+def test_servers_that_the_file_names_elsewhere_are_named(home, capsys):
+    """Claude Code keeps those of single projects deep in its file. They would be reached past lastword, unseen."""
+    inner = {"mcpServers": {"inner": {"command": "x"}}, "allowedTools": []}
+    content = {"mcpServers": {"a": {"command": "x"}}, "projects": {"/p": inner}, "servers": {"b": {"url": "http://x"}}}
+    (home / ".claude.json").write_text(json.dumps(content))
+    told = agreed("wrap", ".claude.json", capsys)
+    assert "Stays outside: inner (projects, /p)" in told
+    assert "Stays outside: b (servers)" in told
+    run(["doctor"])
+    assert "outside of the gateway: b (servers), inner (projects, /p)" in capsys.readouterr().out
+
+
+@requirement("MCP-30")
+def test_folders_of_the_client_are_put_in_and_other_variables_refused(home, capsys):
+    """Nobody expands them behind lastword: a server would be given the words themselves."""
+    file = home / ".vscode" / "mcp.json"
+    file.parent.mkdir()
+    entry = {"command": "node", "args": ["${workspaceFolder}/s.js"], "env": {"AT": "${userHome}", "K": "${input:k}"}}
+    file.write_text(json.dumps({"servers": {"a": entry}}))
+    told = agreed("wrap", ".vscode/mcp.json", capsys)
+    way = load(Path(json.loads(file.read_text())["servers"]["lastword"]["args"][6]), environ={}).mcp["a"]
+    assert (way.args, way.env) == ([f"{home}/s.js"], {"AT": str(home), "K": "${k}"})
+    assert "lastword mcp secret k" in told
+    assert run(["mcp", "unwrap", ".vscode/mcp.json"]) == 0
+    for entry in ({"command": "${BIN:-node}"}, {"command": "x", "args": ["${KEY}"]}, {"url": "http://${HOST}/"}):
+        file.write_text(json.dumps({"servers": {"a": entry}}))
+        assert run(["mcp", "wrap", ".vscode/mcp.json"]) == 2
+        assert "would not be put in" in capsys.readouterr().err
+
+
+@requirement("MCP-30")
+@pytest.mark.parametrize(
+    ("rule", "new"),
+    [
+        ("mcp__my_files__read", "mcp__lastword__myfiles_read_"),
+        ("mcp__my_files", "mcp__lastword__myfiles_*"),
+        ("mcp__my_files__*", "mcp__lastword__myfiles_*"),
+        ("mcp__a__b__read", "mcp__lastword__ab_read_"),
+    ],
+)
+def test_rules_are_found_as_the_client_writes_the_names(home, capsys, rule, new):
+    """A blank is an underscore there, and a name may hold two of them."""
+    servers = {"my files": {"command": "x"}, "a__b": {"command": "x"}}
+    (home / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text(json.dumps({"permissions": {"deny": [rule]}}))
+    assert run(["mcp", "wrap", ".mcp.json"]) == 2
+    assert f"{rule} in permissions.deny" in (told := capsys.readouterr().err)
+    assert new in told

@@ -206,6 +206,39 @@ async def test_over_http_everybody_else_is_turned_away(home, port):
             assert answer.status_code == status, (headers, answer.text)
 
 
+@requirement("MCP-20")
+async def test_white_space_around_the_value_of_a_header_is_no_part_of_it(home, port):
+    """The parser that we serve with leaves it there. Clients of either era may send it, with every header there is."""
+    key = token(home, "tools")
+    about = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "editor", "version": "7"},
+    }
+    call = {"name": "run_script", "arguments": {"script": "PRINT(7)"}, "_meta": about}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
+    said = {
+        "Host": f"127.0.0.1:{port}",
+        "Origin": f"http://127.0.0.1:{port}",
+        "Authorization": f"Bearer {key}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "run_script",
+    }
+    for blank in ("", "  ", "\t", " \t "):
+        lines = [f"{name}:{blank}{value}{blank}" for name, value in said.items()]
+        head = ["POST /mcp HTTP/1.1", "Connection: close", f"Content-Length: {len(body)}", *lines]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write("\r\n".join([*head, "", ""]).encode() + body)
+        async with asyncio.timeout(60):
+            answer = await reader.read()
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 200"), (blank, answer)
+        assert b'"text":"7"' in answer
+
+
 @requirement("MCP-23")
 async def test_a_round_of_one_token_is_nobody_elses(home, port):
     """What was sealed for one principal opens for no other, and still opens for the first."""

@@ -1,6 +1,7 @@
 """Our tools for an MCP client: who answers, what a client is told meanwhile, and that nothing runs twice."""
 
 import asyncio
+import gc
 import itertools
 import json
 from typing import Any
@@ -295,6 +296,50 @@ async def test_a_round_survives_a_restart_and_runs_once(tmp_path):
         assert replayed.meta == done.meta
         assert words(replayed) == words(done)
     assert counter.paid == [5]
+
+
+NO: dict[str, Any] = {"approval": types.ElicitResult(action="decline")}
+
+
+@requirement("MCP-23")
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("answers", [(YES, NO, YES), (NO, YES, NO)])
+async def test_the_first_answer_of_a_round_counts_and_the_others_are_told(tmp_path, answers, at_once):
+    """A no that is followed by a yes stays a no, and nobody waits for a card that never comes."""
+    async with (
+        serving(tmp_path, approve_by_client=True) as counter,
+        client(counter, "auto", elicitation_callback=accepting([])) as desk,
+    ):
+        first = await desk.session.call_tool("jot", {"text": "hello"}, allow_input_required=True)
+        assert isinstance(first, types.InputRequiredResult)
+
+        def answer(said):
+            return desk.session.call_tool(
+                "jot",
+                {"text": "hello"},
+                input_responses=said,
+                request_state=first.request_state,
+                allow_input_required=True,
+            )
+
+        async with asyncio.timeout(60):
+            told = await asyncio.gather(*map(answer, answers)) if at_once else [await answer(said) for said in answers]
+    kinds = {meta(result)["lastword/kind"] for result in told}
+    assert len(kinds) == 1
+    if not at_once:
+        assert kinds == {"succeeded" if answers[0] is YES else "denied"}
+    assert counter.paid == ([5] if kinds == {"succeeded"} else [])
+    if kinds == {"denied"}:
+        assert words(told[0]).startswith("jot was not run: the dialogue of editor‹U+202E› 7 denied it.")
+
+
+async def test_a_card_that_is_left_waiting_is_no_trouble_at_the_end(tmp_path, caplog):
+    """A client keeps what its servers complain of; a traceback there would be taken for a crash."""
+    async with serving(tmp_path, patience_seconds=0.05) as counter, client(counter) as desk:
+        assert meta(await desk.call_tool("pay", {"amount": 7}))["lastword/kind"] == "waiting"
+    gc.collect()
+    await asyncio.sleep(0)
+    assert "never retrieved" not in caplog.text
 
 
 @requirement("MCP-25")

@@ -19,6 +19,7 @@ from lastword.call.questions import CALL_OVER, CallQuestions
 from lastword.call.reports import Reports
 from lastword.call.setting import Setting
 from lastword.consent import outcome
+from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ALLOWED, ApprovalRequest, UserAction, mask
 from lastword.consent.call import Call, LiveCall, Phase
 from lastword.consent.outcome import Approval, Outcome
@@ -152,7 +153,9 @@ class Attempt:
         return min(own, limit) if own is not None and limit is not None else own or limit
 
 
-async def decline(setting: Setting, tool: Tool, call: Call, action: UserAction, approval: Approval) -> Outcome:
+async def decline(
+    setting: Setting, tool: Tool, call: Call, action: UserAction, approval: Approval, by: Answerer
+) -> Outcome:
     """The answer is no. A tool that takes the answer may word it, under the guard."""
     own_words: str | None = None
     overstepped: str | None = None
@@ -179,7 +182,9 @@ async def decline(setting: Setting, tool: Tool, call: Call, action: UserAction, 
             said = verdict(tool, call.id, approval, ended)
             if said.kind in ("succeeded", "failed"):
                 own_words, after_no = said.message, said.result()
-    words = outcome.denied(tool.name, action.reason, own_words, closed=not action.secondary_confirmed)
+    # A dialogue of an MCP client may have answered by itself: that is told as the client's no, and not a person's.
+    whose = {"by": str(by)} if by.kind == "client" else {}
+    words = outcome.denied(tool.name, action.reason, own_words, closed=not action.secondary_confirmed, **whose)
     return Outcome(
         kind="denied",
         message=words,

@@ -231,7 +231,8 @@ class Door:
                 again = consent
                 continue
             if not consent.action.agrees:
-                denied = await decline(self._setting, consent.tool, consent.call, consent.action, consent.approval)
+                by = consent.sealed.approver
+                denied = await decline(self._setting, consent.tool, consent.call, consent.action, consent.approval, by)
                 return await self._finish(denied, live)
 
             agreed = await self._asking.edited(consent)  # the person is the author of what they changed

@@ -32,6 +32,8 @@ def wrap(file: Path, apply: str | None) -> int:
     plan = gateways.plan(file)
     for line in shown_change(plan.before, plan.after, file):
         click.echo(f"  {line}", err=True)
+    for name in plan.outside:
+        click.echo(f"Stays outside: {name}, which the file names in another place.", err=True)
     if not agreed("Change the file like this?", apply, plan.digest, "--apply"):
         return NOT_ALLOWED
     backup = gateways.wrap(plan, SecretFile())

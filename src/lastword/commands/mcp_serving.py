@@ -14,6 +14,7 @@ import click
 import uvicorn
 
 from lastword.call.desk import wait_for_answer
+from lastword.call.setting import Limits
 from lastword.cli import DONE, complain
 from lastword.commands.configured import read_config
 from lastword.commands.editing import open_project
@@ -45,6 +46,8 @@ else:
     serving, http_app = load_later("lastword.mcp.serving"), load_later("lastword.mcp.http_app")
 
 LOOPBACK = "127.0.0.1"
+# Nobody answers in this process, so the others are listened for from the first moment on.
+ANSWERED_ELSEWHERE = Limits(watch_after_seconds=0)
 
 
 @click.command(short_help="Offer your tools to an MCP client; a person answers.")
@@ -133,6 +136,7 @@ async def _tools(
             editor=editor,
             principal=whose,
             policy=policy,
+            limits=ANSWERED_ELSEWHERE,
         )
         # On standard error, where clients keep what a server complains of.
         say_what_waits(session, config.server.store)

@@ -116,9 +116,9 @@ def cut(message: str) -> str:
 _SETTLED = "That settles it, unless they ask for it again."
 
 
-def denied(tool: str, reason: str | None, own_words: str | None, *, closed: bool) -> str:
+def denied(tool: str, reason: str | None, own_words: str | None, *, closed: bool, by: str = "the person") -> str:
     """A person said no, or closed the question. The tool may have words of its own for it."""
-    first = f"{tool} was not run: the person {'closed the question without answering' if closed else 'denied it'}."
+    first = f"{tool} was not run: {by} {'closed the question without answering' if closed else 'denied it'}."
     parts = [first]
     if reason:
         parts.append(f"Their reason: {reason}")

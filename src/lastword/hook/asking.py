@@ -77,7 +77,7 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
         approver=wait_for_answer,
         journal=journal,
         editor=file,
-        limits=Limits(approval_timeout_seconds=within_seconds),
+        limits=Limits(approval_timeout_seconds=within_seconds, watch_after_seconds=0),
         policy=layers.load_policy(layers.places_for(Path(said.cwd or "."))),
     )
     call_id = call_of(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Coroutine
 from typing import Any
@@ -19,6 +20,9 @@ BROKEN_OFF = "The question was broken off, and nothing was allowed."
 def decide(said: HookInput, store: str | None, within_seconds: float) -> Verdict:
     """Ask, or remember, in the memory at this address or the usual one."""
     note_agent()
+    # All is loaded, and waiting for a person may take an hour.
+    gc.freeze()
+    gc.enable()
     return asyncio.run(_decide(said, store, within_seconds))
 
 

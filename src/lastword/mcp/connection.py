@@ -22,7 +22,7 @@ from lastword.mcp.eliciting import put_to_person
 from lastword.mcp.launch import Launch, environment
 from lastword.mcp.pipes import Complaints, pipes
 from lastword.mcp.results import quoted, result_of
-from lastword.mcp.secrets import Hide, SecretFile, hider
+from lastword.mcp.secrets import Hide, SecretFile, hide_in, hider, without_secrets
 from lastword.tools.context import ToolContext
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2", "pydantic"):
@@ -37,6 +37,8 @@ log = logging.getLogger("lastword.mcp")
 
 CONNECT_SECONDS = 30.0
 LIST_SECONDS = 30.0
+# A first change is looked at once, the next ones so much later.
+RELIST_SECONDS = 0.2
 # A list that is longer than this has no end.
 MAX_PAGES = 50
 # Of a whole answer over HTTP, before anything of it is parsed.
@@ -47,9 +49,9 @@ MAX_BACKOFF_SECONDS = 60.0
 MAX_PROGRESS = 1_000
 MAX_PROGRESS_WORDS = 500
 
-# What the SDK reports when the way to the server broke, or when what came back over HTTP was no answer.
-_BROKEN = (types.CONNECTION_CLOSED, types.PARSE_ERROR)
-_NO_ANSWER = "Server returned an error response"
+# How the SDK begins when the way to the server broke, or when what came back over HTTP was no answer. Its codes do not
+# tell: servers that refuse something use the same.
+_BROKEN = ("Connection closed", "SSE stream ", "Failed to parse ", "Server returned an error response")
 
 
 class ServerGone(LastWordError):
@@ -69,6 +71,7 @@ class McpConnection:
         """What the server lists and nobody can use, in words."""
         self._secrets = secrets
         self._on_list = on_list
+        self._used: dict[str, str] = {}
         self._hide: Hide = hider({})
         self._complaints = Complaints(self._hide)
         self._client: Client | None = None
@@ -174,15 +177,15 @@ class McpConnection:
         place = f"mcp.{launch.name}"
         async with AsyncExitStack() as after:
             if launch.url is not None:
-                headers, used = self._secrets.expand(launch.headers, place)
-                self._hide = hider(used)
+                headers, self._used = self._secrets.expand(launch.headers, place)
+                self._hide = hider(self._used)
                 http = await after.enter_async_context(_http(headers))
                 transport: Any = streamable_http_client(
                     launch.url, http_client=http, max_sse_event_size=MAX_ANSWER_BYTES
                 )
             else:
-                env, used = self._secrets.expand(launch.env, place)
-                self._hide = hider(used)
+                env, self._used = self._secrets.expand(launch.env, place)
+                self._hide = hider(self._used)
                 self._complaints = Complaints(self._hide)
 
                 def ended(why: str) -> None:
@@ -210,7 +213,7 @@ class McpConnection:
 
     async def _list(self, client: Client) -> list[Definition]:
         info = client.server_info
-        self.version = marked(f"{info.name} {info.version}"[:200]) if info is not None else ""
+        self.version = marked(self._hide(f"{info.name} {info.version}")[:200]) if info is not None else ""
         found: dict[str, Definition] = {}
         self.unusable = []
         cursor: str | None = None
@@ -228,7 +231,8 @@ class McpConnection:
 
     def _add(self, found: dict[str, Definition], tool: types.Tool) -> None:
         try:
-            definition = definition_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
+            said = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+            definition = definition_of(without_secrets(said, self._used))
         except Problem as problem:
             self.unusable.append(problem.fact)
             return
@@ -259,6 +263,8 @@ class McpConnection:
                 except Exception as problem:
                     log.info("mcp.%s: the changed list could not be read: %s", self.launch.name, type(problem).__name__)
                     self._tell([])  # What is not known to be as it was trusted is withheld.
+                # One that answers every listing with news of another would leave time for nothing else.
+                await asyncio.sleep(RELIST_SECONDS)
         finally:
             await self._end(subscribed)
 
@@ -289,7 +295,7 @@ class McpConnection:
                 known = total is not None and total > 0
                 words = message or (f"{progress:g} of {total:g}" if known else f"{progress:g}")
                 fraction = min(max(progress / total, 0.0), 1.0) if total is not None and total > 0 else None
-                context.report(marked(self._hide(words[:MAX_PROGRESS_WORDS])), "mcp", fraction=fraction)
+                context.report(marked(self._hide(words)[:MAX_PROGRESS_WORDS]), "mcp", fraction=fraction)
 
         running = (context, clock)
         self._running.append(running)
@@ -324,7 +330,7 @@ class McpConnection:
         try:
             answer = sent.result()
         except MCPError as problem:
-            if problem.code in _BROKEN or problem.error.message == _NO_ANSWER:
+            if not self.is_up or problem.error.message.startswith(_BROKEN):
                 self._stop.set()
                 why = self.last_error or quoted(problem.error.message, self._hide)
                 raise OutcomeUnknown(f"the MCP server {server} broke off in the middle of the call ({why})") from None
@@ -349,7 +355,7 @@ class McpConnection:
         if not self._running:
             return types.ElicitResult(action="cancel")
         running, clock = self._running[-1]
-        asked = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+        asked = hide_in(params.model_dump(mode="json", by_alias=True, exclude_none=True), self._hide)
         with clock.paused():
             said = await put_to_person(self.launch.name, asked, running)
         return types.ElicitResult(**said)
@@ -375,11 +381,12 @@ async def _bounded(response: httpx2.Response) -> None:
     stated = response.headers.get("content-length", "")
     if stated.isdigit() and int(stated) > MAX_ANSWER_BYTES:
         raise httpx2.DecodingError(f"an answer of {int(stated):,} bytes", request=response.request)
-    response.stream = _Bounded(response.stream)
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        response.stream = _Bounded(response.stream)  # A stream lasts for as long as we do; the SDK bounds its events.
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of an answer, as long as there are not too many. An event stream is bounded by the event."""
+    """The bytes of an answer, as long as there are not too many."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

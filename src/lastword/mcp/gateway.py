@@ -20,7 +20,14 @@ from lastword import values
 from lastword.errors import ConfigError, NotJSON
 from lastword.mcp.definitions import marked
 from lastword.mcp.entries import written
-from lastword.mcp.foreign import ForeignServer, read_foreign, servers_in, without_comments
+from lastword.mcp.foreign import (
+    ForeignServer,
+    named_elsewhere,
+    project_of,
+    read_foreign,
+    servers_in,
+    without_comments,
+)
 from lastword.mcp.names import tool_id
 from lastword.mcp.rewriting import with_value, write_whole
 from lastword.mcp.secrets import SecretFile, write_private
@@ -31,7 +38,8 @@ ENTRY = "lastword"
 _KNOWN = frozenset({"type", "command", "args", "env", "cwd", "url", "serverUrl", "headers"})
 # In which files beside it Claude Code keeps its rules.
 _RULES = (".claude/settings.json", ".claude/settings.local.json")
-_RULE = re.compile(r"mcp__(?P<server>.+?)(?:__(?P<tool>.+))?")
+# What Claude Code writes as an underscore in the name of a server.
+_NOT_IN_RULES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Wrapped(msgspec.Struct, frozen=True):
@@ -53,6 +61,8 @@ class Wrapping(msgspec.Struct, frozen=True):
     after: bytes
     servers: tuple[ForeignServer, ...]
     config: Path
+    outside: tuple[str, ...] = ()
+    """Servers that the file names elsewhere, and that stay where they are."""
 
     @property
     def digest(self) -> str:
@@ -75,9 +85,11 @@ class Gateways:
 
     def plan(self, file: Path) -> Wrapping:
         """What would be written. A ConfigError says what stands against it."""
+        file = file.resolve()  # The file that a link leads to is changed, and the link stays one.
         found, key = read_foreign(file)
         if ENTRY in found[key]:
-            hint = f"lastword mcp unwrap {file} takes it out"
+            ours = self.of(file) is not None
+            hint = f"lastword mcp unwrap {file} takes it out" if ours else "take it out, or give it another name there"
             raise ConfigError(f"it has an entry {ENTRY} already", place=str(file), hint=hint)
         if not found[key]:
             raise ConfigError("it names no servers, so there is nothing to put behind lastword", place=str(file))
@@ -97,8 +109,10 @@ class Gateways:
             )
         config = self._kept(file).with_suffix(".toml")
         before = file.read_bytes()
-        entry = {"command": sys.executable, "args": ["-m", "lastword", "mcp", "serve", "--config", str(config)]}
-        return Wrapping(file, before, with_value(before, key, {ENTRY: entry}), servers, config)
+        # With -P no file in the folder that the client is started in passes for lastword.
+        entry = {"command": sys.executable, "args": ["-P", "-m", "lastword", "mcp", "serve", "--config", str(config)]}
+        outside = tuple(marked(name) for name in named_elsewhere(found, key))
+        return Wrapping(file, before, with_value(before, key, {ENTRY: entry}), servers, config, outside)
 
     def wrap(self, plan: Wrapping, secrets: SecretFile) -> Path:
         """Carry the change out, and return where the file lies as it was."""
@@ -111,7 +125,7 @@ class Gateways:
         folder = _folder(plan.file)
         entries = [written(server.ours, _in(server, folder)) for server in plan.servers]
         write_whole(plan.config, "\n".join(entries).encode(), 0o600)
-        backup = plan.file.with_name(f"{plan.file.name}.before-lastword")
+        backup = _backup(plan.file)
         write_whole(backup, plan.before, 0o600)
         kept = Wrapped(
             str(plan.file.resolve()),
@@ -126,6 +140,7 @@ class Gateways:
 
     def plan_back(self, file: Path) -> tuple[bytes, bytes, bool]:
         """The file as it is, as it would be, and whether that is exactly what it was."""
+        file = file.resolve()
         kept = self.of(file)
         if kept is None:
             raise ConfigError("this file was not wrapped by lastword", place=str(file))
@@ -134,12 +149,16 @@ class Gateways:
             return now, before, True
         # It was edited since: what came keeps its place, and what was behind us comes back beside it.
         found, key = read_foreign(file)
-        old = values.parse(without_comments(before))[key]
+        old = values.parse(without_comments(before)).get(key)
+        if old is None:
+            hint = f"as it was it lies in {_backup(file)}"
+            raise ConfigError(f"its servers stand under {key} now, and did not when it was wrapped", str(file), hint)
         servers = {name: entry for name, entry in found[key].items() if name != ENTRY}
         return now, with_value(now, key, {**old, **servers}), False
 
     def unwrap(self, file: Path, now: bytes, after: bytes) -> None:
         """Carry that out. The servers stay known, and so does the trust in them, for another time."""
+        file = file.resolve()
         if file.read_bytes() != now:
             raise ConfigError("it changed meanwhile, and was left as it is", place=str(file))
         write_whole(file, after, file.stat().st_mode & 0o777)
@@ -153,7 +172,7 @@ class Gateways:
             except ConfigError as problem:
                 yield kept.file, [problem.fact]
                 continue
-            names = [marked(name) for name in found[key] if name != ENTRY]
+            names = [marked(name) for name in (*found[key], *named_elsewhere(found, key)) if name != ENTRY]
             yield kept.file, names if ENTRY in found[key] else [*names, f"there is no entry {ENTRY} any more"]
 
     def _kept(self, file: Path) -> Path:
@@ -164,7 +183,6 @@ class Gateways:
 
 def _lost_rules(file: Path, found: dict[str, Any], servers: tuple[ForeignServer, ...]) -> Iterator[str]:
     """The rules of Claude Code that name tools of these servers, and have no counterpart for the new names."""
-    ours = {server.name: server.ours for server in servers}
     above = _folder(file)
     places = {file.resolve(): found}
     for place in (*(above / rules for rules in _RULES), *(Path.home() / rules for rules in _RULES)):
@@ -177,14 +195,28 @@ def _lost_rules(file: Path, found: dict[str, Any], servers: tuple[ForeignServer,
     for place, content in places.items():
         for name, rules in _rule_lists(content):
             for rule in rules:
-                parts = _RULE.fullmatch(rule)
-                if parts is None or parts["server"] not in ours:
-                    continue
-                tool = parts["tool"]
-                server = ours[parts["server"]]
-                new = f"mcp__{ENTRY}__{tool_id(server, tool)}" if tool else f"mcp__{ENTRY}__{server}__*"
-                if new not in rules and (tool is not None or f"mcp__{ENTRY}" not in rules):
-                    yield f"{marked(rule)} in {name} of {place} ({marked(new)} would be its new name)"
+                for server in servers:
+                    new = _new_name(rule, server)
+                    covering = {new, f"mcp__{ENTRY}"} if rule == _of_server(server) else {new}
+                    if new is not None and not covering & set(rules):
+                        yield f"{marked(rule)} in {name} of {place} ({marked(new)} would be its new name)"
+
+
+def _new_name(rule: str, server: ForeignServer) -> str | None:
+    """How a rule of Claude Code about tools of this server would have to be written now; None for any other rule."""
+    before = _of_server(server)
+    tool = rule.removeprefix(f"{before}__") if rule.startswith(f"{before}__") else "*" if rule == before else None
+    if tool is None:
+        return None
+    if tool == "*":
+        one = tool_id(server.ours, "x")  # All ids of a server's tools begin as this one does.
+        return f"mcp__{ENTRY}__{one[: one.index('_x') + 1]}*"
+    return f"mcp__{ENTRY}__{tool_id(server.ours, tool)}"
+
+
+def _of_server(server: ForeignServer) -> str:
+    """A rule about all tools of a server, as it was before."""
+    return f"mcp__{_NOT_IN_RULES.sub('_', server.name)}"
 
 
 def _rule_lists(content: Any) -> Iterator[tuple[str, list[str]]]:
@@ -202,10 +234,12 @@ def _rule_lists(content: Any) -> Iterator[tuple[str, list[str]]]:
 
 def _folder(file: Path) -> Path:
     """Where a client starts the servers of such a file: in its project, or nowhere in particular."""
-    parent = file.resolve().parent
-    if parent.name in (".vscode", ".cursor", ".claude", ".gemini"):
-        return parent.parent
-    return parent if file.name == ".mcp.json" else Path.home()
+    parent, project = file.resolve().parent, project_of(file)
+    return project if project != parent or file.name == ".mcp.json" else Path.home()
+
+
+def _backup(file: Path) -> Path:
+    return file.with_name(f"{file.name}.before-lastword")
 
 
 def _in(server: ForeignServer, folder: Path) -> Any:

@@ -56,8 +56,10 @@ class _WithToken:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # The parser leaves what may stand around a value where it is; whoever compares the values below wants it gone.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         try:
-            headers = {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in scope["headers"]}
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             if headers.get("host", "") not in self._hosts:
                 raise Refusal(421, "wrong_host", "this address is not served here")
             if "origin" in headers and headers["origin"] not in {f"http://{host}" for host in self._hosts}:

@@ -29,6 +29,9 @@ log = logging.getLogger("lastword.mcp")
 
 # The largest result that may be kept, as base64 and with room around it.
 MAX_LINE_BYTES = 40 * 2**20
+# Some servers print what was meant for people. One that only does so is not a server.
+MAX_EMPTY_LINES = 100_000
+EMPTY_LINES_AT_ONCE = 100
 # Of what a server complains of, the end is kept.
 MAX_COMPLAINT = 4_000
 # A server whose input is closed ends by itself; one that does not is made to.
@@ -100,7 +103,7 @@ async def pipes(
 
 async def _read(process: asyncio.subprocess.Process, heard: Any, on_end: Callable[[str], None]) -> None:
     assert process.stdout is not None
-    why = "it ended"
+    why, empty = "it ended", 0
     async with heard:
         while True:
             try:
@@ -118,12 +121,19 @@ async def _read(process: asyncio.subprocess.Process, heard: Any, on_end: Callabl
                 message = SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
             except ValueError:
                 log.debug("a line that is no message")
+                empty += 1
+                if empty > MAX_EMPTY_LINES:
+                    why = f"it sent {MAX_EMPTY_LINES:,} lines that are no messages, and nothing between them"
+                    break
+                if empty % EMPTY_LINES_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # Lines that are there already are read without a pause for anybody else.
                 continue
+            empty = 0
             try:
                 await heard.send(message)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
-    on_end(why)
+        on_end(why)  # Before its end is heard by those who wait for answers: it tells them why.
 
 
 async def _write(process: asyncio.subprocess.Process, said: Any) -> None:

@@ -40,8 +40,8 @@ def result_of(server: str, answer: dict[str, Any], hide: Hide) -> Any:
 
 def quoted(words: str, hide: Hide) -> str:
     """A server's words, as its words."""
-    shown = marked(hide(words[:MAX_QUOTED]))
-    return f"“{shown}”" + (left_out(len(words) - MAX_QUOTED) if len(words) > MAX_QUOTED else "")
+    words = hide(words)  # All of it, before it is cut: half a secret is one, too.
+    return f"“{marked(words[:MAX_QUOTED])}”" + (left_out(len(words) - MAX_QUOTED) if len(words) > MAX_QUOTED else "")
 
 
 def _block(block: dict[str, Any], hide: Hide) -> Block | str:

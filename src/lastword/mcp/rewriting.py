@@ -12,7 +12,7 @@ from typing import Any
 from lastword.errors import ConfigError
 from lastword.mcp.definitions import marked
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+', re.DOTALL)
 _SECRET = re.compile(r'(?i)("[^"]*(?:key|token|secret|password|authorization)[^"]*"\s*:\s*")[^"]*(?=")')
 
 
@@ -28,7 +28,8 @@ def with_value(text: bytes, key: str, value: dict[str, Any]) -> bytes:
     decoded = text.decode("utf-8")
     start, end = _span(decoded, key)
     indent = re.search(r"[ \t]*\Z", decoded[: decoded.rfind(f'"{key}"', 0, start)])
-    made = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + (indent[0] if indent else ""))
+    line_end = "\r\n" if "\r\n" in decoded else "\n"
+    made = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", line_end + (indent[0] if indent else ""))
     return f"{decoded[:start]}{made}{decoded[end:]}".encode()
 
 
@@ -47,7 +48,7 @@ def _span(text: str, key: str) -> tuple[int, int]:
         if depth == 1 and mark == ":" and last == json.dumps(key):
             wanted = True
         last = mark
-    raise ConfigError(f"there is no {key} in it")
+    raise ConfigError(f"{key} is written in a way that cannot be changed without touching more of it")
 
 
 def write_whole(file: Path, data: bytes, mode: int) -> None:

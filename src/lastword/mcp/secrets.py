@@ -16,13 +16,17 @@ from typing import Any
 
 import msgspec
 
-from lastword.errors import ConfigError, did_you_mean
+from lastword.errors import ConfigError, Problem, did_you_mean
 from lastword.store.folders import data_folder, make_private
 
 NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # A shorter one would be found in ordinary words, and every one of them hidden.
 MIN_HIDDEN = 4
+# From this length on nobody says a secret by chance.
+MIN_TELLING = 12
+# Of a tool's definition: what a call has to repeat to the server as it is.
+_REPEATED = frozenset({"name", "enum", "const", "pattern", "required"})
 
 Hide = Callable[[str], str]
 
@@ -97,6 +101,32 @@ def hide_in(value: Any, hide: Hide) -> Any:
     if isinstance(value, dict):
         return {hide(key): hide_in(item, hide) for key, item in value.items()}
     return value
+
+
+def without_secrets(definition: dict[str, Any], used: Mapping[str, str]) -> dict[str, Any]:
+    """What a server says of a tool, without the secrets that it was given: it is pinned, shown and sent to models.
+
+    A Problem says that one is where it cannot be taken out.
+    """
+    hide = hider(used)
+
+    def cleaned(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: item if _is_repeated(name, item) else cleaned(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [cleaned(item) for item in value]
+        return hide(value) if isinstance(value, str) else value
+
+    made: dict[str, Any] = cleaned(definition)
+    text = msgspec.json.encode(made).decode()
+    for name, value in used.items():
+        if len(value) >= MIN_TELLING and msgspec.json.encode(value).decode()[1:-1] in text:
+            raise Problem(f"a tool whose definition holds the secret {name} in a name or a choice")
+    return made
+
+
+def _is_repeated(key: str, value: Any) -> bool:
+    return key in _REPEATED and not isinstance(value, dict)  # An argument may be called `name`.
 
 
 def write_private(file: Path, value: Any) -> None:

@@ -11,11 +11,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from lastword import __version__, ids
 from lastword.consent.answerer import Answerer
-from lastword.consent.approval import DENIED, ApprovalRequest, Preset, mask
+from lastword.consent.approval import ApprovalRequest, Preset, mask
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
 from lastword.errors import LastWordError, SessionError
@@ -45,6 +46,9 @@ ROUND_SECONDS = 600.0
 MAX_CLIENT_NAME = 100
 # From this version on a server asks by its result, and not by a request of its own.
 BY_RESULT = "2026-07-28"
+
+# How many answered dialogues are known without a look into the journal.
+MAX_ROUNDS = 1_000
 
 SCRIPT = "run_script"
 STDIO = "stdio"
@@ -97,6 +101,8 @@ class ToolServer:
         self._opening = asyncio.Lock()
         self._greeter = Greeter()
         self._tasks: dict[str, asyncio.Task[Outcome | Run]] = {}
+        self._rounds: dict[str, str] = {}
+        """By call: the session in which a dialogue of the client was answered."""
         self._announcer = Announcer()
         self.protocol = AnnouncingServer(
             "lastword",
@@ -208,8 +214,13 @@ class ToolServer:
                 if name == SCRIPT and not session.registry.is_registered(SCRIPT)
                 else self._call(session, call_id, client, name, arguments)
             )
-            task.add_done_callback(lambda done: self._tasks.pop(call_id, None))
+            task.add_done_callback(partial(self._over, call_id))
         return task
+
+    def _over(self, call_id: str, task: asyncio.Task[Outcome | Run]) -> None:
+        self._tasks.pop(call_id, None)
+        if not task.cancelled():
+            task.exception()  # Perhaps nobody waits for it any more, and it is no news that its card was left waiting.
 
     async def _call(
         self, session: Session, call_id: str, client: str, name: str, arguments: dict[str, Any]
@@ -257,29 +268,40 @@ class ToolServer:
         else:
             call_id = ids.new()
             answer = await context.session.elicit_form(words, _DIALOGUE_FORM, context.request_id)
-        if answer.action == "accept" and (answer.content or {}).get("allow") is True:
-            session = await self._session(principal, client)
-            with Waiting(context, session, call_id, tool.name) as waiting:
-                task = self._carry(session, call_id, client, tool.name, arguments)
-                if not await waiting.until(task, self._patience_seconds):
-                    return still_open(call_id, tool.name, is_running=_is_running(session, call_id))
-            ended = await asyncio.shield(task)
-            assert isinstance(ended, Outcome)
-            return await reply(session, ended)
-        session = await self._session(principal)
-        return await reply(session, await self._denied(session, call_id, client, tool, arguments))
-
-    async def _denied(
-        self, session: Session, call_id: str, client: str, tool: Tool, arguments: dict[str, Any]
-    ) -> Outcome:
-        """A no counts from anybody, and is remembered like every other."""
-        task = self._carry(session, call_id, client, tool.name, arguments)
-        card = await session.card_for(call_id)
-        if isinstance(card, ApprovalRequest):
-            session.answer(call_id, DENIED, by=Answerer("client", client))
+        allows = answer.action == "accept" and (answer.content or {}).get("allow") is True
+        # The first answer of a round counts, and whoever sends another is told what came of that.
+        session, is_first = await self._session_of_round(principal, client, call_id, allows=allows)
+        with Waiting(context, session, call_id, tool.name) as waiting:
+            task = self._carry(session, call_id, client, tool.name, arguments)
+            if is_first and not allows:
+                await self._deny(session, call_id, client)
+            if not await waiting.until(task, self._patience_seconds):
+                return still_open(call_id, tool.name, is_running=_is_running(session, call_id))
         ended = await asyncio.shield(task)
         assert isinstance(ended, Outcome)
-        return ended
+        return await reply(session, ended)
+
+    async def _session_of_round(
+        self, principal: str, client: str, call_id: str, *, allows: bool
+    ) -> tuple[Session, bool]:
+        """Where a round of a dialogue is answered, and whether it has no answer yet."""
+        asks, allowed = await self._session(principal), await self._session(principal, client)
+        records = await asks.journal.store.read(subject=call_id, limit=1)
+        # From here to the call itself nothing is awaited: of two answers at once, one is the first.
+        known = self._rounds.get(call_id) or (records[0].stream if records else None)
+        if known is not None:
+            return (allowed if known == allowed.id else asks), False
+        session = allowed if allows else asks
+        self._rounds[call_id] = session.id
+        if len(self._rounds) > MAX_ROUNDS:
+            del self._rounds[next(iter(self._rounds))]  # It stands in the journal by now.
+        return session, True
+
+    async def _deny(self, session: Session, call_id: str, client: str) -> None:
+        """A no counts from anybody, and is remembered like every other, with whose it is."""
+        card = await session.card_for(call_id)
+        if isinstance(card, ApprovalRequest):
+            session.answer(call_id, card.deny(), by=Answerer("client", client))
 
 
 async def run_over_stdio(server: ToolServer) -> None:

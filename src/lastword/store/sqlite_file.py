@@ -9,7 +9,6 @@ import os
 import shutil
 import weakref
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -215,7 +214,7 @@ def roll_back(connection: apsw.Connection) -> None:
 
 def _load_migrations() -> list[str]:
     """The steps from an empty file to the present form. Step n is in the file whose name begins with n."""
-    folder = files("lastword.store") / "migrations"
+    folder = Path(__file__).with_name("migrations")  # By the package's resources it would cost the start of every hook.
     found = sorted((step for step in folder.iterdir() if step.name.endswith(".sql")), key=lambda step: step.name)
     for number, step in enumerate(found, start=1):
         assert step.name.startswith(f"{number:04d}_"), f"{step.name} is not step {number}"
