@@ -20,7 +20,8 @@ from lastword.display import visible
 from lastword.editor.tools import editor_tools
 from lastword.mcp.offered import servers_of
 from lastword.rules.deciding import NO_KEY, ONLY_EXACT, explain
-from lastword.rules.layers import load_policy, places_for
+from lastword.rules.layers import load_policy
+from lastword.rules.places import places_for
 from lastword.rules.policy import Policy, speaks_of
 from lastword.rules.rule import PolicyRule
 from lastword.terminal.screen import is_interactive

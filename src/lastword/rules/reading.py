@@ -28,7 +28,8 @@ from typing import Any, NoReturn
 from lastword import values
 from lastword.errors import ConfigError, NotJSON, did_you_mean
 from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.rule import SAYINGS, Budget, Layer, PolicyRule, Where, is_amount
+from lastword.rules.places import Layer
+from lastword.rules.rule import SAYINGS, Budget, PolicyRule, Where, is_amount
 
 # More than anybody writes by hand, and few enough to look at for every call of their tool.
 MAX_RULES = 1_000
@@ -37,7 +38,7 @@ MAX_NAME = 80
 _FIELDS = ("name", "tool", "decide", "limits", "where", "tests")
 _LIMITS = ("calls", "sum", "per")
 _TESTS = ("match", "not_match")
-_TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|mcp:[a-z0-9-]+/(?:\*|[^\s*]+)|[a-z]+:[A-Za-z0-9_./*-]+")
+_TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|mcp:[a-z0-9-]+/(?:\*|[^\s*]+)|(?!mcp:)[a-z]+:(?:\*|[^\s*]+)")
 
 
 def read_rules(text: str, file: Path, layer: Layer) -> list[PolicyRule]:
@@ -82,7 +83,7 @@ class _Reader:
         if len(name) > MAX_NAME or not name.isprintable():
             self._wrong("name", f"a name is one line of at most {MAX_NAME} characters", None)
         if not _TOOL.fullmatch(tool):
-            hint = 'tool = "pay"; all of an MCP server: "mcp:files/*"'
+            hint = 'tool = "pay"; all of an MCP server: "mcp:files/*"; of an agent: "claude:Bash", or "claude:*"'
             self._wrong("tool", f"{tool[:60]!r} is no tool", hint)
         if saying not in SAYINGS:
             hint = did_you_mean(saying, SAYINGS) or "allow, ask or deny"
