@@ -1,7 +1,7 @@
 """The key of each agent's tools, which the person holds: whether rules and grants of theirs may answer for them.
 
-It is turned where the hook is installed (installing.py), and lies in the person's own folder: an agent's settings may come with a
-project. Without a word of theirs it is never.
+It is turned where the hook is installed (installing.py), and lies in the person's own folder: an agent's settings may
+come with a project. Without a word of theirs it is never.
 """
 
 from __future__ import annotations

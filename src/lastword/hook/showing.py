@@ -72,6 +72,15 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
     return tool, file
 
 
+def known_tool(agent: Agent, name: str, turned: ToolKey, folder: str = os.sep) -> Tool:
+    """An agent's tool as its ordinary calls have it: for whoever accepts a rule about it, or asks what rules say."""
+    given: Params = {"command": ""} if name in agent.shells else {}
+    if name in agent.edits | agent.edit_lists | agent.writes:
+        given = {"file_path": os.path.join(os.sep, "file"), "content": ""}
+    said = HookInput(agent=agent, event=agent.before, session="-", tool=name, arguments=given, cwd=folder)
+    return tool_for(said, turned)[0]
+
+
 def _in_its_folder(said: HookInput, request: Request) -> Request:
     """The same card, for nothing but the folder that the agent is in: nobody here can move it."""
     if not has_folder(said):

@@ -168,8 +168,8 @@ class _Reader:
         arguments = _plain(example)
         if arguments is None:
             self._wrong(kind, f"{example} is no call: an argument of it cannot be one", None)
-        misses = rule.where.misses(arguments, self._folder)
-        covers = rule.where.covers(arguments, self._folder)
+        folder = self._folder(rule)
+        misses, covers = rule.where.misses(arguments, folder), rule.where.covers(arguments, folder)
         if covers != (not misses):
             self._wrong(kind, "two ways of looking at this rule disagree; it is not used", "this is a bug of lastword")
         if kind == "match" and not covers:
@@ -180,14 +180,15 @@ class _Reader:
     def _try_past(self, rule: PolicyRule, arguments: dict[str, Any]) -> None:
         for name, bound in rule.where.bounds.items():
             for value in bound.past(arguments.get(name)):
-                if bound.miss(value, self._folder) is None:
+                if bound.miss(value, self._folder(rule)) is None:
                     continue  # `in` may hold the neighbour of one of its values.
-                if rule.where.covers(arguments | {name: value}, self._folder):
+                if rule.where.covers(arguments | {name: value}, self._folder(rule)):
                     self._wrong(name, f"{name}: it matches just past its bound", "this is a bug of lastword")
 
-    @property
-    def _folder(self) -> Path:
-        return self._file.parent
+    def _folder(self, rule: PolicyRule) -> Path:
+        """Where the examples are meant from: a command's where it says that it runs, paths beside the file."""
+        commands = (bound.command for bound in rule.where.bounds.values() if bound.command is not None)
+        return next((Path(command.cwd) for command in commands), self._file.parent)
 
     def _text(self, table: dict[str, Any], field: str) -> str:
         value = table.get(field)
