@@ -15,12 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pydantic
 from figures import Result, arguments
 
 import lastword
+from lastword.rules.granting import GrantOffer, offer_for
 
 ROUNDS = 20
 ARGUMENTS = {"token": "BTC", "amount": 3}
@@ -48,7 +50,10 @@ validated_sync = pydantic.validate_call(bare_sync)
 validated_async = pydantic.validate_call(bare_async)
 
 
-def session() -> lastword.Session:
+def session(
+    rules: int = 0, preset: bool = False, policy: str = "", approver: lastword.Approver | None = None
+) -> lastword.Session:
+    """A session with tools of every kind, and so many rules that speak of the tool which has its key."""
     registry = lastword.ToolRegistry()
 
     async def asynchronous(args: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -64,7 +69,48 @@ def session() -> lastword.Session:
     registry.register("inline", SCHEMA, synchronous, inline=True)
     registry.register("thread", SCHEMA, synchronous)
     registry.register("approved", SCHEMA, asynchronous, require_approval=True)
-    return lastword.Session(registry, approver=yes)
+    registry.register("keyed", SCHEMA, asynchronous, require_approval=True, auto_approve=True, effect="reversible")
+    text = policy + "".join(RULE.format(number=number) for number in range(rules))
+    return lastword.Session(
+        registry,
+        approver=approver or yes,
+        preset=lastword.Preset(preset),
+        policy=lastword.Policy.vouched(text, registry) if text else None,
+    )
+
+
+# None of these speaks of the call that is measured, so every one of them is looked at.
+RULE = """
+[[rule]]
+name = "rule {number}"
+tool = "keyed"
+decide = "allow"
+[rule.where]
+token = {{ in = ["T{number}", "U{number}"] }}
+amount = {{ min = 0, max = {number} }}
+[rule.tests]
+match = [{{ token = "T{number}", amount = {number} }}]
+not_match = [{{ token = "BTC", amount = {number} }}]
+"""
+ALLOWS = """
+[[rule]]
+name = "prices"
+tool = "keyed"
+decide = "allow"
+[rule.where]
+token = { in = ["BTC", "ETH"] }
+amount = { min = 0, max = 10 }
+[rule.tests]
+match = [{ token = "BTC", amount = 3 }]
+not_match = [{ token = "BTC", amount = 10.5 }]
+"""
+
+
+def granting(request: lastword.ApprovalRequest) -> lastword.UserAction:
+    """A person who allows this call, and others like it."""
+    offer = offer_for(request, Path())
+    assert isinstance(offer, GrantOffer)
+    return request.allow_with(offer.terms({"amount": {"min": 0, "max": 3}}))
 
 
 def cases() -> dict[str, tuple[Case, int]]:
@@ -105,9 +151,12 @@ def cases() -> dict[str, tuple[Case, int]]:
             await asyncio.to_thread(bare_sync, "BTC", 3)
         return time.perf_counter() - start
 
-    def through(tool: str) -> Case:
+    def through(tool: str, by: str | None = None, **facts: Any) -> Case:
         async def case(count: int) -> float:
-            door = session()  # a new journal every round: what is measured is the call, not the age of the memory
+            door = session(**facts)  # a new journal every round: what is measured is the call, not the memory's age
+            for _ in range(2 if by else 0):
+                said = (await door.call(tool, ARGUMENTS)).approval
+            assert by is None or said == by
             start = time.perf_counter()
             for _ in range(count):
                 await door.call(tool, ARGUMENTS)
@@ -125,9 +174,20 @@ def cases() -> dict[str, tuple[Case, int]]:
         "lastword, inline sync tool": (through("inline"), 3_000),
         "lastword, async tool": (through("asynchronous"), 3_000),
         "lastword, sync tool in a thread": (through("thread"), 1_000),
-        "lastword, approval round and run": (through("approved"), 1_000),
+        APPROVED: (through("approved", "person"), 1_000),
+        KEYED: (through("keyed", "person"), 1_000),
+        "the same with 1 rule of the tool": (through("keyed", "person", rules=1), 1_000),
+        RULED: (through("keyed", "person", rules=100), 1_000),
+        "lastword, the preset's yes and run": (through("keyed", "auto", preset=True), 1_000),
+        "lastword, a rule's yes and run": (through("keyed", "rule", policy=ALLOWS), 1_000),
+        "the same beside 100 rules of the tool": (through("keyed", "rule", policy=ALLOWS, rules=100), 1_000),
+        "lastword, a grant's yes and run": (through("keyed", "grant", approver=granting), 1_000),
     }
 
+
+APPROVED = "lastword, approval round and run"
+KEYED = "the same of a tool with its key"
+RULED = "the same with 100 rules of the tool"
 
 TARGETS = {
     "lastword, async tool": 15.0,
@@ -170,6 +230,10 @@ def main() -> None:
     result.table("", "µs", "× bare await", "× validate_call", "target µs")
     for name, micros in best.items():
         result.row(name, micros, micros / bare, micros / validated, TARGETS.get(name))
+    result.note(
+        f"Of a tool with its key an approval round takes {best[KEYED] - best[APPROVED]:+.1f} µs without any rules or "
+        f"grants; 100 rules of the tool add {best[RULED] - best[KEYED]:.1f} µs (target 40)."
+    )
     result.note(f"`import lastword`, with Session and ToolRegistry: {import_time_ms():.0f} ms (target 110).")
     result.keep(wanted.json)
 

@@ -37,7 +37,7 @@ async def test_the_person_answers_for_the_tool(tmp_path: Path, queue: Queue, ans
     """The same card as a hook's, and the answer in the form that Claude Code wants."""
     asking = asyncio.create_task(told(tmp_path, ASKED))
     card = await queue.card()
-    assert card.arguments == {"command": "echo hi"}
+    assert card.arguments["command"] == "echo hi"
     action = {"allow": card.allow(), "deny": card.deny("no"), "edit": card.edit(command="echo bye")}[answer]
     await queue.answer(card, action)
     said = await asking

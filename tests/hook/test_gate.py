@@ -32,7 +32,7 @@ async def test_a_yes_of_the_person_is_a_yes_in_the_form_of_claude_code(gate: Gat
     """The card waits in the same queue as everybody's, and says whose call it is."""
     process = await gate.start(CLAUDE_BEFORE)
     card = await queue.card()
-    assert (card.title, card.arguments) == ("Run a command", {"command": "echo hi"})
+    assert (card.title, card.arguments) == ("Run a command", {"command": "echo hi", "cwd": "/home/you/proj"})
     assert "Claude Code" in card.origin
     await queue.answer(card, card.allow())
     said = (await heard(process)).decided
@@ -117,7 +117,8 @@ async def test_gemini_would_put_back_what_a_person_took_out_so_it_is_denied(gate
     said = GEMINI_BEFORE | {"tool_input": {"command": "echo hi", "is_background": True}}
     process = await gate.start(said, "gemini")
     card = await queue.card()
-    await queue.answer(card, type(card.allow())(True, False, None, {"command": "echo hi"}, card.digest))
+    left = {name: value for name, value in card.arguments.items() if name != "is_background"}
+    await queue.answer(card, type(card.allow())(True, False, None, left, card.digest))
     answer = (await heard(process)).said
     assert answer["decision"] == "deny"
     assert "is_background" in answer["reason"]

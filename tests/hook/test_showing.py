@@ -211,7 +211,7 @@ async def test_any_other_tool_is_shown_with_its_arguments(gate: Gate, queue: Que
     said = CLAUDE_BEFORE | {"tool_name": "mcp__bank__pay", "tool_input": {"to": "DE12", "cents": 100}}
     process = await gate.start(said)
     card = await queue.card()
-    assert card.arguments == {"to": "DE12", "cents": 100}
+    assert card.arguments == {"to": "DE12", "cents": 100, "cwd": "/home/you/proj"}
     assert card.manifest.display_name == "Claude Code: mcp__bank__pay"
     await queue.answer(card, card.deny())
     await heard(process)

@@ -7,7 +7,8 @@ from typing import Any
 from lastword import Journal, Preset, Session, ToolRegistry
 from lastword.consent.answerer import person
 from lastword.rules.grants import Grant, granted_entry
-from lastword.rules.layers import PolicyPlaces, load_policy
+from lastword.rules.layers import load_policy
+from lastword.rules.places import PolicyPlaces
 from lastword.rules.policy import Policy
 from lastword.testing import FixedApprover
 from lastword.tools.trust import Trust, rule_name

@@ -50,3 +50,23 @@ async def test_rules_of_other_tools_are_not_looked_at(tmp_path: Path):
         session.policy = policy
         assert (await session.call("pay", {"to": "Ada", "amount": 5})).success
     assert looked == []
+
+
+@requirement("RULE-10")
+async def test_a_tool_with_its_key_pays_nothing_for_grants_where_there_are_none(tmp_path: Path):
+    """Every question looks for a grant. That there is none is known without putting the memory in order for it."""
+    house, store = PolicyHouse(tmp_path, key=True), MemoryStore()
+    async with house.session(lambda request: request.allow(), journal=Journal(store)) as session:
+        await session.call("pay", {"to": "Ada", "amount": 5})
+        before = len(store._entries)  # What was put in order; the rest waits for the next page, or for a reader.
+        for _ in range(5):
+            assert (await session.call("pay", {"to": "Ada", "amount": 5})).success
+        assert len(store._entries) == before
+
+
+async def test_a_grant_that_comes_after_a_look_that_found_none_is_seen(tmp_path: Path):
+    """Whoever gives it may be another session on the same memory. A look is never remembered."""
+    house = PolicyHouse(tmp_path)
+    assert await house.pay() == "asked"
+    await house.grant({"is": 5})
+    assert await house.pay() == "ran"

@@ -110,6 +110,7 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
         looked_at=looked_at,
         origin=call.origin,
         principal=setting.principal,
+        carried_out_by=tool.carried_out_by or "",
         **facts,
     )
     return await THREADS.result_of(partial(_large, build)) if is_large(call.arguments, previews) else build()

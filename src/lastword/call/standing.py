@@ -6,6 +6,8 @@ for them waits for it. A standing yes that has nothing left is a question, which
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from lastword import values
@@ -16,6 +18,7 @@ from lastword.journal.records import NotAsked
 from lastword.rules.counting import STREAM, Account, moment, next_use, utc_day
 from lastword.rules.deciding import Decision
 from lastword.rules.grants import GRANTED, GrantWho, living
+from lastword.rules.policy import folder_for
 from lastword.tools.tool import Tool
 
 # So often is a start tried again that another program was faster with. After that somebody is asked.
@@ -46,7 +49,8 @@ class StandingYes:
         if not await self._journal.store.standing(GRANTED, stream=STREAM):
             return person  # As nearly always, and every question pays for the look.
         who = GrantWho(setting.session_id, self._journal.process_name(), setting.user, call.id, setting.principal)
-        grants = await living(self._journal, who, tool.manifest, tool.digest, call.arguments, setting.folder)
+        folder = partial(folder_for, tool, setting.folder)
+        grants = await living(self._journal, who, tool.manifest, tool.digest, call.arguments, folder)
         why = ""
         for grant in grants:
             account = grant.account

@@ -14,11 +14,17 @@ from lastword.display import visible
 from lastword.hook import gate
 from lastword.hook.agents import AGENTS, Agent
 from lastword.hook.installing import HookChange, Hooks, settings_file
+from lastword.hook.keys import WORDS
 from lastword.mcp.rewriting import shown_change
 
 agent_argument = click.argument("agent", type=click.Choice(list(AGENTS)))
 project_flag = click.option("--project", is_flag=True, help="In this folder only, and not for all of yours.")
 
+_STANDING = {
+    "never": "every call of its tools asks you.",
+    "exact": "your rules and grants may answer for calls that they name exactly, folder included.",
+    "bounds": "your rules and grants may answer for calls within their bounds.",
+}
 _NEXT = {
     "claude": "New sessions of Claude Code ask here. Those that run now go on as they were.",
     "codex": "Codex skips a new hook until you trust it: start codex, type /hooks, and trust the three of lastword.",
@@ -60,16 +66,31 @@ for _agent in AGENTS.values():
 @agent_argument
 @project_flag
 @store_option
+@click.option(
+    "--standing",
+    type=click.Choice(list(WORDS)),
+    help="Which rules and grants of yours may answer for its tools: none, exact ones, or bounded ones too.",
+)
 @apply_option
-def install(agent: str, project: bool, store: str | None, apply: str | None) -> int:
-    """Have an agent ask here before it uses a tool. The change to its settings is shown first, and they are kept."""
+def install(agent: str, project: bool, store: str | None, standing: str | None, apply: str | None) -> int:
+    """Have an agent ask here before it uses a tool. The change to its settings is shown first, and they are kept.
+
+    Each call asks you, unless you say with --standing that rules and grants of yours may answer. Where the hook is
+    in place already, that is all that changes.
+    """
     by_a_person("lastword hook install")
     hooks, which = Hooks(), AGENTS[agent]
-    change = hooks.plan(which, settings_file(which, Path.cwd() if project else None), store)
+    change = hooks.plan(which, settings_file(which, Path.cwd() if project else None), store, standing)
     _show(change)
-    if not agreed("Change the settings like this?", apply, change.digest, "--apply"):
+    if standing is not None:
+        click.echo(f"  {which.name}: {_STANDING[standing]}", err=True)
+    asked = "Change the settings like this?" if change.before != change.after else "Leave it at that?"
+    if not agreed(asked, apply, change.digest, "--apply"):
         return NOT_ALLOWED
     backup = hooks.install(change)
+    if change.before == change.after:
+        click.echo(f"{which.name}: {_STANDING[change.standing]}")
+        return DONE
     kept = f" As they were they lie in {visible(str(backup))}." if backup else ""
     click.echo(f"{which.name} asks lastword before it uses a tool, by {visible(str(change.file))}.{kept}")
     click.echo(_NEXT[agent])

@@ -18,9 +18,12 @@ from lastword.consent.approval import Preset
 from lastword.consent.call import Call
 from lastword.display import visible
 from lastword.editor.tools import editor_tools
+from lastword.hook.acting import FOLDER
+from lastword.hook.addresses import agents_tool, agents_tools
 from lastword.mcp.offered import servers_of
 from lastword.rules.deciding import NO_KEY, ONLY_EXACT, explain
-from lastword.rules.layers import load_policy, places_for
+from lastword.rules.layers import load_policy
+from lastword.rules.places import places_for
 from lastword.rules.policy import Policy, speaks_of
 from lastword.rules.rule import PolicyRule
 from lastword.terminal.screen import is_interactive
@@ -46,7 +49,7 @@ def policy() -> None:
 def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
     """Read all policy files, run the tests that are in them, and list their rules."""
     found = load_policy(places_for(Path(project)))
-    registry = _registry(folders)
+    registry = _registry(folders, found)
     notes = [] if found is None else list(_notes(found, registry))
     if as_json:
         print_json(_facts(found) | {"notes": notes})
@@ -73,9 +76,9 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
 def explain_command(tool: str, pairs: tuple[str, ...], folders: tuple[str, ...], project: str) -> int:
     """Say what would be decided about a call, and by which rule; where a person is asked, which comes nearest."""
     found = load_policy(places_for(Path(project)))
-    known = _registry(folders).lookup(tool)
+    known = agents_tool(tool, _folder_in(pairs)) or _registry(folders, found).lookup(tool)
     arguments = known.validate(read_arguments(known.manifest, pairs, {}))
-    call = Call(ids.new(), tool, arguments)
+    call = Call(ids.new(), known.name, arguments)
     click.echo(explain(known, Preset(), found, call, Path(project).absolute))
     return DONE
 
@@ -94,7 +97,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
     if found is None:
         complain("there is no policy file\nhint: lastword policy check says where one would be")
         return WRONG_USAGE
-    registry, trust = _registry(folders), trusted(os.environ)
+    registry, trust = _registry(folders, found), trusted(os.environ)
     known = trust.rules()
     allowed = {rule_name(rule.key, tool.name): (rule, tool) for rule, tool in _allowed(found, registry)}
     new = {name: pair for name, pair in allowed.items() if known.get(name) != pair[1].digest}
@@ -122,14 +125,22 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
     return DONE
 
 
-def _registry(folders: Sequence[str]) -> ToolRegistry:
-    """Every tool that a command started here could have."""
+def _registry(folders: Sequence[str], policy: Policy | None) -> ToolRegistry:
+    """Every tool that a command started here could have, and those of agents that the rules name."""
     registry = ToolRegistry()
     if folders or HERE.is_dir():
         find_tools(folders).load(registry, ask=ask_trust if is_interactive() else None)
     editor_tools(registry)
     servers_of(load(environ=os.environ)).offer(registry)
+    for tool in agents_tools(() if policy is None else policy.rules):
+        if not registry.is_registered(tool.name):
+            registry.add(tool)
     return registry
+
+
+def _folder_in(pairs: Sequence[str]) -> str | None:
+    """The folder that a call of an agent's tool would be carried out in, as it was typed."""
+    return next((value for name, equals, value in (pair.partition("=") for pair in pairs) if name == FOLDER), None)
 
 
 def _allowed(policy: Policy, registry: ToolRegistry) -> Iterator[tuple[PolicyRule, Tool]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lastword.cli import complain
-from lastword.rules.layers import load_policy, places_for
+from lastword.rules.layers import load_policy
+from lastword.rules.places import places_for
 from lastword.rules.policy import Policy
 
 

@@ -142,6 +142,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How many calls of the same script were denied before it without a yes between them."""
     principal: str = ""
     """Whose card it is. Empty where nobody was named: everybody's."""
+    carried_out_by: str = ""
+    """The program to which the call is handed over, where that is not this one."""
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
@@ -168,6 +170,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             *((self.denials,) if self.denials else ()),
             *((("principal", self.principal),) if self.principal else ()),
             *((self.rule_line,) if self.rule_line else ()),
+            *((("to", self.carried_out_by),) if self.carried_out_by else ()),
         )
         msgspec.structs.force_setattr(self, "digest", values.digest(_encode(shown)))
 
@@ -261,6 +264,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             denials=facts.get("denials", 0),
             principal=facts.get("principal", ""),
             rule_line=facts.get("rule_line", ""),
+            carried_out_by=facts.get("carried_out_by", ""),
         )
         msgspec.structs.force_setattr(request, "digest", facts["digest"])
         return request
@@ -326,6 +330,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 self.rule_line,
                 manifest.auto_approve,
                 self._left_out(),
+                self.carried_out_by,
             )
         )
 
@@ -380,6 +385,7 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The tool's key, for whoever offers a grant elsewhere."""
     left_out: tuple[str, ...] = ()
     """The parameters that were not given, where a grant could be."""
+    carried_out_by: str = ""
 
 
 _encode = msgspec.json.Encoder().encode

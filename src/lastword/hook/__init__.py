@@ -2,6 +2,9 @@
 
     gate.py        the program that an agent starts: reads, decides, answers, and exits with 2 whatever goes wrong
     deciding.py    what is said to one event
+    acting.py      what of a call acts, and where; which key its tool has
+    keys.py        which keys the person has turned
+    ruling.py      what rules say of it
     contract.py    what each agent says and wants to hear
     agents.py      which agents there are, and what their tools do
     showing.py     the card of an agent's call: a command, a diff, or arguments

@@ -26,6 +26,16 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """The same with several `edits` of one file, in order."""
     writes: frozenset[str]
     """Tools that write `content` into `file_path`."""
+    others: frozenset[str] = frozenset()
+    """Further tools of its own. One that is in no list may be anybody's, and change with every start."""
+    shell_arguments: frozenset[str] = frozenset(["command"])
+    """What its shells are known to take. With anything else, nobody here knows what a command would do."""
+    remark: str | None = None
+    """The argument of its shells that says what a command is for. It is shown, and nothing acts on it."""
+    shell_folder: str | None = None
+    """The argument of its shells that names another folder to run in."""
+    says_folder: bool = True
+    """Whether its hook is told in which folder a command will run. Where it is not, nothing can stand for a person."""
     all_occurrences: str = "replace_all"
     """The argument by which an edit replaces every occurrence."""
     can_drop: bool = True
@@ -34,6 +44,11 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it reads settings with comments in them. One that does not takes none of them, and starts no hook."""
     default_seconds: float
     """How long it waits for a hook whose settings do not say."""
+
+    @property
+    def own_tools(self) -> frozenset[str]:
+        """The tools that it brings along and that do more than look."""
+        return self.shells | self.edits | self.edit_lists | self.writes | self.others
 
 
 CLAUDE = Agent(
@@ -53,6 +68,9 @@ CLAUDE = Agent(
     edits=frozenset(["Edit"]),
     edit_lists=frozenset(["MultiEdit"]),
     writes=frozenset(["Write"]),
+    others=frozenset(["NotebookEdit", "WebFetch", "WebSearch"]),
+    shell_arguments=frozenset(["command", "description", "timeout", "run_in_background"]),
+    remark="description",
     default_seconds=600,
 )  # fmt: skip
 CODEX = Agent(
@@ -65,6 +83,8 @@ CODEX = Agent(
     shells=frozenset(["Bash", "shell", "exec_command", "apply_patch"]),
     edits=frozenset(["Edit"]),
     writes=frozenset(["Write"]),
+    # Its hook hears the command alone. That the model named a folder (`workdir`) with it stays between the two.
+    says_folder=False,
     default_seconds=600,
 )
 GEMINI = Agent(
@@ -78,6 +98,10 @@ GEMINI = Agent(
     shells=frozenset(["run_shell_command"]),
     edits=frozenset(["replace"]),
     writes=frozenset(["write_file"]),
+    others=frozenset(["web_fetch", "google_web_search"]),
+    shell_arguments=frozenset(["command", "description", "dir_path", "is_background"]),
+    remark="description",
+    shell_folder="dir_path",
     all_occurrences="allow_multiple",
     can_drop=False,
     has_comments=True,

@@ -9,27 +9,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lastword import ids, values
 from lastword.call.desk import wait_for_answer
 from lastword.call.setting import Limits
 from lastword.errors import SessionError
+from lastword.hook.acting import FOLDER, acting, as_given, folder_of, has_folder, why_unclear
 from lastword.hook.agents import PROBE
 from lastword.hook.contract import Allowed, HookInput, Refused
+from lastword.hook.keys import AgentKeys
+from lastword.hook.ruling import policy_of, ruled
 from lastword.hook.showing import tool_for
 from lastword.journal import Journal
 from lastword.journal.attendance import is_attended
-from lastword.lazily import load_later
 from lastword.session import Session
 from lastword.tools.registry import ToolRegistry
-
-if TYPE_CHECKING:
-    from lastword.rules import layers
-else:
-    # Reading rules is for calls about which somebody could be asked.
-    layers = load_later("lastword.rules.layers")
 
 # How often to look whether another hook of the same call is done with it.
 LOOK_SECONDS = 0.1
@@ -40,6 +34,7 @@ NOBODY = (
     "Nobody can answer: no `lastword up` runs on this memory, so this was denied and nobody was asked. The person "
     "starts one in a terminal of their own with `lastword up`, and the cards appear on its page. This is not a refusal."
 )
+MOVED = "Its folder leads elsewhere by now than when it was allowed, so nothing was allowed after all."
 PROBED = "This is the probe of lastword doctor. It is always denied."
 
 
@@ -66,9 +61,12 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
     if said.tool == PROBE:
         await journal.store.head()  # A gate without its memory would say no to everything; the doctor wants to know.
         return Refused(PROBED)
-    if not attended:
+    if why := why_unclear(said):
+        return Refused(why)
+    policy = policy_of(said)
+    if not attended and ruled(said, policy) != "deny":
         return Refused(NOBODY)
-    tool, file = tool_for(said)
+    tool, file = tool_for(said, AgentKeys().of(said.agent))
     registry = ToolRegistry()
     registry.add(tool)
     session = Session(
@@ -78,15 +76,15 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
         journal=journal,
         editor=file,
         limits=Limits(approval_timeout_seconds=within_seconds, watch_after_seconds=0),
-        policy=layers.load_policy(layers.places_for(Path(said.cwd or "."))),
+        policy=policy,
     )
-    call_id = call_of(said)
+    call_id, arguments = call_of(said), acting(said)
     try:
         async with asyncio.timeout(within_seconds + BESIDE_SECONDS), session:
             while True:
                 await _until_let_go(journal, call_id)
                 try:
-                    outcome = await session.call(tool.name, said.arguments, call_id=call_id, origin=_origin(said))
+                    outcome = await session.call(tool.name, arguments, call_id=call_id, origin=_origin(said))
                     break
                 except SessionError:
                     if not journal.store.is_held(f"call:{call_id}"):
@@ -95,7 +93,9 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
     except TimeoutError:
         return Refused(f"{said.tool} was not allowed: nobody answered in time. This is not a refusal.")
     if outcome.kind == "handed_over" and isinstance(outcome.value, dict):
-        return Allowed(outcome.value)
+        if has_folder(said) and outcome.value.get(FOLDER) != str(folder_of(said)):
+            return Refused(MOVED)
+        return Allowed(as_given(said, outcome.value))
     return Refused(outcome.message)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lastword import values
+from lastword.hook.acting import as_given
 from lastword.hook.asking import call_of, session_of
 from lastword.hook.contract import HookInput
 from lastword.journal import Journal
@@ -27,7 +28,7 @@ async def close(journal: Journal, said: HookInput) -> None:
     name = said.agent.name
     if life.handed_over is None:
         await depart(journal, life, name, WITHOUT_YES, said.arguments)
-    elif not _is_what_was_allowed(life.handed_over["arguments"], said.arguments):
+    elif not _is_what_was_allowed(life, said):
         await depart(journal, life, name, OTHER_ARGUMENTS, said.arguments)
     went_well = said.event != "PostToolUseFailure" and said.error is None
     await hand_back(journal, life, name, went_well=went_well, message=said.error or _in_words(said.response))
@@ -39,13 +40,15 @@ async def _life_of(journal: Journal, said: HookInput) -> Life | None:
         return None if life.asked is None else life
     waiting = await open_handovers(journal, session_of(said), tool_id(said.agent.key, said.tool))
     for life in waiting:
-        if life.handed_over is not None and _is_what_was_allowed(life.handed_over["arguments"], said.arguments):
+        if life.handed_over is not None and _is_what_was_allowed(life, said):
             return life
     return waiting[0] if waiting else None
 
 
-def _is_what_was_allowed(allowed: dict[str, Any], ran: dict[str, Any]) -> bool:
-    return values.equal(allowed, ran)
+def _is_what_was_allowed(life: Life, said: HookInput) -> bool:
+    """Whether the arguments are those that were allowed. The folder is not compared: a command may have left it."""
+    assert life.handed_over is not None
+    return values.equal(as_given(said, life.handed_over["arguments"]), said.arguments)
 
 
 def _in_words(response: Any) -> str:

@@ -20,10 +20,11 @@ from lastword.hook.contract import MAX_INPUT_BYTES, NO_OBJECTION, answer, read_i
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:
-    from lastword.hook import deciding
+    from lastword.hook import deciding, ruling
 else:
     # What only looks is let through before the memory, the door and an event loop are loaded.
     deciding = load_later("lastword.hook.deciding")
+    ruling = load_later("lastword.hook.ruling")
 
 DENY = 2
 
@@ -97,7 +98,7 @@ def run(arguments: Sequence[str], stdin: Any) -> str:
     options = Options(agent, arguments[1:])
     _set_last_resort(options.within_seconds)
     said = read_input(agent, stdin.read(MAX_INPUT_BYTES + 1))
-    if said.tool in agent.looks:
+    if said.tool in agent.looks and not (said.is_before and ruling.is_ruled(said)):
         return answer(said, NO_OBJECTION)
     return answer(said, deciding.decide(said, options.store, options.within_seconds))
 

@@ -22,6 +22,7 @@ from lastword import values
 from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, PROBE, Agent
 from lastword.hook.gate import MARGIN_SECONDS
+from lastword.hook.keys import KEYS_FILE, AgentKeys
 from lastword.mcp.foreign import without_comments
 from lastword.mcp.rewriting import with_value, write_whole
 from lastword.mcp.secrets import write_private
@@ -55,10 +56,13 @@ class HookChange(msgspec.Struct, frozen=True):
     command: str
     is_exact: bool = True
     """Whether, taking it back, the file becomes exactly what it was."""
+    standing: str = "never"
+    """Which rules and grants may answer for the agent's tools then (keys.py)."""
 
     @property
     def digest(self) -> str:
-        parts = (b"-" if data is None else b"+" + data for data in (self.before, self.after))
+        parts = [b"-" if data is None else b"+" + data for data in (self.before, self.after)]
+        parts += [] if self.standing == "never" else [self.standing.encode()]
         return sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -72,9 +76,18 @@ class Hooks:
         found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
         return [msgspec.json.decode(file.read_bytes(), type=InstalledHook) for file in found]
 
-    def plan(self, agent: Agent, file: Path, store: str | None = None) -> HookChange:
+    def plan(self, agent: Agent, file: Path, store: str | None = None, standing: str | None = None) -> HookChange:
         """What would be written. A ConfigError says what stands against it."""
+        if standing not in (None, "never") and not agent.says_folder:
+            raise ConfigError(
+                f"{agent.name} does not tell its hooks in which folder a command runs, so no rule or grant can allow "
+                "one in your place",
+                hint="rules that ask or deny hold all the same; leave --standing out",
+            )
         file = file.resolve()  # The file that a link leads to is changed, and the link stays one.
+        if self._kept(file).exists() and standing is not None:
+            now = file.read_bytes() if file.exists() else None  # It is there, and only the key is turned.
+            return HookChange(agent.key, file, now, now, command_for(agent, store), standing=standing)
         if self._kept(file).exists():
             hint = f"lastword hook uninstall {agent.key} takes it out"
             raise ConfigError("the hook is in it already", place=str(file), hint=hint)
@@ -84,11 +97,15 @@ class Hooks:
         hooks = _lists(found.get(KEY, {}), file)
         for event, entry in entries_for(agent, command).items():
             hooks[event] = [*hooks.get(event, []), entry]
-        return HookChange(agent.key, file, before, _with_hooks(before, found, hooks), command)
+        after = _with_hooks(before, found, hooks)
+        return HookChange(agent.key, file, before, after, command, standing=standing or "never")
 
     def install(self, change: HookChange) -> Path | None:
         """Carry the change out, and return where the file lies as it was."""
         self._check(change)
+        self._turn_key(change.agent, change.standing)
+        if self._kept(change.file).exists():
+            return None
         assert change.after is not None
         make_private(self.folder)
         before = None if change.before is None else change.before.decode("latin-1")
@@ -124,11 +141,18 @@ class Hooks:
     def uninstall(self, change: HookChange) -> None:
         """Carry that out."""
         self._check(change)
+        self._turn_key(change.agent, "never")
         if change.after is None:
             change.file.unlink(missing_ok=True)
         else:
             write_whole(change.file, change.after, change.file.stat().st_mode & 0o777)
         self._kept(change.file).unlink()
+
+    def _turn_key(self, agent: str, standing: str) -> None:
+        keys = AgentKeys(self.folder.parent / KEYS_FILE)
+        known = keys.read()
+        if known.get(agent, "never") != standing:
+            write_private(keys.file, known | {agent: standing})
 
     def _check(self, change: HookChange) -> None:
         now = change.file.read_bytes() if change.file.exists() else None

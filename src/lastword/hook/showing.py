@@ -6,17 +6,20 @@ the agent is told to look again, or the card says that there is no diff and why.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lastword.editor.recording import RecordingEditor
 from lastword.errors import EditError, ToolError
+from lastword.hook.acting import FOLDER, folder_of, has_folder, key_for, remark_of
 from lastword.hook.agents import Agent
 from lastword.hook.contract import HookInput
 from lastword.hook.one_file import OneFile
 from lastword.tools.foreign_ids import tool_id
-from lastword.tools.manifest import Manifest, Parameter
+from lastword.tools.manifest import Manifest, Parameter, ToolKey
 from lastword.tools.tool import Tool
 
 Params = dict[str, Any]
@@ -26,8 +29,11 @@ Request = Callable[..., Any]
 _ICONS = {"shell": "terminal", "file": "pencil"}
 
 
-def tool_for(said: HookInput) -> tuple[Tool, OneFile | None]:
-    """The agent's tool as ours, and the file that its card compares with, if it changes one."""
+def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | None]:
+    """The agent's tool as ours, and the file that its card compares with, if it changes one.
+
+    `turned` is the key of the agent's tools, as the person left it.
+    """
     agent, name = said.agent, said.tool
     changes_file = name in agent.edits | agent.edit_lists | agent.writes and "file_path" in said.arguments
     given = said.arguments.get("file_path")
@@ -40,28 +46,66 @@ def tool_for(said: HookInput) -> tuple[Tool, OneFile | None]:
         request = _change(said, file)
     # What the card shows beside the arguments is this one. A person who changes it sees no other card for that.
     shown = "command" if request.__name__ == "command" else "content" if file and name in agent.writes else None
-    about = f"{agent.name} carries this out itself once you allow it; lastword does not run it."
-    if said.event == agent.permission:
-        about += f" {agent.name} asks because its own rules ask."
+    parameters = [] if shown is None else [Parameter(shown, "string")]
+    if has_folder(said):
+        parameters.append(Parameter(FOLDER, "string", "the folder that it is carried out in"))
     manifest = Manifest(
         id=tool_id(agent.key, name),
         display_name=f"{agent.name}: {name}",
-        description=about,
+        description=f"{agent.name} carries this out itself once you allow it; lastword does not run it.",
         icon=_ICONS["file"] if file else _ICONS["shell"] if shown else None,
-        parameters=() if shown is None else (Parameter(shown, "string"),),
+        parameters=tuple(parameters),
         additional_parameters=True,
         content_parameter=shown,
+        auto_approve=key_for(said, turned),
     )
     tool = Tool(
         manifest,
         "assistant",
         None,
-        request=request,
+        request=_in_its_folder(said, request),
         code=b"handed over",
         carried_out_by=agent.name,
         address=f"{agent.key}:{name}",
+        works_in=folder_of(said) or Path(),
     )
     return tool, file
+
+
+def known_tool(agent: Agent, name: str, turned: ToolKey, folder: str = os.sep) -> Tool:
+    """An agent's tool as its ordinary calls have it: for whoever accepts a rule about it, or asks what rules say."""
+    given: Params = {"command": ""} if name in agent.shells else {}
+    if name in agent.edits | agent.edit_lists | agent.writes:
+        given = {"file_path": os.path.join(os.sep, "file"), "content": ""}
+    said = HookInput(agent=agent, event=agent.before, session="-", tool=name, arguments=given, cwd=folder)
+    return tool_for(said, turned)[0]
+
+
+def _in_its_folder(said: HookInput, request: Request) -> Request:
+    """The same card, for nothing but the folder that the agent is in: nobody here can move it."""
+    if not has_folder(said):
+        return request
+    folder = str(folder_of(said))
+
+    def refuse_another(params: Params) -> None:
+        if params.get(FOLDER) != folder:
+            raise ToolError(
+                "the folder of a call cannot be changed here", hint="deny it, and say which folder is meant"
+            )
+
+    if inspect.iscoroutinefunction(request):
+
+        async def changing(params: Params, editor: RecordingEditor) -> Any:
+            refuse_another(params)
+            return await request(params, editor)
+
+        return changing
+
+    def showing(params: Params) -> Any:
+        refuse_another(params)
+        return request(params)
+
+    return showing
 
 
 def _plain(said: HookInput) -> Request:
@@ -156,4 +200,11 @@ def _edited(agent: Agent, edit: Any, text: str | None, place: str) -> str:
 
 
 def _where(said: HookInput) -> str:
-    return f"In {said.cwd}" if said.cwd else "In a folder that it does not say"
+    lines = [f"In {folder_of(said) or said.cwd}" if said.cwd else "In a folder that it does not say"]
+    if remark := remark_of(said):
+        # On one line and without quotes of its own, so that it cannot go on as if it were our words.
+        words = " ".join(remark.split()).translate({0x201C: '"', 0x201D: '"'})
+        lines.append(f"{said.agent.name} says of it: “{words}”")
+    if said.event == said.agent.permission:
+        lines.append(f"{said.agent.name} asks because its own rules ask.")
+    return "\n".join(lines)

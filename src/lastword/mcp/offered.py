@@ -100,7 +100,8 @@ class McpServer:
             # A card of it is void as soon as anything of the definition, or of the way to the server, changes.
             code = f"{definition.text}\0{self.launch.digest}".encode()
             address = f"mcp:{self.name}/{definition.name}"
-            tool = Tool(manifest, "registry", self._run(definition), code=code, address=address)
+            # Its folder is the server's business: a path from nowhere certain lies inside of no folder.
+            tool = Tool(manifest, "registry", self._run(definition), code=code, address=address, works_in=Path())
             self._offered[definition.name] = self._registry.add(tool)  # It refuses a name that another tool has.
         except (ManifestError, ToolLoadError) as problem:
             self.withheld[definition.name] = str(problem)

@@ -161,15 +161,20 @@ class Bound(msgspec.Struct, frozen=True):
 
     def _is_inside(self, value: Any, folder: Path) -> bool:
         assert self.under is not None
-        return is_under(value, self.under, folder) or (self.counts_unclear and _is_unclear(value))
+        return is_under(value, self.under, folder) or (self.counts_unclear and _is_unclear(value, folder))
 
     def _is_command(self, value: Any, folder: Path) -> bool:
         assert self.command is not None
         if _runs(self.command, value, folder):
             return True
+        if not self.counts_unclear or not isinstance(value, str):
+            return False
+        words = simple_words(value)
         # More than one simple command may run anything; here it does what is asked about or denied, if it names it.
-        is_unclear = self.counts_unclear and isinstance(value, str) and simple_words(value) is None
-        return is_unclear and self.command.program in value
+        # So does one of which nobody knows where it runs.
+        if words is None:
+            return self.command.program in value
+        return not folder.is_absolute() and _names(self.command, words)
 
     def _command_words(self) -> str:
         assert self.command is not None
@@ -252,6 +257,8 @@ def is_under(value: Any, folder: str, base: Path) -> bool:
     """Whether a path, followed to where it really leads, is this folder or lies inside of it."""
     if not isinstance(value, str) or not value or "\0" in value or value.startswith("~"):
         return False  # A tool may take ~ for a home, and then it is another path than the one looked at here.
+    if not (base.is_absolute() or value.startswith("/")):
+        return False  # From nowhere certain it leads anywhere.
     try:
         there, inside = os.path.realpath(base / value), os.path.realpath(folder)
     except (OSError, ValueError):
@@ -259,9 +266,12 @@ def is_under(value: Any, folder: str, base: Path) -> bool:
     return there == inside or there.startswith(inside.rstrip("/") + "/")
 
 
-def _is_unclear(value: Any) -> bool:
-    """Whether a path may lead anywhere: to somebody's home, or nowhere that can be looked at."""
-    return isinstance(value, str) and (value.startswith("~") or "\0" in value or "$" in value)
+def _is_unclear(value: Any, base: Path) -> bool:
+    """Whether a path may lead anywhere: to somebody's home, nowhere that can be looked at, or on from nobody knows."""
+    if not isinstance(value, str):
+        return False
+    is_adrift = not base.is_absolute() and not value.startswith("/")
+    return is_adrift or value.startswith("~") or "\0" in value or "$" in value
 
 
 def validator(schema: Any) -> Any:
@@ -355,9 +365,14 @@ def _command(table: Any, wrong: Wrong) -> CommandBound | None:
 def _runs(bound: CommandBound, line: Any, folder: Path) -> bool:
     """Whether this line is that one command, to be run inside of its folder."""
     words = simple_words(line) if isinstance(line, str) else None
-    if words is None or words[0] != bound.program or len(words) - 1 != len(bound.args):
-        return False
-    if not is_under(str(folder), bound.cwd, folder):
+    return (
+        words is not None and _names(bound, words) and folder.is_absolute() and is_under(str(folder), bound.cwd, folder)
+    )
+
+
+def _names(bound: CommandBound, words: tuple[str, ...]) -> bool:
+    """Whether these are its program and its arguments."""
+    if words[0] != bound.program or len(words) - 1 != len(bound.args):
         return False
     return all(_fits(pattern, word) for pattern, word in zip(bound.args, words[1:], strict=True))
 

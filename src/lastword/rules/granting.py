@@ -126,14 +126,20 @@ def offer_for(request: ApprovalRequest, folder: Path) -> GrantOffer | str:
     looser: dict[str, tuple[dict[str, Any], ...]] = {}
     if manifest.auto_approve is True:
         looser = {name: tuple(_looser(value, folder, is_path(manifest, name))) for name, value in arguments.items()}
-    is_run = "." in request.call_id
     return GrantOffer(
         manifest=manifest,
         bounds=bounds,
         looser={name: choices for name, choices in looser.items() if choices},
-        scopes=("run", "session", "until") if is_run else ("session", "until"),
+        scopes=_scopes(request),
         summable=tuple(n for n, v in arguments.items() if type(v) in (int, float) and v >= 0),
     )
+
+
+def _scopes(request: ApprovalRequest) -> tuple[Scope, ...]:
+    """How long a grant from this card may hold. Nobody here learns when the session of another program ends."""
+    if request.carried_out_by:
+        return ("until",)
+    return ("run", "session", "until") if "." in request.call_id else ("session", "until")
 
 
 def _looser(value: Any, folder: Path, is_path: bool) -> Iterable[dict[str, Any]]:
@@ -170,6 +176,8 @@ def settled_by(
     terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
 ) -> list[ApprovalRequest]:
     """The other waiting cards of its scope that a grant would answer."""
+    if request.carried_out_by:
+        return []  # Each waits in a program of its own, which nobody here can tell.
     where = bounds_of(terms.where)
     run = request.call_id.rpartition(".")[0]
     found = [
@@ -214,8 +222,8 @@ def why_not_given(
         return "only a person grants"
     if action.answers != request.digest or not action.primary_confirmed:
         return "it belongs to another card"
-    if terms.scope == "run" and "." not in request.call_id:
-        return "there is no run"
+    if terms.scope not in _scopes(request):
+        return "there is no run" if terms.scope == "run" else f"{request.carried_out_by} does not say when it ends"
     if request.call_id in terms.settles:
         return "it settles its own card"
     return why_not_these(manifest, terms, request.arguments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ from lastword import values
 from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.grant import GrantTerms, Scope
 from lastword.display import visible
-from lastword.errors import LastWordError, SessionError
+from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal
 from lastword.journal.asker import is_held
 from lastword.journal.records import data_of
@@ -82,8 +83,17 @@ def bounds_of(where: Mapping[str, Any]) -> Where:
     """The bounds of a grant. A LastWordError says what is wrong with them."""
     if not isinstance(where, Mapping):
         raise LastWordError("a grant has a bound for every argument")
+    try:
+        return _compiled(values.encode(values.plain(dict(where))))
+    except NotJSON as problem:
+        raise LastWordError(f"a bound holds what no argument can be: {problem.fact}") from None
+
+
+@lru_cache(maxsize=200)
+def _compiled(where: bytes) -> Where:
+    """The same bounds are looked at three times for every call, and compiling them takes the longest."""
     found = {}
-    for name, written in where.items():
+    for name, written in values.decode(where).items():
 
         def wrong(fact: str, hint: str | None, name: str = name) -> NoReturn:
             raise LastWordError(f"{name}: {fact}", hint=hint)

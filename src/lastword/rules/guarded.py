@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lastword.editor import Preview
+from lastword.rules.places import PROJECT_FILE, SYSTEM
 from lastword.store.folders import data_folder
-
-PROJECT_FILE = "lastword.policy.toml"
-SYSTEM = Path("/Library/Application Support/lastword" if sys.platform == "darwin" else "/etc/lastword")
 
 
 def changes_policy(previews: Iterable[Preview], folder: Path | None) -> str | None:

@@ -14,48 +14,21 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-
-import msgspec
 
 from lastword.config import trusted
 from lastword.errors import ConfigError
-from lastword.rules.guarded import PROJECT_FILE, SYSTEM
+from lastword.rules.places import PolicyPlaces
 from lastword.rules.policy import CHANGED_TOOL, Policy, PolicyFile
 from lastword.rules.reading import read_rules
-from lastword.rules.rule import Layer, PolicyRule
-from lastword.store.folders import data_folder
+from lastword.rules.rule import PolicyRule
 from lastword.tools.tool import Tool
 from lastword.tools.trust import Trust, digest_of_text, rule_name
-
-FILE = "policy.toml"
 
 # More than anybody writes by hand, less than a file that was named by mistake.
 MAX_FILE_BYTES = 1_000_000
 
 NEW_FILE = "its file is not accepted as it is; lastword policy accept"
-
-
-class PolicyPlaces(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the files of the three layers are, whether there are any or not."""
-
-    organisation: Path
-    user: Path
-    project: Path
-    owner: int = 0
-    """To whom the organisation's file has to belong: root."""
-
-    def layers(self) -> tuple[tuple[Layer, Path], ...]:
-        return ("organisation", self.organisation), ("user", self.user), ("project", self.project)
-
-
-def places_for(project: Path, environ: Mapping[str, str] | None = None) -> PolicyPlaces:
-    """Where policies lie for whoever works in this folder."""
-    environ = os.environ if environ is None else environ
-    own = data_folder(sys.platform, environ, Path.home())
-    return PolicyPlaces(organisation=SYSTEM / FILE, user=own / FILE, project=project / PROJECT_FILE)
 
 
 def load_policy(places: PolicyPlaces, trust: Trust | None = None) -> Policy | None:

@@ -17,7 +17,8 @@ from lastword import values
 from lastword.consent.call import Call
 from lastword.lazily import load_later
 from lastword.rules.bounds import validator
-from lastword.rules.rule import Layer, PolicyRule, Saying
+from lastword.rules.places import Layer
+from lastword.rules.rule import PolicyRule, Saying
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
 
@@ -101,7 +102,8 @@ class Policy:
         last = self._last
         if last is not None and last[0] is tool and last[1] is call.arguments:
             return last[2]  # Asked again about the very same bytes: nothing that decides has changed.
-        found = self._strictest(rules, tool, values.decode(call.arguments), folder() if rules.is_volatile else NOWHERE)
+        here = folder_for(tool, folder) if rules.is_volatile else NOWHERE
+        found = self._strictest(rules, tool, values.decode(call.arguments), here)
         if not rules.is_volatile:
             self._last = tool, call.arguments, found
         return found
@@ -125,7 +127,7 @@ class Policy:
         rules = self._rules_of(tool)
         if rules is None:
             return None
-        here = folder() if rules.is_volatile else NOWHERE
+        here = folder_for(tool, folder) if rules.is_volatile else NOWHERE
         best, least = None, 0
         for rule in rules.allow.rules[:most]:
             missed = rule.where.missed(arguments, here) + (_unspoken(rule, tool) is not None)
@@ -149,14 +151,19 @@ class Policy:
             return found
 
 
+def folder_for(tool: Tool, folder: Folder) -> Path:
+    """The folder that paths and commands of a tool's calls are meant from; a relative one when nobody knows it."""
+    return folder() if tool.works_in is None else tool.works_in
+
+
 CHANGED_TOOL = "the tool is not the one that was accepted for it; lastword policy accept"
 
 
 def speaks_of(rule: PolicyRule, tool: Tool) -> bool:
-    """Whether a rule is about this tool: by its id, by its address, or as one of all tools of a server."""
+    """Whether a rule is about this tool: by its id, by its address, or as one of all tools of a server or an agent."""
     if rule.tool == tool.name or (tool.address is not None and rule.tool == tool.address):
         return True
-    return tool.address is not None and rule.tool.endswith("/*") and tool.address.startswith(rule.tool[:-1])
+    return tool.address is not None and rule.tool.endswith(("/*", ":*")) and tool.address.startswith(rule.tool[:-1])
 
 
 def _unspoken(rule: PolicyRule, tool: Tool) -> str | None:

@@ -28,7 +28,8 @@ from typing import Any, NoReturn
 from lastword import values
 from lastword.errors import ConfigError, NotJSON, did_you_mean
 from lastword.rules.bounds import Bound, read_bound
-from lastword.rules.rule import SAYINGS, Budget, Layer, PolicyRule, Where, is_amount
+from lastword.rules.places import Layer
+from lastword.rules.rule import SAYINGS, Budget, PolicyRule, Where, is_amount
 
 # More than anybody writes by hand, and few enough to look at for every call of their tool.
 MAX_RULES = 1_000
@@ -37,7 +38,7 @@ MAX_NAME = 80
 _FIELDS = ("name", "tool", "decide", "limits", "where", "tests")
 _LIMITS = ("calls", "sum", "per")
 _TESTS = ("match", "not_match")
-_TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|mcp:[a-z0-9-]+/(?:\*|[^\s*]+)|[a-z]+:[A-Za-z0-9_./*-]+")
+_TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|mcp:[a-z0-9-]+/(?:\*|[^\s*]+)|(?!mcp:)[a-z]+:(?:\*|[^\s*]+)")
 
 
 def read_rules(text: str, file: Path, layer: Layer) -> list[PolicyRule]:
@@ -82,7 +83,7 @@ class _Reader:
         if len(name) > MAX_NAME or not name.isprintable():
             self._wrong("name", f"a name is one line of at most {MAX_NAME} characters", None)
         if not _TOOL.fullmatch(tool):
-            hint = 'tool = "pay"; all of an MCP server: "mcp:files/*"'
+            hint = 'tool = "pay"; all of an MCP server: "mcp:files/*"; of an agent: "claude:Bash", or "claude:*"'
             self._wrong("tool", f"{tool[:60]!r} is no tool", hint)
         if saying not in SAYINGS:
             hint = did_you_mean(saying, SAYINGS) or "allow, ask or deny"
@@ -167,8 +168,8 @@ class _Reader:
         arguments = _plain(example)
         if arguments is None:
             self._wrong(kind, f"{example} is no call: an argument of it cannot be one", None)
-        misses = rule.where.misses(arguments, self._folder)
-        covers = rule.where.covers(arguments, self._folder)
+        folder = self._folder(rule)
+        misses, covers = rule.where.misses(arguments, folder), rule.where.covers(arguments, folder)
         if covers != (not misses):
             self._wrong(kind, "two ways of looking at this rule disagree; it is not used", "this is a bug of lastword")
         if kind == "match" and not covers:
@@ -179,14 +180,15 @@ class _Reader:
     def _try_past(self, rule: PolicyRule, arguments: dict[str, Any]) -> None:
         for name, bound in rule.where.bounds.items():
             for value in bound.past(arguments.get(name)):
-                if bound.miss(value, self._folder) is None:
+                if bound.miss(value, self._folder(rule)) is None:
                     continue  # `in` may hold the neighbour of one of its values.
-                if rule.where.covers(arguments | {name: value}, self._folder):
+                if rule.where.covers(arguments | {name: value}, self._folder(rule)):
                     self._wrong(name, f"{name}: it matches just past its bound", "this is a bug of lastword")
 
-    @property
-    def _folder(self) -> Path:
-        return self._file.parent
+    def _folder(self, rule: PolicyRule) -> Path:
+        """Where the examples are meant from: a command's where it says that it runs, paths beside the file."""
+        commands = (bound.command for bound in rule.where.bounds.values() if bound.command is not None)
+        return next((Path(command.cwd) for command in commands), self._file.parent)
 
     def _text(self, table: dict[str, Any], field: str) -> str:
         value = table.get(field)

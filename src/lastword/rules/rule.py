@@ -17,9 +17,9 @@ import msgspec
 from lastword import values
 from lastword.display import visible
 from lastword.rules.bounds import Bound, validator
+from lastword.rules.places import Layer
 
 Saying = Literal["allow", "ask", "deny"]
-Layer = Literal["organisation", "user", "project"]
 
 SAYINGS: tuple[Saying, ...] = ("allow", "ask", "deny")
 

@@ -35,6 +35,7 @@ from lastword.rules.grants import bounds_of
 # As many as a day of such calls may have. Whoever wants more says so.
 FIRST_CALLS = 10
 MAX_CALLS = 1_000_000
+FIRST_SCOPE: Scope = "session"
 
 
 class GrantChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ class GrantChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     loosened: dict[str, int] = {}
     """For arguments that are not exact any more: which of the offered bounds, from 1 on."""
-    scope: Scope = "session"
+    scope: Scope = FIRST_SCOPE
     calls: int | None = FIRST_CALLS
     sums: dict[str, str] = {}
 
@@ -67,6 +68,8 @@ async def step_of(
     offer = offer_for(request, folder)
     if isinstance(offer, str):
         return SeenStep(step=GrantStep(event=event, why_none=f"{visible(offer).rstrip('.')}."))
+    if choice.scope == FIRST_SCOPE and choice.scope not in offer.scopes:
+        choice = msgspec.structs.replace(choice, scope=offer.scopes[0])  # What no card offers is nobody's choice.
     bounds = _bounds(offer, choice)
     sums = {name: most.strip() for name, most in choice.sums.items() if most.strip()}
     if unknown := sums.keys() - set(offer.summable):

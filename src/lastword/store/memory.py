@@ -49,6 +49,7 @@ class MemoryStore:
         self._streams: dict[str, list[int]] = {}
         self._subjects: dict[str, list[int]] = {}
         self._standing = Standing()
+        self._kinds: set[str] = set()  # Of all that was accepted. Each is in it before its entry is.
         self._noted = 0
         self._keys: dict[str, int] = {}
         self._claimed = False  # Whether something accepted claims a key.
@@ -62,6 +63,7 @@ class MemoryStore:
         assert entry.once is None, "an entry that claims a key is committed, not appended"
         assert not entry.irrevocable, "what cannot be taken back is committed, not appended"
         check(entry)
+        self._kinds.add(entry.kind)
         if entry.contents:  # Kept once from the beginning: it may be large, and the same again and again.
             with self._lock:
                 self._holding = True
@@ -83,6 +85,7 @@ class MemoryStore:
                 if entry.once is not None:
                     self._keys[entry.once] = -1  # Taken; where it stands is known once it is chained.
                     self._claimed = True
+                self._kinds.add(entry.kind)
             self._accepted.extend(entries)
             self._holding = any(entry.contents for entry in entries)
             if self._holding or self._waiters or len(self._accepted) >= CHAINED_AT_ONCE:
@@ -131,10 +134,13 @@ class MemoryStore:
             return [self._record(place) for place in (found if last is None else reversed(found))]
 
     async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
+        kinds = (kind,) if isinstance(kind, str) else kind
+        if self._kinds.isdisjoint(kinds):
+            return []  # Asked for grants before every question; what was accepted may wait for a better moment.
         with self._lock:
             self._chain()
             self._note_places()
-            seqs = self._standing.seqs((kind,) if isinstance(kind, str) else kind, stream)
+            seqs = self._standing.seqs(kinds, stream)
             return [self._record(seq - 1) for seq in seqs]
 
     async def links(self, seqs: Sequence[int]) -> Sequence[Record]:

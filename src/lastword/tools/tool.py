@@ -9,6 +9,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from lastword import values
@@ -49,6 +50,9 @@ class Tool:
     """The program that carries a call out once it was allowed, where that is not this one: it is handed over then."""
     address: str | None = None
     """What rules may call it beside its id, for one of another program: `mcp:files/read`."""
+    works_in: Path | None = None
+    """The folder that paths and commands of its calls are meant from, where it is not the session's. `Path()` when
+    nobody here knows it: another program's server has a folder of its own, or none on this machine."""
 
     name: str = field(init=False)
     digest: str = field(init=False)
