@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from server_by_bytes import ByteServer, sent_events
 
 from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.server.upstream import HttpUpstream
 from lastword.testing.scripted import Fault
 from requirements import requirement
-from server_by_bytes import ByteServer, sent_events
 
 
 def piece(words: str, index: int | None = 0) -> dict:

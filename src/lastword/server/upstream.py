@@ -176,8 +176,9 @@ class HttpUpstream:
         return None
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     def redact(self, text: str) -> str:
         """A text of the model's server without keys, short enough to be repeated."""
