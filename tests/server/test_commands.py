@@ -141,7 +141,11 @@ def configured(folder: Path, url: str) -> Path:
         ("", "none is configured, and none answers at the usual local ports"),
         ('upstream = "http://127.0.0.1:9/v1"', "the model's server cannot be reached"),
         ('upstream = "nonsense"', "is not the address of a model's server"),
-        ('upstream = "{url}"\nmodel = "huge"', "huge (lastword.toml) is not among: small"),
+        (
+            'upstream = "{url}"\nmodel = "huge"',
+            "(lastword.toml): the model's server does not list huge; it lists small",
+        ),
+        ('upstream = "{url}"\nmodel = "smal"', "the model's server does not list smal; did you mean small?"),
         ('upstream = "{url}"\npersona = "none.md"', "the persona cannot be read"),
         ('upstream = "{url}"\nhost = "0.0.0.0"', "0.0.0.0:8811, other machines too, and there is no token"),
         ('upstream = "{url}"\nstore = "sqlite:///"', "names no file"),
@@ -156,6 +160,56 @@ def test_doctor_names_what_is_not_well(tmp_path, capsys, text, words):
         store = [] if "store" in text else ["--store", "memory:"]
         assert run(["doctor", "--config", "lastword.toml", *store]) == 1
     assert words in capsys.readouterr().out
+
+
+@requirement("API-30")
+@pytest.mark.parametrize(
+    ("name", "models", "words"),
+    [
+        (
+            "smal",
+            ["small"],
+            "(lastword.toml) answers, but the model's server does not list smal; did you mean small?",
+        ),
+        ("llama3.2", ["llama3.2:latest"], "llama3.2 (lastword.toml)\n"),
+        ("any", [], "any (lastword.toml)\n"),
+    ],
+    ids=["answers to any name", "lists it with a tag", "lists nothing"],
+)
+def test_doctor_tries_a_model_that_its_server_does_not_list(tmp_path, capsys, name, models, words):
+    """llama.cpp answers to every name, Ollama leaves out a tag, some list nothing: none of that is broken."""
+    with ScriptedModel(asks, models=models) as model:
+        (tmp_path / "lastword.toml").write_text(f'[server]\nupstream = "{model.url}"\nmodel = "{name}"\n')
+        assert run(["doctor", "--store", "memory:", "--config", "lastword.toml"]) == 0
+        assert {sent["model"] for sent in model.requests} == {name}
+    assert words in capsys.readouterr().out
+
+
+@requirement("API-30")
+def test_doctor_shows_what_a_server_says_of_itself_and_obeys_none_of_it(tmp_path, capsys):
+    """Whoever listens at a usual port of this machine chooses the names, and a terminal obeys what it prints."""
+    with ScriptedModel(asks, models=["nice\x1b]0;owned\x07\x1b[2Jname\nok   all is well"]) as model:
+        run(["doctor", "--store", "memory:", "--config", str(configured(tmp_path, model.url))])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\nok   all is well" not in out
+
+
+@requirement("API-30", "API-65")
+def test_a_model_that_sees_too_little_for_one_protocol_is_tried_in_the_others(tmp_path, capsys):
+    """The instructions for scripts are the longest. A model that is good for requests was called broken for them."""
+
+    def reply(body):
+        if "CALL get_time" in str(body["messages"][0]):
+            return Fault("status", status=400, body=b"exceeds the available context size (512 tokens)")
+        return asks(body)
+
+    with ScriptedModel(reply, models=["tiny"], context=512) as model:
+        assert run(["doctor", "--store", "memory:", "--config", str(configured(tmp_path, model.url))]) == 0
+    assert (
+        "sees 512 tokens; cannot be held to a grammar; sees too little for the instructions of: script; "
+        "asked for a tool in: json, native"
+    ) in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -172,6 +172,27 @@ def test_a_server_with_several_models_asks_for_a_name(house, window):
         assert {request["model"] for request in model.requests} == {"large"}
 
 
+def test_a_name_that_the_server_does_not_list_is_tried_and_said(house, window):
+    """A slip of the pen is found at once where the server minds, and told where it does not."""
+    with ScriptedModel(lambda body: TIME, models=("small", "large")) as model:
+        status, found = choose(window, model.url, model="lage")
+        assert (status, found["unlisted"]) == (200, "the model's server does not list lage; did you mean large?")
+        assert choose(window, model.url, model="large")[1]["unlisted"] == ""
+    with ScriptedModel(lambda body: Fault("status", status=404, body=b"no such model"), models=("small",)) as model:
+        status, answer = choose(window, model.url, model="smal")
+        assert status == 409
+        assert "no such model; the model's server does not list smal; did you mean small?" in answer["error"]["message"]
+
+
+def test_a_server_that_lists_nothing_is_asked_for_the_name_that_was_given(house, window):
+    """Some have no list. Whoever knows the name of the model needs none."""
+    with ScriptedModel(lambda body: TIME, models=()) as model:
+        status, answer = choose(window, model.url)
+        assert (status, answer["error"]["param"]) == (409, "model")
+        status, found = choose(window, model.url, model="any")
+        assert (status, found["unlisted"]) == (200, "")
+
+
 def test_an_address_without_its_end_is_answered_with_the_whole_one(house, window):
     """Most people know a server by its port. What it says to that is 404."""
     with ScriptedModel(lambda body: TIME) as model:

@@ -206,7 +206,8 @@ async def test_what_is_configured_is_used_and_nothing_is_looked_for():
     """A configured model that is down is an error later, and not a reason to talk to another one."""
     with ScriptedModel(["Hello."]) as model:
         choice = await choose_model(configured(upstream="http://127.0.0.1:9/v1", model="big"), {"Ollama": model.url})
-        assert choice.words == "Model: big at http://127.0.0.1:9/v1 (lastword.toml)."
+        assert choice.fact == "Model: big at http://127.0.0.1:9/v1 (lastword.toml)."
+        assert choice.words == f"{choice.fact} It does not answer now: the model's server cannot be reached."
 
 
 async def test_a_key_is_not_sent_to_a_model_that_was_merely_found(tmp_path: Path):
@@ -229,12 +230,47 @@ async def test_without_any_model_the_person_is_told_how_to_choose_one():
 
 async def test_a_model_that_was_chosen_is_asked_before_one_that_is_found_and_after_one_that_is_configured():
     """The nearer word counts: what was typed or written for this start, then what was chosen once, then a guess."""
-    with ScriptedModel(lambda body: "Hello.", key="sk-mine") as model:
+    with ScriptedModel(lambda body: "Hello.", models=("large",), key="sk-mine") as model:
         kept = KeptModel(upstream=model.url, model="large", key="sk-mine")
         choice = await choose_model(configured(), {"Ollama": "http://127.0.0.1:9/v1"}, kept=kept)
         assert (choice.words, choice.model) == (f"Model: large at {model.url} (chosen on the page).", "large")
         await choice.upstream.complete({"messages": [{"role": "user", "content": "Hi."}]})  # Its key opens.
         await choice.upstream.close()
         choice = await choose_model(configured(upstream="http://127.0.0.1:9/v1"), {}, kept=kept)
-        assert choice.words == "Model: http://127.0.0.1:9/v1 (lastword.toml)."
+        assert choice.fact == "Model: http://127.0.0.1:9/v1 (lastword.toml)."
         assert choice.model is None
+
+
+@requirement("API-30")
+@pytest.mark.parametrize(
+    ("name", "models", "remark"),
+    [
+        ("lage", ("small", "large"), "The model's server does not list lage; did you mean large?"),
+        ("x", tuple("abcdefgh"), "The model's server does not list x; it lists a, b, c, d, e, f and 2 more."),
+        ("large", ("large:latest",), ""),
+        ("any", (), ""),
+        (None, ("small", "large"), ""),
+    ],
+)
+async def test_a_name_that_the_server_does_not_list_is_said_at_the_start(name, models, remark):
+    """In the first lines, and not by the refusal of the first message; where nothing is listed, nothing is known."""
+    with ScriptedModel(["Hello."], models=models) as model:
+        choice = await choose_model(configured(upstream=model.url, model=name))
+    assert choice.remark == remark
+    assert choice.words == f"{choice.fact} {remark}".rstrip()
+
+
+@requirement("API-30")
+async def test_an_address_without_its_end_is_said_at_the_start():
+    """Most people know a server by its port."""
+    with ScriptedModel(["Hello."]) as model:
+        choice = await choose_model(configured(upstream=model.url.removesuffix("/v1")))
+    assert choice.remark == f"No model's server answers there; is it {model.url}?"
+
+
+@requirement("API-30")
+async def test_a_name_without_a_server_is_not_passed_over_in_silence():
+    """Who types --model and talks to the rehearsal model would look for the mistake in the name."""
+    choice = await choose_model(configured(model="large"), {})
+    assert choice.is_rehearsal
+    assert "There is no server that could be asked for large." in choice.words

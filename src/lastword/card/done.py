@@ -30,6 +30,8 @@ class TriedModel(Done, frozen=True, kw_only=True):
     context_tokens: int | None
     protocols: tuple[str, ...]
     """Those in which it asked for a tool."""
+    unlisted: str
+    """That its server does not list it, in words with the nearest that it lists; empty when it does."""
 
 
 class NewKey(Done, frozen=True, kw_only=True):

@@ -222,7 +222,9 @@ class Setup:
     @property
     def tour_hint(self) -> str:
         """What to type first, where the tour's tools are at hand and a person can type."""
-        return " Type tour to see how." if self.seat.is_attended and self.registry.is_registered(NOTE) else ""
+        return (
+            " Type tour for a walk of a minute." if self.seat.is_attended and self.registry.is_registered(NOTE) else ""
+        )
 
     @contextmanager
     def project(self, *, is_rehearsal: bool) -> Iterator[ProjectEditor | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -23,6 +24,7 @@ from lastword.mcp.gateway import Gateways
 from lastword.mcp.offered import servers_of
 from lastword.server.auth import Tokens
 from lastword.server.chat import CONFIGURED
+from lastword.server.model_names import shown_name, unlisted_words
 from lastword.server.refusal import Refusal
 from lastword.server.serving import is_loopback
 from lastword.server.upstream import HttpUpstream, find_local
@@ -46,7 +48,8 @@ def doctor(as_json: bool, config: Path | None, store: str | None) -> int:
     else:
         width = max(len(what) for what, _, _ in findings)
         for what, well, found in findings:
-            click.echo(f"{'ok ' if well else 'BAD'}  {what:<{width}}  {found}")
+            # What a server says of itself may be meant for the terminal.
+            click.echo(f"{'ok ' if well else 'BAD'}  {what:<{width}}  {visible(found)}")
     return DONE if all(well for _, well, _ in findings) else FAILED
 
 
@@ -96,7 +99,9 @@ async def _examine_model(config: Config) -> list[Finding]:
         return [("model's server", False, f"{problem.fact} ({source})")]
     try:
         models = await upstream.models()
-        trial = await try_model(upstream, name) if name in models or (name is None and models) else None
+        if sys.stderr.isatty():
+            click.echo("Asking the model three short questions. A large one takes a few minutes for this.", err=True)
+        trial = await try_model(upstream, name) if name is not None or models else None
     except Refusal as problem:
         return [("model's server", False, f"{url} ({source}){key}: {problem.fact}")]
     finally:
@@ -110,12 +115,14 @@ async def _examine_model(config: Config) -> list[Finding]:
     ]
     named = config.sources.get("model", source)
     if name is None:
-        first = models[0] if models else "it has none"
+        first = shown_name(models[0]) if models else "it has none"
         findings.append(("model", bool(models), f"none is named; `{CONFIGURED}` means its first: {first}"))
-    elif name in models:
+    elif (unlisted := unlisted_words(name, models)) is None:
         findings.append(("model", True, f"{name} ({named})"))
     else:
-        findings.append(("model", False, f"{name} ({named}) is not among: {', '.join(models[:8])}"))
+        # Some answer to names that they do not list.
+        answers = trial is not None and trial.problem is None
+        findings.append(("model", answers, f"{name} ({named}){' answers, but' if answers else ':'} {unlisted}"))
     if trial is not None:
         findings.append(("tools", bool(trial.handled), trial.words))
     return findings

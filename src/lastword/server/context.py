@@ -21,6 +21,8 @@ from lastword.server.refusal import Refusal
 
 CODE = "context_length_exceeded"
 """What OpenAI's clients know this refusal by."""
+TOO_LONG = "the conversation is longer than the model can see"
+"""How the fact of such a refusal begins: its code may be the server's own."""
 
 # What a chat template writes around each message, in bytes.
 AROUND = 24
@@ -69,7 +71,7 @@ def exceeded(error: Mapping[str, Any], said: str) -> ContextExceeded | None:
     if type(size) is not int or size < LEAST_SAID:
         size = None
     named = code if isinstance(code, str) and code else CODE
-    fact = f"the conversation is longer than the model can see{f': {said}' if said else ''}"
+    fact = f"{TOO_LONG}{f': {said}' if said else ''}"
     return ContextExceeded(named, fact, size, sent if type(sent) is int else None)
 
 

@@ -117,22 +117,25 @@ def check_calls(calls: Any) -> list[dict[str, Any]]:
 def check_chunk(found: Any, redact: Callable[[str], str]) -> dict[str, Any]:
     """A chunk of a stream that can be relied on, or a refusal."""
     match found:
-        case {"error": {"message": str(said)}}:
+        case {"error": {"message": str(said)} | str(said)}:
             raise Refusal(502, "upstream_failed", f"the model's server failed in the middle: {redact(said)}")
-        case {"choices": []} | {"choices": [{"delta": {}}, *_]}:
+        case {"choices": list(choices)} if all(isinstance(choice, dict) for choice in choices):
             pass
-        case {"choices": [{"finish_reason": str()}, *_]}:
-            found["choices"][0]["delta"] = {}
         case _:
             raise garbage()
-    for choice in found["choices"]:
+    # One answer was asked for. What a server sends of another one beside it is no part of it.
+    first = [choice for choice in choices if choice.get("index") in (None, 0)][:1]
+    for choice in first:
+        if not isinstance(choice.get("delta"), dict):
+            if not isinstance(choice.get("finish_reason"), str):
+                raise garbage()
+            choice["delta"] = {}
         if "content" in choice["delta"]:
             choice["delta"]["content"] = read_content(choice["delta"]["content"])
         calls = choice["delta"].get("tool_calls")
         if calls is not None and not (isinstance(calls, list) and all(isinstance(call, dict) for call in calls)):
             raise garbage()
-    chunk: dict[str, Any] = found
-    return chunk
+    return {**found, "choices": first}
 
 
 def says_something(chunk: dict[str, Any]) -> bool:

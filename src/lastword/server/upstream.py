@@ -112,13 +112,14 @@ class HttpUpstream:
                 for chunk in whole.as_chunks():
                     yield chunk
                 return
-            finished = False
+            finished = has_begun = False
             nothing = 0
             async with aclosing(self._events(response)) as events:
                 async for event in events:
                     data = event.data.strip()
                     if not data:
                         continue
+                    has_begun = True
                     if data == b"[DONE]":
                         return
                     chunk = self._chunk(data)
@@ -129,6 +130,8 @@ class HttpUpstream:
                         if nothing > self._limits.reply_bytes:
                             raise self._too_large()
                     yield chunk
+            if not has_begun and response.content_type != "text/event-stream":
+                raise _no_answer(response.content_type)
             if not finished:
                 raise Refusal(502, "upstream_died", "the model's server broke off before its answer was complete")
 
@@ -136,16 +139,20 @@ class HttpUpstream:
         session = self._open()
         timeout = aiohttp.ClientTimeout(total=self._limits.connect_seconds)
         try:
-            async with session.get(f"{self.url}/models", timeout=timeout) as response:
+            # No redirects, as for questions: what another host lists is not what this one has.
+            async with session.get(f"{self.url}/models", timeout=timeout, allow_redirects=False) as response:
                 if response.status != 200:
                     raise self._failed(response.status, await self._error(response), None)
+                if response.content_type == WEB_PAGE:
+                    raise _no_answer(WEB_PAGE)
                 found = self._decode(await self._read_all(response))
         except (TimeoutError, aiohttp.ClientError, OSError) as problem:
             raise self._unreachable(problem) from None
         entries = found.get("data") if isinstance(found, dict) else None
         if not isinstance(entries, list):
             raise Refusal(502, "upstream_garbage", "the model's server lists its models in a form we do not know")
-        return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
+        names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
+        return [name for name in names if isinstance(name, str) and name]
 
     async def abilities(self) -> Abilities:
         if self._abilities is None:
@@ -169,8 +176,9 @@ class HttpUpstream:
         return None
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     def redact(self, text: str) -> str:
         """A text of the model's server without keys, short enough to be repeated."""
@@ -372,6 +380,16 @@ class HttpUpstream:
 STREAM_OVERHEAD = 64
 # Around the data of an event: names of fields and line ends.
 EVENT_FORM = 32
+
+
+WEB_PAGE = "text/html"
+
+
+def _no_answer(media_type: str) -> Refusal:
+    """Somebody else answers there, or a proxy in front of it."""
+    what = "a web page" if media_type == WEB_PAGE else "something that no model says"
+    fact = f"the model's server answered with {what}"
+    return Refusal(502, "upstream_garbage", fact, hint="is its address right? Most end with /v1")
 
 
 def _seconds(retry_after: str | None) -> float:

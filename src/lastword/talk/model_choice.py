@@ -5,15 +5,22 @@ The choice is always said in words, so that the person knows which model answers
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import msgspec
 
 from lastword.config import Config
+from lastword.display import visible
+from lastword.server.model_names import unlisted_words
+from lastword.server.refusal import Refusal
 from lastword.server.upstream import USUAL, HttpUpstream, Upstream, find_local
 from lastword.talk.kept_model import KeptModel
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Protocol
+
+# A server that needs longer than this to list its models answers none the worse, and nobody waits for its list.
+LOOK_SECONDS = 2.0
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
@@ -27,11 +34,13 @@ class ModelChoice(msgspec.Struct, frozen=True):
     """The name to ask for, where a person chose one."""
     how_to_choose: str = ""
     """How to choose another, for those who have no form for it before their eyes."""
+    remark: str = ""
+    """What seems to be wrong with it now, before anybody has asked it anything."""
 
     @property
     def words(self) -> str:
         """All of it."""
-        return f"{self.fact} {self.how_to_choose}".rstrip()
+        return " ".join(part for part in (self.fact, self.remark, self.how_to_choose) if part)
 
 
 def usual_protocol(*, is_rehearsal: bool) -> Protocol:
@@ -45,6 +54,14 @@ async def choose_model(
     """Whatever is configured; else what a person chose before; else whatever answers at the usual local ports; else
     the rehearsal model.
     """
+    choice = await _choose(config, places, kept)
+    upstream = choice.upstream
+    if not isinstance(upstream, HttpUpstream):
+        return choice
+    return msgspec.structs.replace(choice, remark=await _remark(upstream, config.server.model or choice.model))
+
+
+async def _choose(config: Config, places: Mapping[str, str], kept: KeptModel | None) -> ModelChoice:
     server = config.server
     named = f"{server.model} at " if server.model else ""
     if server.upstream is not None:
@@ -68,4 +85,26 @@ async def choose_model(
         "To choose another: --upstream URL, `upstream` under [server] in lastword.toml, or Settings on the page of "
         "`lastword up`, which tries it and keeps it."
     )
-    return ModelChoice(Rehearsal(), fact, is_rehearsal=True, how_to_choose=how)
+    # A name alone says nothing of whom to ask for it.
+    remark = f"There is no server that could be asked for {visible(server.model)}." if server.model else ""
+    return ModelChoice(Rehearsal(), fact, is_rehearsal=True, how_to_choose=how, remark=remark)
+
+
+async def _remark(upstream: HttpUpstream, name: str | None) -> str:
+    """What a look at its list of models shows. Whoever has no list may answer all the same."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            unlisted = unlisted_words(name, await upstream.models())
+    except TimeoutError:
+        return ""
+    except Refusal as refusal:
+        if refusal.status == 404:
+            return "" if upstream.url.endswith("/v1") else f"No model's server answers there; is it {upstream.url}/v1?"
+        return f"It does not answer now: {visible(refusal.fact)}."
+    finally:
+        await upstream.close()  # Whether it is ever asked is decided later.
+    return "" if unlisted is None else _sentence(unlisted)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}{'' if words.endswith('?') else '.'}"

@@ -16,6 +16,7 @@ import msgspec
 from lastword.errors import LastWordError
 from lastword.server.abilities import Dialect
 from lastword.server.app import build_app
+from lastword.server.context import TOO_LONG
 from lastword.server.upstream import Upstream
 from lastword.session import Session
 from lastword.store.memory import MemoryStore
@@ -73,6 +74,8 @@ class ModelTrial(msgspec.Struct, frozen=True):
     """Whether an answer came in pieces."""
     problem: str | None = None
     """Why it could not be tried to the end."""
+    too_long: tuple[Protocol, ...] = ()
+    """The protocols whose very instructions are more than it sees."""
 
     @property
     def words(self) -> str:
@@ -81,6 +84,8 @@ class ModelTrial(msgspec.Struct, frozen=True):
         form = "can be held to a grammar" if self.dialect != "none" else "cannot be held to a grammar"
         if self.problem is not None:
             return f"{size}; {form}; could not be tried: {self.problem}"
+        if self.too_long:
+            form += f"; sees too little for the instructions of: {', '.join(self.too_long)}"
         if not self.handled:
             return f"{size}; {form}; asked for the tool in no protocol, so tools will not work with it"
         best = f'; protocol = "{self.better}" in a preset suits it' if self.better else ""
@@ -98,6 +103,7 @@ async def try_model(upstream: Upstream, model: str | None = None) -> ModelTrial:
     watched = _Watched(upstream)
     app = build_app(MemoryStore(), watched, model=model, log=lambda line: None)
     handled: list[Protocol] = []
+    too_long: list[Protocol] = []
     problem: str | None = None
     registry = ToolRegistry()
 
@@ -114,6 +120,9 @@ async def try_model(upstream: Upstream, model: str | None = None) -> ModelTrial:
                 async with asyncio.timeout(TRIAL_SECONDS):
                     reply = await satellite.first_reply(QUESTION)
             except LastWordError as refusal:
+                if refusal.fact.startswith(TOO_LONG):
+                    too_long.append(protocol)
+                    continue
                 problem = refusal.fact
                 break
             except TimeoutError:
@@ -123,4 +132,6 @@ async def try_model(upstream: Upstream, model: str | None = None) -> ModelTrial:
         # A request is taken where a script is awaited, but shows nothing of scripts.
         if (reply.script is not None and "get_time" in reply.text) if protocol == "script" else asked:
             handled.append(protocol)
-    return ModelTrial(abilities.context_tokens, abilities.dialect, tuple(handled), watched.most_pieces > 1, problem)
+    return ModelTrial(
+        abilities.context_tokens, abilities.dialect, tuple(handled), watched.most_pieces > 1, problem, tuple(too_long)
+    )

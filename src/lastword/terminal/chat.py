@@ -31,6 +31,7 @@ from lastword.terminal.progress import Progress
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
+from lastword.terminal.thinking import Thinking
 from lastword.terminal.transcript import Transcript, answer_words, preset_mark, preset_status
 from lastword.terminal.window import Cut, Window, WindowEvent
 
@@ -61,6 +62,7 @@ class TerminalChat:
         self._plain = plain
         in_place = cards.isatty() and not plain and not is_dumb()
         progress = Progress(cards, in_place=in_place, is_marked=True)
+        self._thinking = Thinking(cards, in_place=in_place, is_seen=can_answer and cards.isatty())
         self.transcript = Transcript(self.picture, screen, progress, plain=plain, can_answer=can_answer)
         self._slash = Slash(self)
         self._news = asyncio.Event()
@@ -258,6 +260,7 @@ class TerminalChat:
                 if self._talk is not None:
                     await self._talk.end()
                     self._talk = None
+                self._thinking.clear()
                 self.transcript.finish()
 
     def _is_over(self, talk: _Conversation | _FormTalk) -> bool:
@@ -269,8 +272,13 @@ class TerminalChat:
         """Until something happens, or the card is answered."""
         news: asyncio.Future[Any] = asyncio.ensure_future(self._news.wait())
         waited = {news} if self._talk is None else {news, self._talk.task}
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        is_theirs = self._talk is None and not self._is_cut and not self.transcript.is_in_line
+        patience = self._thinking.look(self.picture.sign_of_life() if is_theirs else None)
+        done, _ = await asyncio.wait(waited, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         news.cancel()
+        if not done and not self._news.is_set():
+            return
+        self._thinking.clear()
         self._news.clear()
         if self._talk is not None and self._talk.task.done():
             talk, self._talk = self._talk, None
@@ -397,6 +405,7 @@ class TerminalChat:
             self.leave()
             return
         self._interrupts += 1
+        self._thinking.clear()
         running = self.picture.running()
         if self._interrupts == 1 and running:
             self.transcript.progress.say("Stopping; what is done so far is kept. Ctrl+C again stops the turn.")

@@ -23,6 +23,7 @@ from lastword.card.items import (
     ItemGone,
     MessageItem,
     PageState,
+    ScriptItem,
     Settings,
     TextPiece,
 )
@@ -109,6 +110,18 @@ class Picture:
     def running(self) -> list[CallItem]:
         """The calls of this conversation that run and were not told to stop."""
         return [call for call in self._calls() if call.status == "running" and not call.stopping and not call.session]
+
+    def sign_of_life(self) -> tuple[str, int] | None:
+        """Another one after each thing that happened, while the model is waited for; None while it is not."""
+        at_work = (
+            item.status in ("waiting", "running") and not (isinstance(item, CallItem) and item.session)
+            for item in self.items.values()
+            if isinstance(item, CallItem | ScriptItem)
+        )
+        if not self.busy or any(at_work):
+            return None
+        last = next(reversed(self.items.values()), None)
+        return ("", 0) if last is None else (last.id, len(last.text) if isinstance(last, MessageItem) else 0)
 
     def undone(self) -> set[str]:
         """The calls that were taken back."""

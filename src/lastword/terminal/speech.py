@@ -66,6 +66,11 @@ class Speech:
         if is_whole:
             self._end_line()
 
+    @property
+    def is_in_line(self) -> bool:
+        """Whether a line has begun and not ended."""
+        return self._column > 0
+
     def finish(self) -> None:
         """Something else is about to be written: write what was held back, and end the line."""
         if self._plain:

@@ -53,6 +53,11 @@ class Transcript:
         self._speech = Speech(screen, plain=plain)
         self.progress = progress
 
+    @property
+    def is_in_line(self) -> bool:
+        """Whether the model is in the middle of a line."""
+        return self._speech.is_in_line
+
     def finish(self) -> None:
         """End the line that is being written: something else is about to be."""
         self._speech.finish()

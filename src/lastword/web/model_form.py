@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from lastword.card.done import TriedModel
 from lastword.display import visible
 from lastword.server.limits import ServerLimits
+from lastword.server.model_names import shown_names, unlisted_words
 from lastword.server.refusal import Refusal
 from lastword.server.upstream import HttpUpstream
 from lastword.talk.kept_model import KeptModel, keep_model
@@ -66,14 +67,16 @@ class ModelForm:
             upstream = HttpUpstream(kept.upstream, key=kept.key, limits=self._limits)
             try:
                 names = await _models(upstream)
-                if kept.model is None and len(names) > 1:
-                    some = ", ".join(names[:10])
-                    raise Refusal(409, "no_model", f"that server has several models; name one: {some}", param="model")
+                if kept.model is None and len(names) != 1:
+                    has = f"has several models; name one: {shown_names(names)}" if names else "lists no model; name one"
+                    raise Refusal(409, "no_model", f"that server {has}", param="model")
+                unlisted = unlisted_words(kept.model, names)
                 trial = await try_model(upstream, kept.model or next(iter(names), None))
             finally:
                 await upstream.close()
             if trial.problem is not None:
-                raise Refusal(409, "no_answer", f"it could not be tried, and was not kept: {trial.problem}")
+                because = f"{trial.problem}; {unlisted}" if unlisted else trial.problem
+                raise Refusal(409, "no_answer", f"it could not be tried, and was not kept: {because}")
             keep_model(self._file, kept)
             self._waiting = kept
         return TriedModel(
@@ -84,16 +87,22 @@ class ModelForm:
             grammar=trial.dialect != "none",
             context_tokens=trial.context_tokens,
             protocols=trial.handled,
+            unlisted=unlisted or "",
         )
 
 
 async def _models(upstream: HttpUpstream) -> list[str]:
-    """The names of its models. Whoever left out the end of an address is told so: the server only says 404."""
+    """The names of its models; none where it has no list, since it may answer all the same.
+
+    Whoever left out the end of an address is told so: the server only says 404.
+    """
     try:
         return await upstream.models()
     except Refusal as refusal:
-        if refusal.status != 404 or upstream.url.endswith("/v1"):
+        if refusal.status != 404:
             raise
+        if upstream.url.endswith("/v1"):
+            return []
         message = f"no model's server answers there; is it {visible(upstream.url)}/v1?"
         raise Refusal(409, "no_answer", message, param="address") from None
 

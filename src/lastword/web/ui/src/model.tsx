@@ -95,6 +95,11 @@ function Found({ tried }: { tried: TriedModel }) {
   return (
     <>
       <p>It answers, and was kept:</p>
+      {tried.unlisted && (
+        <p>
+          But <Marked text={tried.unlisted} />
+        </p>
+      )}
       <ul>
         <li>{seen}</li>
         <li>{tried.streams ? "Its answers come word by word." : "Its answers come in one piece."}</li>

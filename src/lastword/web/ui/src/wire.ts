@@ -427,6 +427,7 @@ export type TriedModel = {
   grammar: boolean;
   context_tokens: number | null;
   protocols: string[];
+  unlisted: string;
 };
 
 /** A key was made. */
