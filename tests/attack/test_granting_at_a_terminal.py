@@ -28,6 +28,14 @@ async def terminal() -> AsyncIterator[Terminal]:
         yield terminal
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys count sooner, where what is tried is what they do and not how fast they come."""
+    monkeypatch.setattr("lastword.terminal.arming.ARMING_SECONDS", 0.04)
+    monkeypatch.setattr("lastword.terminal.arming.ALONE_SECONDS", 0.04)
+    monkeypatch.setattr("lastword.terminal.keys.FAST_SECONDS", 0.0)
+
+
 class Till:
     """A session with a tool that pays, its card at a terminal, and what was paid."""
 
@@ -74,7 +82,7 @@ async def type_word(terminal: Terminal, word: str = "grant", times: int = 1) -> 
     for key in f"{word}\r":
         terminal.press(key)
         await asyncio.sleep(0.06)  # A paste of the word is not taken.
-    await terminal.until_sent(STEP.encode(), times + 1)
+    await terminal.until(STEP, times + 1)
 
 
 async def give_up(terminal: Terminal, asking: asyncio.Task[Any]) -> None:
@@ -95,7 +103,9 @@ async def test_streams_of_keys_that_go_on_in_the_step_grant_nothing() -> None:
                 await terminal.until_menu()
                 if rng.random() < 0.8:
                     await terminal.press_until("g", STEP)
-                typed = [(rng.uniform(0.03, 0.12), key) for key in rng.choice(("wgrant\ra", "grant\ra", "1a2a", "waw\r"))]
+                typed = [
+                    (rng.uniform(0.03, 0.12), key) for key in rng.choice(("wgrant\ra", "grant\ra", "1a2a", "waw\r"))
+                ]
                 for pause, piece in [*typed, *draw(rng, plain=False), *typed]:
                     await asyncio.sleep(pause)  # The speed of the fingers is what is tried here.
                     terminal.press(piece)
@@ -139,26 +149,26 @@ async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> No
 
 
 @requirement("GRANT-1")
-async def test_a_bound_that_is_changed_takes_the_word_back(terminal: Terminal) -> None:
+async def test_a_bound_that_is_changed_takes_the_word_back(terminal: Terminal, quick: None) -> None:
     """What was typed was for the sentence that stood there."""
     async with till_at(terminal) as till:
         asking = till.ask()
         await open_step(terminal)
         await type_word(terminal)
         await terminal.until("[a] Allow, and don't ask again")
-        await terminal.press_until("2", "amount at most 12.5;")
+        await terminal.press_until("2", "amount at most 12.5,")
         await terminal.press_until("a", "type the word first")
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
         await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
-async def test_escape_leads_back_to_the_card_with_nothing_done(terminal: Terminal) -> None:
+async def test_escape_leads_back_to_the_card_with_nothing_done(terminal: Terminal, quick: None) -> None:
     """Also with the word typed; and the step begins anew, as exactly this call."""
     async with till_at(terminal) as till:
         asking = till.ask()
         await open_step(terminal)
-        await terminal.press_until("2", "amount at most 12.5;")
+        await terminal.press_until("2", "amount at most 12.5,")
         await type_word(terminal, times=2)
         await terminal.press_until("\x1b", "[Esc] close", times=2)
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
@@ -172,7 +182,7 @@ async def test_escape_leads_back_to_the_card_with_nothing_done(terminal: Termina
 
 @requirement("GRANT-1")
 @pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
-async def test_what_was_not_shown_whole_is_not_granted(terminal: Terminal, plain: bool) -> None:
+async def test_what_was_not_shown_whole_is_not_granted(terminal: Terminal, quick: None, plain: bool) -> None:
     """Also where one press would allow it: of a standing yes nobody has seen what the folded part says."""
     async with till_at(terminal, plain=plain) as till:
         asking = till.ask(to="Ada", amount=1, note="x" * 5_000)
@@ -189,7 +199,9 @@ async def test_what_was_not_shown_whole_is_not_granted(terminal: Terminal, plain
 
 
 @requirement("GRANT-2")
-async def test_free_text_is_never_offered_and_a_tool_without_its_key_has_no_step(terminal: Terminal) -> None:
+async def test_free_text_is_never_offered_and_a_tool_without_its_key_has_no_step(
+    terminal: Terminal, quick: None
+) -> None:
     """A key that would loosen a text is none; where nothing can be granted, g is no key."""
     async with till_at(terminal) as till:
         asking = till.ask(to="Ada", amount=1, note="tea")
@@ -206,7 +218,7 @@ async def test_free_text_is_never_offered_and_a_tool_without_its_key_has_no_step
 
 
 @requirement("GRANT-1")
-async def test_an_edited_call_has_no_second_step(terminal: Terminal) -> None:
+async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None) -> None:
     """The bounds are of the call that was asked for; what was changed is another call."""
     async with till_at(terminal) as till:
         asking = till.ask()
@@ -223,8 +235,12 @@ async def test_an_edited_call_has_no_second_step(terminal: Terminal) -> None:
 
 
 @requirement("GRANT-1")
-@pytest.mark.parametrize("lines", [["grant"], ["grant", "grant"], ["grant", ""], ["pay"], ["allow"], ["1", "pay"], ["grant\npay"]])
-async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(terminal: Terminal, lines: list[str]) -> None:
+@pytest.mark.parametrize(
+    "lines", [["grant"], ["grant", "grant"], ["grant", ""], ["pay"], ["allow"], ["1", "pay"], ["grant\npay"]]
+)
+async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(
+    terminal: Terminal, lines: list[str]
+) -> None:
     """Said aloud it takes the word, and then the name of the tool, each alone."""
     async with till_at(terminal, plain=True) as till:
         asking = till.ask()
@@ -242,7 +258,7 @@ async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(termi
 @requirement("GRANT-1")
 @pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
 async def test_text_that_pretends_to_be_the_step_is_marked_and_stays_behind_the_bar(
-    terminal: Terminal, plain: bool
+    terminal: Terminal, quick: None, plain: bool
 ) -> None:
     """An argument closes its quotes, begins a line, turns the writing round and paints: none of it passes for ours."""
     async with till_at(terminal, plain=plain) as till:
