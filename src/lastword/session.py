@@ -345,8 +345,10 @@ class Session(StateOwner):
 
     async def would_have_covered(self, call_id: str, terms: GrantTerms) -> GrantPast:
         """Of the last cards of the same tool, how many a grant from this one would have answered."""
-        card = next((card for card in self.pending() if card.call_id == call_id), None)
-        return await covered_before(self._journal, card, terms, self._door.folder) if card else GrantPast(0, 0, 0)
+        waiting = {card.call_id: card for card in self.pending()}
+        if (card := waiting.get(call_id)) is None:
+            return GrantPast(0, 0, 0)
+        return await covered_before(self._journal, card, terms, self._door.folder, waiting)
 
     def questions(self) -> list[ToolQuestion]:
         """What running tools ask and nobody has answered yet, oldest first. From any thread."""

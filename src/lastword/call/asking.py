@@ -314,7 +314,7 @@ class Asking:
 
     async def _burn_and_start(self, consent: Consent, use: NotAsked) -> str | None:
         call, tool, sealed = consent.call, consent.tool, consent.sealed
-        consent.live.phase = Phase.STARTING
+        consent.live.phase, consent.live.not_asked = Phase.STARTING, use.why
         if consent.is_written:
             spent = await self._journal.burn_and_start(
                 self._setting.session_id, call, tool, sealed, consent.approval, consent.live, use

@@ -74,7 +74,8 @@ class Attempt:
                 execution.cancel()
             audience = self._setting.audience
             if audience.listeners:
-                audience.tell(Started(call.id, call.tool, _masked(call.arguments, self._tool), call.origin))
+                shown = _masked(call.arguments, self._tool)
+                audience.tell(Started(call.id, call.tool, shown, call.origin, live.not_asked))
             ended = execution.begin(call.arguments, given)
         except BaseException:
             self._stopped()

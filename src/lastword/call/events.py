@@ -56,6 +56,8 @@ class Started(msgspec.Struct, frozen=True):
     arguments: bytes = b"{}"
     """One JSON object, with secrets masked."""
     origin: str = ""
+    not_asked: str = ""
+    """Why nobody was asked, where a rule or a grant stood for a person: `your grant of 15 November, 3 of 10 calls`."""
 
 
 class Reported(msgspec.Struct, frozen=True):

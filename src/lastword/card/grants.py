@@ -14,6 +14,17 @@ from lastword.consent.grant import Scope
 GRANT_WORD = "grant"
 """What is typed before the press that grants. Another word than the one that allows a single call."""
 
+GRANT_WORDS = {
+    "ask": "Don't ask again…",
+    "title": "Allow, and don't ask again",
+    "begins": "It begins with calls that are exactly like this one. Loosen what you want to, one by one.",
+    "how_long": "how long",
+    "ends_after": "ends after",
+    "not_whole": "The number of calls is a whole number above 0.",
+    "back": "Back to the card",
+}
+"""What the second step says on every surface, whatever the card. The page has it from wire.ts."""
+
 
 class GrantBound(msgspec.Struct, frozen=True, kw_only=True):
     """An argument, and what of it a grant may cover: first exactly what the card says, then what is looser."""
@@ -56,6 +67,8 @@ class GrantStep(Done, frozen=True, kw_only=True):
     calls: int | None = None
     sums: tuple[GrantSum, ...] = ()
     needs_limit: bool = False
+    settling: str = ""
+    """What is said before the cards that it would answer as well; empty where there are none."""
     settles: tuple[GrantSettled, ...] = ()
     past: str = ""
     word: str = GRANT_WORD

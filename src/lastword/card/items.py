@@ -127,8 +127,8 @@ class CardView(msgspec.Struct, frozen=True, kw_only=True):
 class CallReply(msgspec.Struct, frozen=True):
     """What was answered, and by whom."""
 
-    how: Literal["allowed", "second", "edited", "denied", "closed", "auto"]
-    """`second`: allowed, with the second button."""
+    how: Literal["allowed", "second", "edited", "denied", "closed", "auto", "standing"]
+    """`second`: allowed, with the second button. `standing`: nobody was asked, and `by` says why."""
     by: str
     reason: str = ""
     surface: Surface | None = None

@@ -49,12 +49,15 @@ from lastword.journal.asker import asker_of, is_held
 from lastword.journal.questions import standing_questions
 from lastword.journal.records import data_of
 from lastword.journal.timeline import cut, timeline
+from lastword.rules.granting import answer_elsewhere
+from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.runs import Run
 from lastword.session import Session
 from lastword.store import Record
 from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
 from lastword.terminal.screen import is_interactive
+from lastword.terminal.steps import Look
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, find_tools
 
@@ -292,11 +295,17 @@ def answer(
             raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
         request = ApprovalRequest.from_facts(facts)
         check_seen(digest, request.digest, "lastword approvals --json")
-        action = await _action(request, said, reason, edits, plain)
+
+        async def look(shown: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+            # Where the program works that asked is not known here, so no folder is offered.
+            beside = [ApprovalRequest.from_facts(other) for other in waiting]
+            return await step_of(shown, choice, Path(), beside, journal)
+
+        action = await _action(request, said, reason, edits, plain, look)
         is_by_command = said is not None or bool(edits)
         if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
             return None
-        first = await journal.answer(facts, action, WHO)
+        first = await answer_elsewhere(journal, facts, action, WHO)
         return action, first, await _what_comes_next(journal, facts, action, store)
 
     done = with_own_journal(store, "lastword answer", reply)
@@ -438,7 +447,7 @@ async def _session_of(journal: Journal, subject: str) -> str:
 
 
 async def _action(
-    request: ApprovalRequest, said: str | None, reason: str | None, edits: Sequence[str], plain: bool
+    request: ApprovalRequest, said: str | None, reason: str | None, edits: Sequence[str], plain: bool, look: Look
 ) -> UserAction:
     if edits and said == "second":
         raise LastWordError("the second button takes the call as it was asked for", place="lastword answer")
@@ -458,6 +467,7 @@ async def _action(
         raise LastWordError(
             "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
         )
+    approver.offer_grants(look)
     return await approver(request)
 
 

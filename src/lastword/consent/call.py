@@ -53,7 +53,7 @@ class Stoppable(Protocol):
 class LiveCall:
     """One call that is asked about or carried out in this process."""
 
-    __slots__ = ("__weakref__", "contents", "execution", "is_cancelled", "phase", "stops")
+    __slots__ = ("__weakref__", "contents", "execution", "is_cancelled", "not_asked", "phase", "stops")
 
     def __init__(self, phase: Phase = Phase.ASKING) -> None:
         self.phase = phase
@@ -64,6 +64,8 @@ class LiveCall:
         """The bytes that its code returned, until its end is written down together with them."""
         self.stops: int | None = None
         """How often everything had been stopped when it was asked for; None for a call that asks nobody."""
+        self.not_asked = ""
+        """Why nobody was asked, where a rule or a grant stood for a person."""
 
     @property
     def has_begun(self) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -50,6 +51,7 @@ MAX_VALUES = 10_000
 MAX_LEVELS = 4
 # How much of a value is repeated to whoever asks why it does not fit.
 MAX_SHOWN = 60
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _IN_QUOTES = str.maketrans({"“": "‹U+201C›", "”": "‹U+201D›", "\n": "⏎"})
 
 Wrong = Callable[[str, str | None], NoReturn]
@@ -179,7 +181,7 @@ class Bound(msgspec.Struct, frozen=True):
     def _command_words(self) -> str:
         assert self.command is not None
         line = " ".join((self.command.program, *self.terms["command"]["args"]))
-        return f"the one simple command {visible(_brief(line))}, run in {visible(self.command.cwd)}"
+        return f"the one simple command {_quoted(_brief(line))}, run in {_quoted(self.command.cwd)}"
 
     def words(self) -> str:
         """The bound for a sentence, after the argument's name."""
@@ -200,9 +202,9 @@ class Bound(msgspec.Struct, frozen=True):
         if "length" in terms:
             said.append(f"at most {terms['length']} long")
         if "matches" in terms:
-            said.append(f"text like {visible(terms['matches'])}")
+            said.append(f"text like {_quoted(terms['matches'])}")
         if self.under is not None:
-            said.append(f"inside {visible(self.under)}")
+            said.append(f"inside {_quoted(self.under)}")
         if self.command is not None:
             said.append(self._command_words())
         if "any" in terms:
@@ -422,17 +424,26 @@ def _above(limit: int | float, sign: int) -> Iterator[int | float]:
 def _shown(value: Any) -> str:
     """A value in a sentence of ours."""
     if isinstance(value, str):
-        text = _brief(value)
-        if text.isascii() and text.isprintable():
-            return f"“{text}”"
-        # A text that closes its quotes itself, or begins a line, could go on as if it were our words.
-        return f"“{visible(text).translate(_IN_QUOTES)}”"
+        return _quoted(_brief(value))
     if type(value) is int:
         return _brief(str(value))
     try:
         return visible(_brief(values.text(values.plain(value))))
     except NotJSON:
         return f"a {type(value).__name__}"
+
+
+def _quoted(text: str) -> str:
+    """A text in a sentence of ours, all of it."""
+    if text.isascii() and text.isprintable():
+        return f"“{text}”"
+    # One that closes its quotes itself, or begins a line, could go on as if it were our words.
+    return f"“{visible(text).translate(_IN_QUOTES)}”"
+
+
+def shown_name(name: str) -> str:
+    """The name of an argument in a sentence of ours. One that a model made up may be a sentence itself."""
+    return name if _NAME.fullmatch(name) else _quoted(_brief(name))
 
 
 def _brief(text: str) -> str:

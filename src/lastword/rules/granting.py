@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,12 @@ from lastword.rules.grants import (
 )
 from lastword.tools.manifest import Manifest
 
-SCOPE_WORDS: dict[Scope, str] = {"run": "in this run", "session": "in this session", "until": "until tonight"}
+SCOPE_WORDS: dict[Scope, str] = {
+    "run": "in this run",
+    "session": "in this session",
+    # It is the wider one, and has to say so: whoever gave it is served in every session that they have.
+    "until": "in all your sessions until tonight",
+}
 
 # A look back is for the eye. More cards than these are in `lastword calls`.
 MAX_PAST = 500
@@ -168,7 +173,7 @@ def until_words(scope: Scope, until: float | None) -> str:
     """How long it holds."""
     if scope == "until" and until is not None:
         moment = datetime.datetime.fromtimestamp(until).astimezone()
-        return f"until {moment.day} {moment:%B, %H:%M}"
+        return f"in all your sessions until {moment.day} {moment:%B, %H:%M}"
     return SCOPE_WORDS[scope]
 
 
@@ -197,13 +202,18 @@ def terms_with(terms: GrantTerms, listed: Iterable[ApprovalRequest]) -> GrantTer
     return msgspec.structs.replace(terms, settles=tuple(other.call_id for other in listed))
 
 
-async def covered_before(journal: Journal, request: ApprovalRequest, terms: GrantTerms, folder: Path) -> GrantPast:
-    """Of the last cards of this tool, how many a grant would have answered, and what became of those."""
+async def covered_before(
+    journal: Journal, request: ApprovalRequest, terms: GrantTerms, folder: Path, waiting: Collection[str] = ()
+) -> GrantPast:
+    """Of the last cards of this tool, how many a grant would have answered, and what became of those.
+
+    What waits now is no earlier card: whoever lists it beside the grant says which calls it is of.
+    """
     where = bounds_of(terms.where)
     cards = covered = denied = 0
     for record in reversed(await journal.store.read(kind="asked", last=MAX_PAST)):
         facts = data_of(record)
-        if not facts or facts["tool"] != request.tool or record.subject == request.call_id:
+        if not facts or facts["tool"] != request.tool or record.subject in (request.call_id, *waiting):
             continue
         cards += 1
         if where.covers(facts["arguments"], folder):

@@ -16,7 +16,7 @@ import msgspec
 
 from lastword import values
 from lastword.display import visible
-from lastword.rules.bounds import Bound, validator
+from lastword.rules.bounds import Bound, shown_name, validator
 from lastword.rules.places import Layer
 
 Saying = Literal["allow", "ask", "deny"]
@@ -101,7 +101,7 @@ class Where:
 
     def words(self) -> str:
         """All bounds in one sentence."""
-        said = (f"{visible(name[:60])} {bound.words()}" for name, bound in self.bounds.items())
+        said = (f"{shown_name(name)} {bound.words()}" for name, bound in self.bounds.items())
         return ", ".join(said) or "without arguments"
 
     @property

@@ -100,10 +100,19 @@ async def step_of(
         step,
         digest=values.digest(values.canonical(facts)),
         sentence=sentence,
+        settling=_settling(len(settled)),
         settles=tuple(GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled),
-        past=(await covered_before(journal, request, terms, folder)).words,
+        past=(await covered_before(journal, request, terms, folder, {o.call_id for o in waiting})).words,
     )
     return SeenStep(step=shown, terms=terms, choice=choice)
+
+
+def _settling(count: int) -> str:
+    if count == 0:
+        return ""
+    if count == 1:
+        return "Another card that waits now is answered by it as well:"
+    return f"{count} other cards that wait now are answered by it as well:"
 
 
 def _bounds(offer: GrantOffer, choice: GrantChoice) -> dict[str, dict[str, Any]]:

@@ -17,10 +17,12 @@ from lastword.card.question import question_view
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import ArgumentsError
+from lastword.session import Session
 from lastword.terminal.dialogue import CardDialogue, FlatDialogue
 from lastword.terminal.keys import Keyboard
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply, Send
 from lastword.terminal.screen import is_dumb, is_interactive
+from lastword.terminal.steps import Look, OwnSteps, steps_in
 from lastword.tools.questions import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
 
 T = TypeVar("T")
@@ -50,6 +52,11 @@ class TerminalApprover:
         self._waiting = 0
         self._dialogue: _Dialogue[Any] | None = None
         self._conversation: asyncio.Task[Any] | None = None
+        self._look: Look | None = None
+
+    def offer_grants(self, of: Session | Look) -> None:
+        """Offer the second step on the cards of this session: allow a call, and don't ask again for others like it."""
+        self._look = steps_in(of) if isinstance(of, Session) else of
 
     async def __call__(self, request: ApprovalRequest) -> UserAction:
         """Show the card when its turn comes, and return what the person did."""
@@ -103,9 +110,10 @@ class TerminalApprover:
             self._dialogue.count(self._waiting)
 
     def _card(self, request: ApprovalRequest) -> CardDialogue | FlatDialogue:
+        steps = None if self._look is None else OwnSteps(request, self._look)
         if self.plain:
-            return FlatDialogue(request, self._stdin, self._screen, self._waiting)
-        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting)
+            return FlatDialogue(request, self._stdin, self._screen, self._waiting, steps)
+        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting, steps)
 
     def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | FlatQuestionDialogue:
         call = CallItem(

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from lastword.call.events import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
 from lastword.card.trouble import trouble
 from lastword.consent.outcome import Outcome
+from lastword.display import visible
 from lastword.session import Session
 from lastword.terminal.approver import TerminalApprover
 from lastword.terminal.keys import no_echo
@@ -29,6 +30,8 @@ async def attend(
     plain: bool = False,
 ) -> T:
     """Do the work while its progress is shown. Ctrl+C closes the card, or cancels what runs; twice, it leaves."""
+    if approver is not None:
+        approver.offer_grants(session)
     watcher = _Watcher(session, approver, in_place=sys.stderr.isatty() and not plain and not is_dumb())
     loop = asyncio.get_running_loop()
     with ExitStack() as after:
@@ -77,6 +80,8 @@ class _Watcher:
                 self._answered(call_id)
             case Started(call_id):
                 self._running.add(call_id)
+                if event.not_asked:
+                    self.progress.say(f"Not asked: {visible(event.not_asked)}.")
             case Finished(outcome):
                 self._running.discard(outcome.call_id)
                 self._answered(outcome.call_id)

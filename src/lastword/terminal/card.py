@@ -54,7 +54,7 @@ def draw(face: Face, width: int, waiting: int = 0) -> list[Text]:
 
 def barred(face: Face, line: Text) -> Text:
     """A line of the card, behind its bar."""
-    return _led(BAR if line.plain else BAR.rstrip(), accent(face)).append_text(line)
+    return led(BAR if line.plain else BAR.rstrip(), accent(face)).append_text(line)
 
 
 def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
@@ -62,13 +62,13 @@ def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
     color = accent(face)
     room = max(MIN_WIDTH, width) - len(BAR) - 1
     lines: list[Text] = [barred(face, Text())]
-    row = _led(BAR, color)
+    row = led(BAR, color)
     used = 0
     for key, words in items:
         length = cell_len(f"[{key}] {words}")
         if used and used + 3 + length > room:
             lines.append(row)
-            row, used = _led(BAR, color), 0
+            row, used = led(BAR, color), 0
         if used:
             row.append("   ")
             used += 3
@@ -80,7 +80,7 @@ def menu(face: Face, width: int, items: list[tuple[str, str]]) -> list[Text]:
 
 def prompt(face: Face) -> Text:
     """Where the answer will stand."""
-    return _led(PROMPT, accent(face))
+    return led(PROMPT, accent(face))
 
 
 def accent(face: Face) -> str:
@@ -155,7 +155,7 @@ def diff(face: Face, width: int) -> Iterator[Text]:
     indent = 2 + (2 * digits + 2 if numbered else 0)
     for row in face.diff:
         # Legible by its sign; the colour only helps.
-        drawn = _marked(row.text, _DIFF_STYLES.get(row.kind, ""))
+        drawn = marked(row.text, _DIFF_STYLES.get(row.kind, ""))
         for start, end in row.changed:
             drawn.stylize("bold underline", start, end)
         head = "  "
@@ -163,7 +163,7 @@ def diff(face: Face, width: int) -> Iterator[Text]:
             head += f"{row.old or '':>{digits}} {row.new or '':>{digits}} "
         room = width - (indent if len(head) > 2 else 2)
         for start, piece in _pieces(row.text, room):
-            yield _led(head, "dim").append_text(drawn[start : start + len(piece)])
+            yield led(head, "dim").append_text(drawn[start : start + len(piece)])
             head = " " * len(head)
     if face.diff_hidden:
         yield from _said(f"  … {face.diff_hidden} more lines: p shows them", width, "italic")
@@ -184,7 +184,7 @@ def _arguments(face: Face, width: int) -> Iterator[Text]:
             yield from _said(label, width, "bold")
             label = ""
         for line in _literal(value, width - indent):
-            yield _led(label.ljust(indent), "bold").append_text(line)
+            yield led(label.ljust(indent), "bold").append_text(line)
             label = ""
     if face.arguments_hidden:
         yield from _said(f"  … {face.arguments_hidden} more arguments: v shows them", width, "italic")
@@ -195,9 +195,9 @@ def _literal(value: Passage, width: int) -> Iterator[Text]:
     # A text of several lines gets a bar, so that none of them can pass for another argument.
     bar = LINE if len(lines) > 1 else ""
     for line in lines:
-        drawn = _marked(line)
+        drawn = marked(line)
         for start, piece in _pieces(line, width - len(bar)):
-            yield _led(bar, "dim").append_text(drawn[start : start + len(piece)])
+            yield led(bar, "dim").append_text(drawn[start : start + len(piece)])
     if value.hidden:
         yield from _said(hidden_words(value.hidden), width, "italic")
 
@@ -210,14 +210,14 @@ def hidden_words(count: int) -> str:
 def _quoted(said: Passage, width: int, style: str = "") -> Iterator[Text]:
     for line in said.text.split("\n"):
         for piece in wrap(line, width - len(QUOTE)):
-            yield _led(QUOTE, "dim").append_text(_marked(piece, style))
+            yield led(QUOTE, "dim").append_text(marked(piece, style))
     if said.hidden:
         yield from _said(hidden_words(said.hidden), width, "italic")
 
 
 def _said(text: str, width: int, style: str = "") -> Iterator[Text]:
     for piece in wrap(text, width):
-        yield _marked(piece, style)
+        yield marked(piece, style)
 
 
 def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
@@ -228,12 +228,12 @@ def _pieces(line: str, width: int) -> Iterator[tuple[int, str]]:
         start += len(piece)
 
 
-def _led(text: str, style: str) -> Text:
+def led(text: str, style: str) -> Text:
     """The beginning of a line, whose style ends with it: the own style of a `Text` would colour all that follows."""
     return Text().append(text, style)
 
 
-def _marked(text: str, style: str = "") -> Text:
+def marked(text: str, style: str = "") -> Text:
     """A line whose marks stand out."""
     drawn = Text(text, style)
     for mark in _MARK.finditer(text):

@@ -31,6 +31,7 @@ from lastword.terminal.progress import Progress
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
+from lastword.terminal.steps import WindowSteps
 from lastword.terminal.thinking import Thinking
 from lastword.terminal.transcript import Transcript, answer_words, preset_mark, preset_status
 from lastword.terminal.window import Cut, Window, WindowEvent
@@ -310,7 +311,8 @@ class TerminalChat:
         if (entry := self.picture.inbox.get(ask.id)) is not None and entry.session:
             # What stands on the card about who asked is the program's own word.
             self.transcript.print(f"This card is of another program: {entry.program}.")
-        self._talk = _Conversation(request, self._dialogue(request, len(waiting) - 1))
+        steps = WindowSteps(request, self.window)
+        self._talk = _Conversation(request, self._dialogue(request, len(waiting) - 1, steps), steps)
 
     def _form(self, call: CallItem) -> QuestionDialogue | FlatQuestionDialogue:
         question = call.question
@@ -332,10 +334,10 @@ class TerminalChat:
             return FlatQuestionDialogue(call, self._stdin, self._screen, send)
         return QuestionDialogue(call, Keyboard(self._stdin, self._screen), self._screen, send)
 
-    def _dialogue(self, request: ApprovalRequest, others: int) -> CardDialogue | FlatDialogue:
+    def _dialogue(self, request: ApprovalRequest, others: int, steps: WindowSteps) -> CardDialogue | FlatDialogue:
         if self._plain:
-            return FlatDialogue(request, self._stdin, self._screen, others)
-        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, others)
+            return FlatDialogue(request, self._stdin, self._screen, others, steps)
+        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, others, steps)
 
     async def _answer(self, talk: _Conversation | _FormTalk) -> None:
         """Send what the person did, and say what became of it if that is not what they meant."""
@@ -348,14 +350,21 @@ class TerminalChat:
             action = talk.request.close() if talk.task.cancelled() else talk.task.result()
         except OSError:
             raise Left from None  # The terminal is gone. The card still waits in other windows.
+        granted = talk.steps.agreed
         try:
-            await self.window.answer(talk.request, action, talk.dialogue.edits)
+            if granted is None:
+                await self.window.answer(talk.request, action, talk.dialogue.edits)
+            else:
+                await self.window.grant(talk.request, granted)
         except ApiError as problem:
-            if problem.code in ("not_waiting", "changed"):
+            # Where the second step would grant something else by now, the card itself may be the same: it comes back.
+            if problem.code == "not_waiting" or (problem.code == "changed" and granted is None):
                 self._settled.add(talk.request.digest)
                 self.transcript.print("Your answer came too late, and does not count.")
             else:
                 self.transcript.quote(visible(str(problem)))
+                if granted is not None:
+                    self.transcript.print("Nothing was granted, and the card still waits.")
         except LastWordError as problem:
             self.transcript.quote(visible(str(problem)))
             self.transcript.print("It is not known whether your answer arrived. If it did not, the card comes back.")
@@ -440,9 +449,10 @@ class TerminalChat:
 class _Conversation:
     """A card that is on the screen, and the conversation about it."""
 
-    def __init__(self, request: ApprovalRequest, dialogue: CardDialogue | FlatDialogue) -> None:
+    def __init__(self, request: ApprovalRequest, dialogue: CardDialogue | FlatDialogue, steps: WindowSteps) -> None:
         self.request = request
         self.dialogue = dialogue
+        self.steps = steps
         self.task: asyncio.Task[UserAction] = asyncio.ensure_future(dialogue.hold())
 
     def is_over(self, cards: Iterable[Ask], *, is_cut: bool) -> bool:

@@ -6,63 +6,50 @@ been seen whole: nothing of it may be folded away unopened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
-from contextlib import AbstractContextManager
-from typing import Protocol, TextIO
+from collections.abc import Iterable
+from typing import TextIO
 
 from lastword.card.draft import Draft
 from lastword.card.face import Face, face, one_line
+from lastword.card.grants import GRANT_WORDS
 from lastword.card.second_act import WORD
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import Problem
-from lastword.terminal import card
+from lastword.rules.grants import why_none
 from lastword.terminal.arming import CLOSE, ENTER
-from lastword.terminal.flat import flat, flat_diff, question
+from lastword.terminal.flat import FLAT_GRANT, flat, flat_diff, question
+from lastword.terminal.granting import FlatGranting, Granting, Steps
 from lastword.terminal.keys import Crowded, WordReader
+from lastword.terminal.listening import UNQUIET, Keys, Listener
 from lastword.terminal.sheet import Sheet
 
 CLOSED = "Closed without an answer."
 EDITED = " (edited)"
-# Short enough for forty columns beside the prompt.
-UNQUIET = "Waiting until the keys are quiet."
-LISTENING = "Listening again: press one key."
 # Beside the first button, and not beside the letters of the others: it is a yes.
 SECOND = "2"
 SECOND_WORDS = f"{WORD} the second"
 SECOND_AS_IT_IS = "The second button takes the call as it was asked for, without your changes."
+GRANT = "g"
+GRANT_AS_IT_IS = "A grant is for the call as it was asked for, without your changes."
 UNSEEN = "Not all of this is shown: {} shows it."
-
-
-class Keys(Protocol):
-    """Where a card's keys come from: the person's keyboard, or a script that shows how it is done."""
-
-    def taken(self) -> AbstractContextManager[None]:
-        """Hold the keyboard for this card."""
-
-    async def wait_until_quiet(self, disturbed: Callable[[], None]) -> bool:
-        """Throw away what was typed for something else. False when the person wants to get out meanwhile."""
-
-    async def key(self, wanted: Set[str]) -> str | None:
-        """The next key that counts; None when others came, and it has to be quiet again."""
-
-    async def line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
-        """A line of text."""
-
-    async def word(self, words: str) -> str | None:
-        """A line that was typed by hand."""
 
 
 class CardDialogue:
     """A card that is answered with keys."""
 
-    def __init__(self, request: ApprovalRequest, keys: Keys, screen: TextIO, waiting: int = 0) -> None:
+    def __init__(
+        self, request: ApprovalRequest, keys: Keys, screen: TextIO, waiting: int = 0, steps: Steps | None = None
+    ) -> None:
+        """`steps` says what could be granted from it, where that can be found out."""
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
         self._sheet = Sheet(self._face, screen)
         self._keyboard = keys
+        self._listener = Listener(keys, self._sheet)
         self._waiting = waiting
         self._unseen = _unseen(self._face)
+        self._steps = _offered(request, steps)
 
     async def hold(self) -> UserAction:
         """Draw the card and talk until there is an answer."""
@@ -71,10 +58,8 @@ class CardDialogue:
             try:
                 await self._listen()
                 while True:
-                    key = await self._keyboard.key(self._menu.keys() | {CLOSE, ENTER})
-                    if key is None:
-                        await self._listen_again()
-                    elif (action := await self._step(key)) is not None:
+                    key = await self._listener.key(self._menu.keys() | {CLOSE, ENTER})
+                    if (action := await self._step(key)) is not None:
                         return action
             except EOFError:
                 return self._answer(CLOSED, self._request.close())
@@ -109,21 +94,23 @@ class CardDialogue:
         if key == CLOSE:
             return self._answer(CLOSED, request.close())
         if key == ENTER:
-            await self._listen_again("Enter alone does not answer: press one of the keys above.")
+            await self._listener.again("Enter alone does not answer: press one of the keys above.")
         elif key == "a":
             if await self._is_meant():
                 return self._answer(f"You chose: {self._primary}", self._draft.allow())
         elif key == SECOND and self._face.second:
             if self._draft.is_changed:
-                await self._listen_again(SECOND_AS_IT_IS)
+                await self._listener.again(SECOND_AS_IT_IS)
             elif await self._is_meant():
                 return self._answer(f"You chose: {self._face.second}", request.allow_second())
+        elif key == GRANT and self._steps is not None:
+            return await self._grant(self._steps)
         elif key == "d":
             return self._answer(f"You chose: {self._face.secondary}", request.deny())
         elif key == "n" and self._face.offers_rest:
             return self._answer("Denied, and so is the rest of the script", request.deny_rest())
         elif key == "r":
-            if reason := (await self._line("Your reason, for the assistant: ") or "").strip():
+            if reason := (await self._listener.line("Your reason, for the assistant: ") or "").strip():
                 return self._answer(f"Denied: {one_line(reason)}", request.deny(reason))
             await self._listen()
         elif key == "e":
@@ -144,7 +131,7 @@ class CardDialogue:
         if not self._face.two_acts:
             return True
         if self._unseen:
-            await self._listen_again(UNSEEN.format(min(self._unseen)))
+            await self._listener.again(UNSEEN.format(min(self._unseen)))
             return False
         if await self._is_typed():
             return True
@@ -154,49 +141,38 @@ class CardDialogue:
     async def _is_typed(self) -> bool:
         """Whether the word of the second act was typed, alone and by hand."""
         self._sheet.say(f"{self._face.two_acts}.")
-        await self._quiet()
-        self._sheet.clear_prompt()
-        typed = await self._keyboard.word(f"{card.PROMPT}Type {WORD} and press Enter to go on: ")
-        if typed is not None and typed.strip().casefold() == WORD:
+        if await self._listener.is_word(WORD, f"Type {WORD} and press Enter to go on: "):
             return True
         self._sheet.say(f"Not approved: the word {WORD} was not typed, alone and by hand.")
         return False
 
+    async def _grant(self, steps: Steps) -> UserAction | None:
+        """The second step: what else would be allowed, with this call. None when the card still waits."""
+        if self._draft.is_changed or self._unseen:
+            await self._listener.again(GRANT_AS_IT_IS if self._draft.is_changed else UNSEEN.format(min(self._unseen)))
+            return None
+        action = await Granting(steps, self._listener, self._sheet).hold()
+        if action is not None:
+            return self._answer(f"You chose: {GRANT_WORDS['title']}", action)
+        await self._listen()
+        return None
+
     async def _listen(self) -> None:
         """Show the keys as soon as they count."""
-        await self._quiet()
+        await self._listener.quiet()
         self._show_menu()
-
-    async def _listen_again(self, words: str = UNQUIET) -> None:
-        """Keys came that answer nothing, and the menu is still there."""
-        self._sheet.hint(words)
-        was_disturbed = await self._quiet()
-        if was_disturbed or words == UNQUIET:
-            self._sheet.hint(LISTENING)
-
-    async def _quiet(self) -> bool:
-        """Wait until keys count, and say whether others came meanwhile."""
-        disturbances: list[None] = []
-
-        def disturbed() -> None:
-            disturbances.append(None)
-            self._sheet.hint(UNQUIET)
-
-        if not await self._keyboard.wait_until_quiet(disturbed):
-            raise EOFError
-        return bool(disturbances)
 
     async def _edit(self) -> None:
         """Take changes until an empty line; then the menu says what would be approved now."""
         draft = self._draft
         self._sheet.say(f"Edit: {', '.join(one_line(name) for name in draft.names)}.")
         self._sheet.say("Type a name to change its value, or NAME=VALUE. An empty line goes back to the menu.")
-        while typed := (await self._line("Edit: ") or "").strip():
+        while typed := (await self._listener.line("Edit: ") or "").strip():
             name, equals, text = typed.partition("=")
             name = name.strip()
             if not equals:
                 begin = draft.text_of(name)
-                given = await self._line(f"{one_line(name)} = ", begin, secret=draft.is_secret(name))
+                given = await self._listener.line(f"{one_line(name)} = ", begin, secret=draft.is_secret(name))
                 if given is None or (given == begin and not draft.is_secret(name)):
                     continue
                 text = given
@@ -209,10 +185,6 @@ class CardDialogue:
                     self._sheet.say(line)
         if not draft.is_changed:
             self._sheet.say("Nothing was changed.")
-
-    async def _line(self, words: str, text: str = "", *, secret: bool = False) -> str | None:
-        self._sheet.clear_prompt()
-        return await self._keyboard.line(card.PROMPT + words, text, secret=secret)
 
     def _answer(self, words: str, action: UserAction) -> UserAction:
         self._sheet.answer(words)
@@ -238,6 +210,8 @@ class CardDialogue:
         items["r"] = "deny with a reason"
         if shown.offers_rest:
             items["n"] = "deny the rest of the script"
+        if self._steps is not None:
+            items[GRANT] = GRANT_WORDS["ask"][:1].lower() + GRANT_WORDS["ask"][1:]
         if shown.editable:
             items["e"] = "edit"
         if shown.preview_label:
@@ -259,10 +233,17 @@ def _unseen(shown: Face) -> set[str]:
     return keys | ({"p"} if shown.diff_hidden else set())
 
 
+def _offered(request: ApprovalRequest, steps: Steps | None) -> Steps | None:
+    """The second step, where its tool can have one at all."""
+    return steps if why_none(request.manifest) is None else None
+
+
 class FlatDialogue:
     """A card that is read aloud and answered with words."""
 
-    def __init__(self, request: ApprovalRequest, stdin: TextIO, screen: TextIO, waiting: int = 0) -> None:
+    def __init__(
+        self, request: ApprovalRequest, stdin: TextIO, screen: TextIO, waiting: int = 0, steps: Steps | None = None
+    ) -> None:
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
@@ -270,6 +251,7 @@ class FlatDialogue:
         self._screen = screen
         self._waiting = waiting
         self._unseen = _unseen(self._face)
+        self._steps = _offered(request, steps)
 
     @property
     def edits(self) -> dict[str, str]:
@@ -284,7 +266,7 @@ class FlatDialogue:
         self._say_all(flat(self._face, self._waiting))
         while True:
             await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
-            self._say_all(question(self._face, edited=self._draft.is_changed))
+            self._say_all(question(self._face, edited=self._draft.is_changed, grants=self._steps is not None))
             try:
                 typed = await self._words.line()
             except Crowded:
@@ -326,6 +308,8 @@ class FlatDialogue:
                 return None
             self.say(f"You chose: {shown.second}.")
             return request.allow_second()
+        if self._steps is not None and _plain_words(typed) == _plain_words(FLAT_GRANT):
+            return await self._grant(self._steps)
         if word == "deny" and rest.casefold() == "the rest" and shown.offers_rest:
             self.say("Denied, and so is the rest of the script.")
             return request.deny_rest()
@@ -350,7 +334,7 @@ class FlatDialogue:
         if not self._face.two_acts:
             return True
         if self._unseen:
-            self.say(UNSEEN.format("the answer " + ("all" if "v" in self._unseen else "preview")))
+            self.say(self._unseen_words)
             return False
         tool = self._request.tool
         await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
@@ -363,6 +347,20 @@ class FlatDialogue:
             return True
         self.say(f"Not approved: that was not {tool}, alone.")
         return False
+
+    async def _grant(self, steps: Steps) -> UserAction | None:
+        """The second step. None when the card still waits."""
+        if self._draft.is_changed or self._unseen:
+            self.say(GRANT_AS_IT_IS if self._draft.is_changed else self._unseen_words)
+            return None
+        action = await FlatGranting(self._request.tool, steps, self._words, self.say).hold()
+        if action is not None:
+            self.say(f"You chose: {GRANT_WORDS['title']}.")
+        return action
+
+    @property
+    def _unseen_words(self) -> str:
+        return UNSEEN.format("the answer " + ("all" if "v" in self._unseen else "preview"))
 
     def _edit(self, pair: str) -> None:
         name, equals, text = pair.partition("=")
@@ -379,3 +377,8 @@ class FlatDialogue:
     def _say_all(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.say(line)
+
+
+def _plain_words(typed: str) -> str:
+    """Words as they are meant: a keyboard may have another apostrophe, or none."""
+    return " ".join(typed.casefold().replace("'", "").replace("’", "").split())

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from lastword.card.face import Face, Passage
 
+FLAT_GRANT = "don't ask again"
+"""The words that lead to the second step."""
+
 
 def flat(face: Face, waiting: int = 0) -> Iterator[str]:
     """The lines of the card above its question."""
@@ -47,7 +50,7 @@ def flat_diff(face: Face) -> Iterator[str]:
         yield f"  {face.diff_hidden} more lines: answer preview to see them."
 
 
-def question(face: Face, *, edited: bool) -> Iterator[str]:
+def question(face: Face, *, edited: bool, grants: bool = False) -> Iterator[str]:
     """The words that answer the card."""
     primary = ("" if face.primary == "Allow" else face.primary) + (" with your changes" if edited else "")
     words = [
@@ -59,6 +62,8 @@ def question(face: Face, *, edited: bool) -> Iterator[str]:
         words.insert(1, f"allow the second ({face.second})")
     if face.offers_rest:
         words.append("deny the rest")
+    if grants:
+        words.append(FLAT_GRANT)
     if face.editable:
         words.append("edit NAME=VALUE")
     if face.preview_label:

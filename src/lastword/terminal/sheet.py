@@ -46,6 +46,14 @@ class Sheet:
             for piece in card.wrap(line, max(card.MIN_WIDTH, room))
         )
 
+    def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
+        """Lines with what stands before each, and their style. What is broken goes on below its beginning."""
+        room = max(card.MIN_WIDTH, self._width) - len(card.BAR) - 1
+        for lead, text, style in rows:
+            for number, piece in enumerate(card.wrap(text.replace("\n", "⏎"), room - len(lead))):
+                line = card.led(" " * len(lead) if number else lead, "bold").append_text(card.marked(piece, style))
+                self._print([card.barred(self._face, line if line.plain.strip() else Text())])
+
     def hint(self, words: str) -> None:
         """Beside the prompt, in place of the last hint: Enter pressed ten times must not scroll the card away."""
         self._prompt(Text(words, "italic"))

@@ -35,6 +35,9 @@ _HOW = {
     "closed": "closed without an answer",
 }
 
+# Where no person answered; the page has the same words.
+STANDING = {"auto": "auto-approved by", "standing": "not asked:"}
+
 Act = Callable[[], None]
 
 
@@ -184,7 +187,7 @@ class Transcript:
         return acts
 
     def _acts_of_reply(self, call: CallItem, reply: CallReply) -> list[Act]:
-        if reply.how == "auto" or call.id in self.told:
+        if reply.how in STANDING or call.id in self.told:
             return []
         return [lambda: self.print(f"{call.name}: {answer_words(reply)}")]
 
@@ -195,8 +198,8 @@ class Transcript:
     def _ended(self, call: CallItem) -> str:
         assert call.end is not None
         how = "closed" if call.reply is not None and call.reply.how == "closed" else IN_A_WORD[call.end.kind]
-        if call.reply is not None and call.reply.how == "auto":
-            how += f", auto-approved by {call.reply.by}"
+        if call.reply is not None and call.reply.how in STANDING:
+            how += f", {STANDING[call.reply.how]} {call.reply.by}"
         first = call.end.message.split("\n", 1)[0]
         words = f"{call.tool} ({how}): {first[:MAX_RESULT]}{'…' if len(first) > MAX_RESULT else ''}"
         if self._plain:
@@ -234,5 +237,7 @@ def preset_status(preset: PresetChoice) -> str:
 
 def answer_words(reply: CallReply) -> str:
     """Who answered, and what."""
+    if reply.how in STANDING:
+        return f"{STANDING[reply.how]} {reply.by}."
     words = f"answered by {reply.by}: {_HOW.get(reply.how, reply.how)}"
     return f"{words}, because: {reply.reason}" if reply.reason else f"{words}."

@@ -18,11 +18,12 @@ import msgspec
 
 from lastword.call.recovery import Decision
 from lastword.card.done import Done, DoneInWords, DoneSeverally
-from lastword.card.grants import GrantsFound
+from lastword.card.grants import GRANT_WORD, GrantsFound, GrantStep
 from lastword.card.items import CardQuestion, ConversationsFound, SessionTimeline, SharedText, TokenTotal
 from lastword.card.second_act import word_for
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
+from lastword.rules.second_step import GrantChoice
 from lastword.talk.apiclient import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
 from lastword.tools.manifest import Manifest, Parameter
 
@@ -137,6 +138,16 @@ class Window:
         if how == "allow":
             body["edits"] = edits
         return (await self._post("answer", body, Done)).event
+
+    async def grant_step(self, request: ApprovalRequest, choice: GrantChoice) -> GrantStep:
+        """What a choice in the second step of a card would grant. Nothing is."""
+        card = {"call_id": request.call_id, "digest": request.digest}
+        return await self._post("grant_step", card | msgspec.to_builtins(choice), GrantStep)
+
+    async def grant(self, request: ApprovalRequest, step: str) -> str:
+        """Allow the card, and what this step of it said. The dialogue takes no yes to it without its word."""
+        body = {"call_id": request.call_id, "digest": request.digest, "step": step, "word": GRANT_WORD}
+        return (await self._post("grant", body, Done)).event
 
     async def answers(self, cards: Sequence[tuple[str, str]], how: str, reason: str | None) -> DoneSeverally:
         """Answer several at once, each by its call and the digest that was seen."""

@@ -47,7 +47,7 @@ class GrantBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     word: str | None = None
     """What was typed besides the press."""
     opened: tuple[str, ...] = ()
-    """The folded parts that were opened: all in the card's `must_open`."""
+    """The folded parts that were opened: all in the card's `folded`."""
 
 
 class RevokeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

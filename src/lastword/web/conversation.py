@@ -186,12 +186,12 @@ class ConversationView:
                 self._tell(question.call_id, lambda story: story.questioned(question))
             case QuestionAnswered(call_id):
                 self._tell(call_id, Story.question_over)
-            case Started(call_id, tool, arguments, origin):
+            case Started(call_id, tool, arguments, origin, not_asked):
                 self.picture.end_writing()
                 story = self._story(call_id)
                 known = self.session.registry.find(tool)
                 story.introduce(known.manifest if known else None)
-                story.started(tool, brief(arguments), origin, now)
+                story.started(tool, brief(arguments), origin, now, not_asked)
                 self.show(story.item)
             case Reported(call_id, message, id, fraction):
                 self._tell(call_id, lambda story: story.reported(id, message, fraction))

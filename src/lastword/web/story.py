@@ -31,6 +31,8 @@ from lastword.web.gate import surface_of
 MAX_REPORTS = 30
 # Of one such line. The screen shows a row of it.
 MAX_REPORT = 2_000
+# Of the words why nobody was asked: a rule's name is as long as its author wants.
+MAX_WHY = 300
 # What a row shows of a result. The model got all of it, and the export has it.
 MAX_MESSAGE = 4_000
 
@@ -83,8 +85,10 @@ class Story:
         status = "running" if action.agrees else "ended"
         self._change(reply=reply, answered_at=at, card=None, status=status)
 
-    def started(self, tool: str, arguments: dict[str, Any], origin: str, at: float) -> None:
-        """The tool's code runs."""
+    def started(self, tool: str, arguments: dict[str, Any], origin: str, at: float, not_asked: str = "") -> None:
+        """The tool's code runs. `not_asked`: why nobody was asked, where a rule or a grant stood for a person."""
+        if not_asked:
+            self._change(reply=CallReply("standing", one_line(not_asked, MAX_WHY)))
         self._change(
             tool=tool,
             name=self.item.name or one_line(tool),
@@ -158,7 +162,7 @@ class Story:
                 self.answered(action, read_answerer(data["approver"]), at)
                 self._change(status="left")
             case "started":
-                self.started(data["tool"], unhidden(data["arguments"]), data["origin"], at)
+                self.started(data["tool"], unhidden(data["arguments"]), data["origin"], at, data.get("why", ""))
                 self._change(status="left" if data["approval"] == "not_needed" else "doubt")
             case "handed_over":
                 self._change(arguments=_rows(data["arguments"]), started_at=at)

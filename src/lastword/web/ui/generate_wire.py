@@ -43,13 +43,21 @@ PLAIN: dict[Any, str] = {
 
 def wire() -> str:
     """The whole file."""
-    return HEAD + "\n" + "\n".join([*_named(), *(_struct(struct) for struct in _structs())])
+    return HEAD + "\n" + "\n".join([*_named(), *(_struct(struct) for struct in _structs()), *_words()])
 
 
 def _named() -> Iterator[str]:
     for name, union in NAMED.items():
         yield f"export type {name} = {' | '.join(map(_type, _members(union)))};"
     yield ""
+
+
+def _words() -> Iterator[str]:
+    """Words that the terminal has as well."""
+    yield "/** What the second step of a card says on every surface. */"
+    yield "export const GRANT_WORDS = {"
+    yield from (f"  {name}: {json.dumps(words, ensure_ascii=False)}," for name, words in grants.GRANT_WORDS.items())
+    yield "} as const;\n"
 
 
 def _structs() -> list[type[msgspec.Struct]]:

@@ -26,6 +26,7 @@ export const HOW: Record<CallReply["how"], string> = {
   denied: "denied by",
   closed: "closed by",
   auto: "auto-approved by",
+  standing: "not asked:",
 };
 
 function Row({ call }: { call: CallItem }) {

@@ -9,7 +9,7 @@ import { scriptOf, usePicture, type WaitingCall } from "./picture.ts";
 import { PreviewOf } from "./preview.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
 import { post, type Refused } from "./requests.ts";
-import type { AnswerBody, CardArgument, CardView, MissingArgument } from "./wire.ts";
+import { type AnswerBody, type CardArgument, type CardView, GRANT_WORDS, type MissingArgument } from "./wire.ts";
 import { WordField } from "./word.tsx";
 import { type Fold, Folded, Marked } from "./words.tsx";
 
@@ -63,6 +63,8 @@ function Question({ call, keys, program }: Shown) {
   const closed = card.must_open.filter(
     (part) => folds[part] === undefined && !Object.keys(edits).some((name) => part === `argument ${name}`),
   );
+  // Not asking again is more than one yes: whatever the effect, all of it is seen first.
+  const unread = card.folded.filter((part) => folds[part] === undefined);
   const isTyped = card.word === null || word.trim().toLowerCase() === card.word;
   const lacks = closed.length ? "open" : isTyped ? null : "word";
 
@@ -239,7 +241,7 @@ function Question({ call, keys, program }: Shown) {
       <ProblemOf problem={problem} />
 
       {granting ? (
-        <Granting call={call} closed={closed} onOpen={() => turn(closed, true)} onBack={backFromGranting} />
+        <Granting call={call} closed={unread} onOpen={() => turn(unread, true)} onBack={backFromGranting} />
       ) : denying ? (
         <form
           class="denying"
@@ -343,7 +345,7 @@ function Question({ call, keys, program }: Shown) {
                 disarmAll();
               }}
             >
-              Don't ask again…
+              {GRANT_WORDS.ask}
             </button>
           )}
           {card.editable && card.arguments.length + card.left_out.length > 0 && (

@@ -7,7 +7,7 @@ import { disarmAll, useArmed } from "./arming.ts";
 import type { WaitingCall } from "./picture.ts";
 import { ProblemOf, useProblem } from "./problem.tsx";
 import { post, type Refused } from "./requests.ts";
-import type { GrantChoiceBody, GrantStep } from "./wire.ts";
+import { GRANT_WORDS, type GrantChoiceBody, type GrantStep } from "./wire.ts";
 import { WordField } from "./word.tsx";
 import { Marked } from "./words.tsx";
 
@@ -57,7 +57,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
     }
     setSent(true);
     disarmAll();
-    post("grant", { call_id: call.id, digest: card.digest, step: step.digest, word, opened: card.must_open }).catch((refused: Refused) => {
+    post("grant", { call_id: call.id, digest: card.digest, step: step.digest, word, opened: card.folded }).catch((refused: Refused) => {
       setProblem(refused);
       setSent(false);
     });
@@ -67,7 +67,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
   const isTyped = step !== null && word.trim().toLowerCase() === step.word;
   return (
     <section class="granting" ref={section} tabIndex={-1} aria-labelledby={id} aria-busy={!fresh || sent} data-armed={armed}>
-      <h3 id={id}>Allow, and don't ask again</h3>
+      <h3 id={id}>{GRANT_WORDS.title}</h3>
       {step?.why_none && (
         <p>
           <Marked text={step.why_none} />
@@ -75,7 +75,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
       )}
       {step !== null && !step.why_none && (
         <>
-          <p class="muted">It begins with calls that are exactly like this one. Loosen what you want to, one by one.</p>
+          <p class="muted">{GRANT_WORDS.begins}</p>
           <table class="arguments" aria-label="What it would cover">
             <tbody>
               {step.bounds.map((row) => (
@@ -105,7 +105,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
                 </tr>
               ))}
               <tr>
-                <th scope="row">how long</th>
+                <th scope="row">{GRANT_WORDS.how_long}</th>
                 <td>
                   {step.scopes.map(([scope, words]) => (
                     <label key={scope} class="choice">
@@ -121,7 +121,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
                 </td>
               </tr>
               <tr>
-                <th scope="row">ends after</th>
+                <th scope="row">{GRANT_WORDS.ends_after}</th>
                 <td>
                   <label class="limit">
                     <input
@@ -156,7 +156,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
               </tr>
             </tbody>
           </table>
-          {!isWhole && <p class="problem">The number of calls is a whole number above 0.</p>}
+          {!isWhole && <p class="problem">{GRANT_WORDS.not_whole}</p>}
           {step.problem && fresh && (
             <p class="problem">
               <Marked text={step.problem} />
@@ -169,11 +169,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
               </p>
               {step.settles.length > 0 && (
                 <>
-                  <p>
-                    {step.settles.length === 1
-                      ? "Another card that waits now is answered by it as well:"
-                      : `${step.settles.length} other cards that wait now are answered by it as well:`}
-                  </p>
+                  <p>{step.settling}</p>
                   <ul>
                     {step.settles.map((other) => (
                       <li key={other.id}>
@@ -219,11 +215,11 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
             onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
             onClick={press}
           >
-            Allow, and don't ask again
+            {GRANT_WORDS.title}
           </button>
         )}
         <button type="button" class="no" disabled={sent} onClick={onBack}>
-          Back to the card
+          {GRANT_WORDS.back}
         </button>
       </div>
     </section>

@@ -6,7 +6,7 @@ import { HOW, Reports, stateOf, whoOf } from "./call.tsx";
 import { Contents } from "./contents.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
 import { post, timeline } from "./requests.ts";
-import type { CallItem, ResolveBody, SessionTimeline } from "./wire.ts";
+import type { CallItem, CallReply, ResolveBody, SessionTimeline } from "./wire.ts";
 import { WordField } from "./word.tsx";
 import { clock, duration, Folded, Marked } from "./words.tsx";
 
@@ -14,7 +14,7 @@ type Filter = "all" | "person" | "auto" | "free" | "refused" | "open";
 const FILTERS: [Filter, string][] = [
   ["all", "Everything"],
   ["person", "Answered by a person"],
-  ["auto", "Auto-approved"],
+  ["auto", "Answered by a preset, rule or grant"],
   ["free", "Needed no approval"],
   ["refused", "Not done"],
   ["open", "Unfinished"],
@@ -23,12 +23,16 @@ const FILTERS: [Filter, string][] = [
 function fits(call: CallItem, filter: Filter, words: string): boolean {
   const text = `${call.name} ${call.tool} ${call.arguments.flat().join(" ")} ${call.end?.message ?? ""}`.toLowerCase();
   if (words && !text.includes(words.toLowerCase())) return false;
-  if (filter === "person") return call.reply !== null && call.reply.how !== "auto";
-  if (filter === "auto") return call.reply?.how === "auto";
+  if (filter === "person") return call.reply !== null && !isStanding(call.reply);
+  if (filter === "auto") return call.reply !== null && isStanding(call.reply);
   if (filter === "free") return call.reply === null && call.started_at !== null;
   if (filter === "refused") return call.status === "ended" && !call.end?.success;
   if (filter === "open") return call.status !== "ended";
   return true;
+}
+
+function isStanding(reply: CallReply): boolean {
+  return reply.how === "auto" || reply.how === "standing";
 }
 
 export function Timeline({ changes }: { changes: number }) {

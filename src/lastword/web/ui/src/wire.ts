@@ -83,7 +83,7 @@ export type CardView = {
 
 /** What was answered, and by whom. */
 export type CallReply = {
-  how: "allowed" | "second" | "edited" | "denied" | "closed" | "auto";
+  how: "allowed" | "second" | "edited" | "denied" | "closed" | "auto" | "standing";
   by: string;
   reason: string;
   surface: Surface | null;
@@ -551,6 +551,7 @@ export type GrantStep = {
   calls: number | null;
   sums: GrantSum[];
   needs_limit: boolean;
+  settling: string;
   settles: GrantSettled[];
   past: string;
   word: string;
@@ -733,3 +734,14 @@ export type ErrorDetail = {
 export type ErrorBody = {
   error: ErrorDetail;
 };
+
+/** What the second step of a card says on every surface. */
+export const GRANT_WORDS = {
+  ask: "Don't ask again…",
+  title: "Allow, and don't ask again",
+  begins: "It begins with calls that are exactly like this one. Loosen what you want to, one by one.",
+  how_long: "how long",
+  ends_after: "ends after",
+  not_whole: "The number of calls is a whole number above 0.",
+  back: "Back to the card",
+} as const;

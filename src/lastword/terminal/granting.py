@@ -1,0 +1,299 @@
+"""The second step of a card at a terminal: what would be allowed without asking again, read whole before it is granted.
+
+It begins with exactly this call; whatever is looser is chosen here, one by one, and the sentence says all of it. A word
+that is typed and then a key grant it; each change puts both back to the beginning. What can be chosen and what it means
+comes from rules/second_step.py, through a session of this program or through a server: nothing here can ask for more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from lastword.card.grants import GRANT_WORD, GRANT_WORDS, GrantStep
+from lastword.consent.approval import UserAction
+from lastword.display import visible
+from lastword.errors import LastWordError
+from lastword.rules.second_step import GrantChoice
+from lastword.terminal.arming import CLOSE, ENTER
+from lastword.terminal.keys import Crowded, WordReader
+from lastword.terminal.listening import UNQUIET, Listener
+from lastword.terminal.sheet import Sheet
+
+# The keys of what can be chosen, in their order: without those that mean something else here or on the card.
+OPTION_KEYS = "123456789bcfhijklmoqstuxyz"
+BACK = GRANT_WORDS["back"].casefold()
+YES = "a"
+TYPE = "w"
+FIRST_THE_WORD = f"Before this grants anything, type the word first: {TYPE} does."
+UNTYPED = f"Nothing was granted: the word {GRANT_WORD} was not typed, alone and by hand."
+TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat."
+
+_WHOLE = re.compile(r"[1-9]\d{0,8}")
+
+
+class Steps(Protocol):
+    """Where the second step of one card comes from."""
+
+    async def look(self, choice: GrantChoice) -> GrantStep:
+        """What this choice would grant. Nothing is. A LastWordError says why that cannot be told."""
+
+    def agree(self, step: GrantStep) -> UserAction:
+        """The yes to the card and to this step, which was looked at last."""
+
+
+class Option(msgspec.Struct, frozen=True):
+    """A line of the step: something that can be chosen, or a limit that can be set."""
+
+    words: str
+    is_chosen: bool = True
+    choice: GrantChoice | None = None
+    """What is chosen after it; None where there is nothing else to choose."""
+    limit: str | None = None
+    """What is asked for: the number of calls where it is empty, else the sum of this argument."""
+
+    @property
+    def can_change(self) -> bool:
+        return self.choice is not None or self.limit is not None
+
+
+def options_of(step: GrantStep, choice: GrantChoice) -> list[tuple[str, list[Option]]]:
+    """All lines of a step, below their headings, in the order of every surface."""
+    found: list[tuple[str, list[Option]]] = []
+    for bound in step.bounds:
+        chosen = choice.loosened.get(bound.name, 0)
+        many = len(bound.choices) > 1
+        options = [
+            Option(
+                words,
+                place == chosen,
+                replace(choice, loosened=choice.loosened | {bound.name: place}) if many else None,
+            )
+            for place, words in enumerate(bound.choices)
+        ]
+        found.append((bound.shown_name, options))
+    scopes = [Option(words, scope == choice.scope, replace(choice, scope=scope)) for scope, words in step.scopes]
+    found.append((GRANT_WORDS["how_long"], scopes))
+    calls = "no limit for calls" if choice.calls is None else f"{choice.calls} call{'' if choice.calls == 1 else 's'}"
+    limits = [Option(calls, limit="")]
+    for each in step.sums:
+        most = choice.sums.get(each.name, "").strip()
+        words = f"{visible(most)} of {each.shown_name} in all" if most else f"no limit for {each.shown_name} in all"
+        limits.append(Option(words, limit=each.name))
+    return [*found, (GRANT_WORDS["ends_after"], limits)]
+
+
+def limited(choice: GrantChoice, limit: str, typed: str) -> GrantChoice | None:
+    """The choice with a limit as it was typed; None when that is no number of calls."""
+    text = typed.strip()
+    if limit:
+        return replace(choice, sums=choice.sums | {limit: text})
+    if text and _WHOLE.fullmatch(text) is None:
+        return None
+    return replace(choice, calls=int(text) if text else None)
+
+
+def limit_words(step: GrantStep, limit: str) -> str:
+    """The question for a limit."""
+    named = next((each.shown_name for each in step.sums if each.name == limit), "")
+    what = f"How much of {named} in all" if limit else "How many calls"
+    return what if step.needs_limit and not limit else f"{what} (empty: no limit)"
+
+
+def agreement(step: GrantStep) -> Iterator[tuple[str, str, str]]:
+    """What a person reads last: all that they would agree to, or why that cannot be. Leads, words and styles."""
+    if step.problem:
+        yield "", step.problem, "bold yellow"
+        return
+    yield "", step.sentence, "bold"
+    if step.settling:
+        yield "", step.settling, ""
+        yield from (("  - ", other.summary, "") for other in step.settles)
+    yield "", f"{step.past} {TAKE_BACK}", "dim"
+
+
+class Granting:
+    """The second step, answered with keys."""
+
+    def __init__(self, steps: Steps, listener: Listener, sheet: Sheet) -> None:
+        self._steps = steps
+        self._listener = listener
+        self._sheet = sheet
+        self._keys: dict[str, Option] = {}
+        self._is_typed = False
+
+    async def hold(self) -> UserAction | None:
+        """Show it and talk until it is granted; None when the person goes back to the card."""
+        choice: GrantChoice | None = GrantChoice()
+        while choice is not None:
+            try:
+                step = await self._steps.look(choice)
+            except LastWordError as problem:
+                self._sheet.say(visible(str(problem)))
+                return None
+            if step.why_none:
+                self._sheet.say(step.why_none)
+                return None
+            # Whatever was typed was for what stood there before.
+            self._is_typed = False
+            self._show(step, choice)
+            changed = await self._talk(step, choice)
+            if isinstance(changed, UserAction):
+                return changed
+            choice = changed
+        return None
+
+    async def _talk(self, step: GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
+        """The yes to this step, another choice, or None for the way back."""
+        await self._listen(step)
+        while True:
+            key = await self._listener.key(self._menu(step).keys() | self._keys.keys() | {YES, CLOSE, ENTER})
+            if key == CLOSE:
+                return None
+            if key == ENTER:
+                await self._listener.again("Enter alone grants nothing: press one of the keys above.")
+            elif key in self._keys:
+                if (changed := await self._change(step, choice, self._keys[key])) is not None:
+                    return changed
+                await self._listen(step)
+            elif key == YES:
+                if self._is_typed and step.digest:
+                    return self._steps.agree(step)
+                await self._listener.again(FIRST_THE_WORD if step.digest else step.problem)
+            else:
+                self._is_typed = await self._listener.is_word(step.word, f"Type {step.word} and press Enter: ")
+                if not self._is_typed:
+                    self._sheet.say(UNTYPED)
+                await self._listen(step)
+
+    async def _change(self, step: GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
+        if option.limit is None:
+            return option.choice
+        before = choice.sums.get(option.limit, "") if option.limit else str(choice.calls or "")
+        typed = await self._listener.line(f"{limit_words(step, option.limit)}: ", before)
+        if typed is None:
+            return None  # They changed their mind.
+        changed = limited(choice, option.limit, typed)
+        if changed is None:
+            self._sheet.say(GRANT_WORDS["not_whole"])
+        return changed
+
+    def _show(self, step: GrantStep, choice: GrantChoice) -> None:
+        sheet, keys = self._sheet, iter(OPTION_KEYS)
+        self._keys = {}
+        is_first = choice == GrantChoice()
+        begins = [("", GRANT_WORDS["title"], "bold"), ("", GRANT_WORDS["begins"], "dim"), ("", "", "")]
+        sheet.rows([("", "", ""), *(begins if is_first else ())])
+        for heading, options in options_of(step, choice):
+            sheet.rows([("  ", heading, "bold")])
+            for option in options:
+                # A tool with more of them than there are keys is loosened on the page.
+                key = next(keys, "") if option.can_change else ""
+                if key:
+                    self._keys[key] = option
+                mark = ("● " if option.is_chosen else "○ ") if option.choice is not None else ""
+                sheet.rows([(f"    {f'[{key}]' if key else '   '} {mark}", option.words, "")])
+        sheet.rows([("", "", ""), *agreement(step)])
+
+    def _menu(self, step: GrantStep) -> dict[str, str]:
+        if not step.digest:
+            return {}
+        return {YES: GRANT_WORDS["title"]} if self._is_typed else {TYPE: f"type the word {step.word}"}
+
+    async def _listen(self, step: GrantStep) -> None:
+        await self._listener.quiet()
+        self._sheet.menu([*self._menu(step).items(), ("Esc", BACK)], "")
+
+
+class FlatGranting:
+    """The second step, read aloud and answered with words."""
+
+    def __init__(self, tool: str, steps: Steps, words: WordReader, say: Callable[[str], None]) -> None:
+        self._tool = tool
+        self._steps = steps
+        self._words = words
+        self._say = say
+        self._options: list[Option] = []
+
+    async def hold(self) -> UserAction | None:
+        """Say it and talk until it is granted; None when the person goes back to the card."""
+        choice: GrantChoice | None = GrantChoice()
+        while choice is not None:
+            try:
+                step = await self._steps.look(choice)
+            except LastWordError as problem:
+                self._say(visible(str(problem)))
+                return None
+            if step.why_none:
+                self._say(step.why_none)
+                return None
+            self._say_all(step, choice)
+            changed = await self._talk(step, choice)
+            if isinstance(changed, UserAction):
+                return changed
+            choice = changed
+        return None
+
+    async def _talk(self, step: GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
+        ways = ["a number, to choose what it stands for", *([step.word] if step.digest else []), BACK]
+        while True:
+            typed = await self._line(f"Type one of these and press Enter: {', '.join(ways)}.")
+            if typed is None or typed.casefold() in (BACK, "back"):
+                return None
+            if typed.isascii() and typed.isdigit() and 0 < int(typed[:6]) <= len(self._options):
+                if (changed := await self._change(step, choice, self._options[int(typed[:6]) - 1])) is not None:
+                    return changed
+            elif typed.casefold() == step.word and step.digest:
+                if (
+                    await self._line(f"Type the name of the tool, {self._tool}, and press Enter to grant it.")
+                    == self._tool
+                ):
+                    return self._steps.agree(step)
+                self._say(f"Nothing was granted: that was not {self._tool}, alone.")
+            else:
+                self._say("That is not one of the answers." if typed else "An empty line grants nothing.")
+
+    async def _change(self, step: GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
+        if option.limit is None:
+            return option.choice
+        typed = await self._line(f"{limit_words(step, option.limit)}? Type it and press Enter.")
+        if typed is None:
+            return None
+        changed = limited(choice, option.limit, typed)
+        if changed is None:
+            self._say(GRANT_WORDS["not_whole"])
+        return changed
+
+    async def _line(self, words: str) -> str | None:
+        """What is typed after a question, alone; None at the end."""
+        while True:
+            await self._words.wait_until_quiet(lambda: self._say(UNQUIET))
+            self._say(words)
+            try:
+                typed = await self._words.line()
+            except Crowded:
+                self._say(f"That came together with other keys, and grants nothing. {UNQUIET}")
+                continue
+            return None if typed is None else typed.strip()
+
+    def _say_all(self, step: GrantStep, choice: GrantChoice) -> None:
+        rows = options_of(step, choice)
+        # The numbers stay, and what is chosen is in the sentence: whoever listens hears the list once.
+        if choice == GrantChoice():
+            self._say(f"{GRANT_WORDS['title']}.")
+            self._say(GRANT_WORDS["begins"])
+            number = 0
+            for heading, options in rows:
+                said = []
+                for option in options:
+                    number += option.can_change
+                    lead = f"{number}, " if option.can_change else ""
+                    said.append(f"{lead}{option.words}{' (chosen)' if option.is_chosen and option.choice else ''}")
+                self._say(f"  {heading}: {'; '.join(said)}.")
+        self._options = [option for _, options in rows for option in options if option.can_change]
+        for lead, words, _ in agreement(step):
+            self._say(f"{lead}{words}")

@@ -1,0 +1,63 @@
+"""Where the second step of a card comes from: this program itself, or the server whose window this terminal is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from lastword.card.grants import GrantStep
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.editor import folder_of
+from lastword.errors import LastWordError
+from lastword.rules.second_step import GrantChoice, SeenStep, step_of
+from lastword.session import Session
+from lastword.terminal.window import Window
+
+Look = Callable[[ApprovalRequest, GrantChoice], Awaitable[SeenStep]]
+"""Says what a choice would grant from a card."""
+
+
+def steps_in(session: Session) -> Look:
+    """The second step of a session's own cards."""
+
+    async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+        folder = folder_of(session.editor) or Path.cwd()
+        return await step_of(request, choice, folder, session.pending(), session.journal)
+
+    return look
+
+
+class OwnSteps:
+    """Of a card that is answered in this program."""
+
+    def __init__(self, request: ApprovalRequest, look: Look) -> None:
+        self._request = request
+        self._look = look
+        self._seen: SeenStep | None = None
+
+    async def look(self, choice: GrantChoice) -> GrantStep:
+        self._seen = await self._look(self._request, choice)
+        return self._seen.step
+
+    def agree(self, step: GrantStep) -> UserAction:
+        seen = self._seen
+        if seen is None or seen.terms is None or seen.step.digest != step.digest:
+            raise LastWordError("this is not what was read last")
+        return self._request.allow_with(seen.terms)
+
+
+class WindowSteps:
+    """Of a card that a server asks about. It puts the grant together itself, from what it told this window."""
+
+    def __init__(self, request: ApprovalRequest, window: Window) -> None:
+        self._request = request
+        self._window = window
+        self.agreed: str | None = None
+        """The digest of the step that the person said yes to."""
+
+    async def look(self, choice: GrantChoice) -> GrantStep:
+        return await self._window.grant_step(self._request, choice)
+
+    def agree(self, step: GrantStep) -> UserAction:
+        self.agreed = step.digest
+        return self._request.allow()

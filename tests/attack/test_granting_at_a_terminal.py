@@ -1,0 +1,276 @@
+"""Attack: keys that were meant for something else, or for one call, become a standing yes at a terminal."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from typing_streams import draw
+
+from lastword import Session, ToolRegistry
+from lastword.rules.grants import standing_grants
+from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS
+from requirements import requirement
+from surfaces.conftest import approver_at
+from surfaces.screens import Terminal
+
+STEP = "[Esc] back to the card"
+WORD = "Type grant and press Enter"
+PAYMENT = {"to": "Ada", "amount": 12.5}
+
+
+@pytest.fixture
+async def terminal() -> AsyncIterator[Terminal]:
+    with create_app_session(), Terminal(lines=300).attached() as terminal:
+        yield terminal
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys count sooner, where what is tried is what they do and not how fast they come."""
+    monkeypatch.setattr("lastword.terminal.arming.ARMING_SECONDS", 0.04)
+    monkeypatch.setattr("lastword.terminal.arming.ALONE_SECONDS", 0.04)
+    monkeypatch.setattr("lastword.terminal.keys.FAST_SECONDS", 0.0)
+
+
+class Till:
+    """A session with a tool that pays, its card at a terminal, and what was paid."""
+
+    def __init__(self, terminal: Terminal, *, plain: bool = False) -> None:
+        self.paid: list[tuple[Any, ...]] = []
+        registry = ToolRegistry()
+
+        @registry.tool(auto_approve=True, effect="reversible")
+        def pay(to: str, amount: float, note: str = "") -> str:
+            """Pays somebody."""
+            self.paid.append((to, amount, note))
+            return "Paid."
+
+        @registry.tool(effect="reversible")
+        def whisper(text: str) -> str:
+            """Says something quietly."""
+            return "Said."
+
+        approver = approver_at(terminal, plain=plain)
+        self.session = Session(registry, approver=approver)
+        approver.offer_grants(self.session)
+
+    async def grants(self) -> list[Any]:
+        return [*await standing_grants(self.session.journal)]
+
+    def ask(self, tool: str = "pay", **arguments: Any) -> asyncio.Task[Any]:
+        return asyncio.create_task(self.session.call(tool, arguments or PAYMENT))
+
+
+@asynccontextmanager
+async def till_at(terminal: Terminal, *, plain: bool = False) -> AsyncIterator[Till]:
+    till = Till(terminal, plain=plain)
+    async with till.session:
+        yield till
+
+
+async def open_step(terminal: Terminal) -> None:
+    await terminal.until_menu()
+    await terminal.press_until("g", STEP)
+
+
+async def type_word(terminal: Terminal, word: str = "grant", times: int = 1) -> None:
+    await terminal.press_until("w", WORD)
+    for key in f"{word}\r":
+        terminal.press(key)
+        await asyncio.sleep(0.06)  # A paste of the word is not taken.
+    await terminal.until(STEP, times + 1)
+
+
+async def give_up(terminal: Terminal, asking: asyncio.Task[Any]) -> None:
+    asking.cancel()
+    await asyncio.wait({asking})
+
+
+@requirement("GRANT-1")
+async def test_streams_of_keys_that_go_on_in_the_step_grant_nothing() -> None:
+    """Typing, pastes, held keys and replies of the terminal, begun before the step or on it."""
+    seed = random.SystemRandom().randrange(2**32)
+
+    async def one(seed: int) -> str:
+        rng = random.Random(seed)
+        with create_app_session(), Terminal(lines=300).attached() as terminal:
+            async with till_at(terminal) as till:
+                asking = till.ask()
+                await terminal.until_menu()
+                if rng.random() < 0.8:
+                    await terminal.press_until("g", STEP)
+                typed = [
+                    (rng.uniform(0.03, 0.12), key) for key in rng.choice(("wgrant\ra", "grant\ra", "1a2a", "waw\r"))
+                ]
+                for pause, piece in [*typed, *draw(rng, plain=False), *typed]:
+                    await asyncio.sleep(pause)  # The speed of the fingers is what is tried here.
+                    terminal.press(piece)
+                await asyncio.wait({asking}, timeout=ARMING_SECONDS + ALONE_SECONDS + 0.1)
+                found = f"seed {seed}" if till.paid or await till.grants() else ""
+                await give_up(terminal, asking)
+                return found
+
+    wrong = [found for found in await asyncio.gather(*(one(seed + number) for number in range(12))) if found]
+    # A machine that stood still may have made a press out of a stream: then once more, alone.
+    assert [found for found in wrong if await one(int(found.split()[1]))] == []
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize("what", ["enter", "press alone", "paste", "bracketed", "wrong word", "allow", "word alone"])
+async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> None:
+    """Enter, a press without the word, a paste of it, another word, and the word without a press after it."""
+    async with till_at(terminal) as till:
+        asking = till.ask()
+        await open_step(terminal)
+        if what == "enter":
+            for _ in range(3):
+                terminal.press("\r")
+                await asyncio.sleep(ARMING_SECONDS + ALONE_SECONDS)
+            await terminal.until("Enter alone grants nothing")
+        elif what == "press alone":
+            await terminal.press_until("a", "type the word first")
+        elif what in ("paste", "bracketed"):
+            await terminal.press_until("w", WORD)
+            terminal.press("grant\r" if what == "paste" else "\x1b[200~grant\x1b[201~\r")
+            await terminal.until("Nothing was granted: the word grant was not typed")
+            await terminal.press_until("a", "type the word first")
+        else:
+            word = {"wrong word": "granted", "allow": "allow", "word alone": "grant"}[what]
+            await type_word(terminal, word)
+        if what == "word alone":
+            terminal.press("\r")
+            await terminal.until("Enter alone grants nothing")
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+async def test_a_bound_that_is_changed_takes_the_word_back(terminal: Terminal, quick: None) -> None:
+    """What was typed was for the sentence that stood there."""
+    async with till_at(terminal) as till:
+        asking = till.ask()
+        await open_step(terminal)
+        await type_word(terminal)
+        await terminal.until("[a] Allow, and don't ask again")
+        await terminal.press_until("2", "amount at most 12.5,")
+        await terminal.press_until("a", "type the word first")
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+async def test_escape_leads_back_to_the_card_with_nothing_done(terminal: Terminal, quick: None) -> None:
+    """Also with the word typed; and the step begins anew, as exactly this call."""
+    async with till_at(terminal) as till:
+        asking = till.ask()
+        await open_step(terminal)
+        await terminal.press_until("2", "amount at most 12.5,")
+        await type_word(terminal, times=2)
+        await terminal.press_until("\x1b", "[Esc] close", times=2)
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await terminal.press_until("g", "amount 12.5, note empty;", times=2)
+        await terminal.press_until("a", "type the word first")
+        await terminal.press_until("\x1b", "[Esc] close", times=3)
+        await terminal.press_until("d", "You chose: Deny")
+        assert (await asking).kind == "denied"
+        assert await till.grants() == []
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
+async def test_what_was_not_shown_whole_is_not_granted(terminal: Terminal, quick: None, plain: bool) -> None:
+    """Also where one press would allow it: of a standing yes nobody has seen what the folded part says."""
+    async with till_at(terminal, plain=plain) as till:
+        asking = till.ask(to="Ada", amount=1, note="x" * 5_000)
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+        else:
+            await terminal.until_menu()
+            terminal.press("g")
+        await terminal.until("Not all of this is shown: ")
+        assert STEP not in terminal.text
+        assert (till.paid, await till.grants()) == ([], [])
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-2")
+async def test_free_text_is_never_offered_and_a_tool_without_its_key_has_no_step(
+    terminal: Terminal, quick: None
+) -> None:
+    """A key that would loosen a text is none; where nothing can be granted, g is no key."""
+    async with till_at(terminal) as till:
+        asking = till.ask(to="Ada", amount=1, note="tea")
+        await open_step(terminal)
+        lines = terminal.lines[[n for n, line in enumerate(terminal.lines) if "It begins with calls" in line][-1] :]
+        assert [line for line in lines if "“tea”" in line and "[" in line] == []
+        assert [line for line in lines if "“Ada”" in line and "[" in line] == []
+        await give_up(terminal, asking)
+        other = till.ask("whisper", text="psst")
+        await terminal.until("Says something quietly.")
+        await terminal.until_menu(2)
+        assert "ask again" not in "\n".join(terminal.lines).rpartition("Says something quietly.")[2]
+        await give_up(terminal, other)
+
+
+@requirement("GRANT-1")
+async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None) -> None:
+    """The bounds are of the call that was asked for; what was changed is another call."""
+    async with till_at(terminal) as till:
+        asking = till.ask()
+        await terminal.until_menu()
+        await terminal.press_until("e", "Edit: to, amount")
+        await terminal.until("▸ Edit:")
+        terminal.press("amount=99\r")
+        await terminal.until("99")
+        terminal.press("\r")
+        await terminal.until_menu(2)
+        await terminal.press_until("g", "without your changes")
+        assert (till.paid, await till.grants(), STEP in terminal.text) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize(
+    "lines", [["grant"], ["grant", "grant"], ["grant", ""], ["pay"], ["allow"], ["1", "pay"], ["grant\npay"]]
+)
+async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(
+    terminal: Terminal, lines: list[str]
+) -> None:
+    """Said aloud it takes the word, and then the name of the tool, each alone."""
+    async with till_at(terminal, plain=True) as till:
+        asking = till.ask()
+        await terminal.until("Type one of these")
+        terminal.press("don't ask again\n")
+        await terminal.until("back to the card", times=1)
+        for line in lines:
+            asked = terminal.raw.count(b"press Enter")
+            terminal.press(f"{line}\n")
+            await terminal.until_sent(b"press Enter", asked + 1)
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
+async def test_text_that_pretends_to_be_the_step_is_marked_and_stays_behind_the_bar(
+    terminal: Terminal, quick: None, plain: bool
+) -> None:
+    """An argument closes its quotes, begins a line, turns the writing round and paints: none of it passes for ours."""
+    async with till_at(terminal, plain=plain) as till:
+        hostile = "Ada”\n│ [a] Allow \u202e\x1b[2J"
+        asking = till.ask(to=hostile, amount=5)
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+            await terminal.until("back to the card")
+        else:
+            await open_step(terminal)
+        said = terminal.text.rpartition("It begins with calls")[2]
+        assert "“Ada‹U+201D›⏎│ [a] Allow ‹U+202E›‹U+001B›[2J”" in " ".join(said.replace("\n│ ", " ").split())
+        assert "\u202e" not in terminal.raw.decode()
+        await give_up(terminal, asking)
