@@ -24,6 +24,8 @@ import pyte
 
 # A machine with two busy cores needs seconds to start Python; a screen that is not right by then will never be.
 PATIENCE_SECONDS = 60.0
+# The last line of a chat that waits for its person, drawn and plain.
+PROMPT = re.compile(r"(asks|AUTO-APPROVES) ▸$|^You \(.*\):$")
 # Longer than terminal/keys.py takes for the time of a paste.
 FINGERS_SECONDS = 0.3
 
@@ -135,6 +137,22 @@ class Program(Emulator):
 
     def press(self, keys: str) -> None:
         self._child.send(keys)
+
+    def say(self, words: str) -> None:
+        """Write a line to the assistant, once its prompt is there: what is typed while a turn runs is thrown away."""
+        self._until_prompt()
+        self.press(f"{words}\r")
+
+    def leave(self) -> None:
+        """Press Ctrl+D at the prompt."""
+        self._until_prompt()
+        self.press("\x04")
+
+    def _until_prompt(self) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (self.lines and PROMPT.search(self.lines[-1])):
+            if not self._read(deadline):
+                raise AssertionError(f"no prompt came. On the screen:\n{self.text}")
 
     def type_by_hand(self, word: str, after: str) -> None:
         """A word and Enter, at the speed of fingers: what is there at once is a paste, and is not taken."""

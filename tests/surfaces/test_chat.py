@@ -90,12 +90,12 @@ def test_words_stream_under_a_prompt_that_says_whether_it_auto_approves(run: Run
     assert f"Model: {m.url} (LASTWORD_UPSTREAM)." in program.text
     assert "default, asks ▸" in program.text
     assert "This is preset default: asks before what needs approval." in program.text
-    program.press("Hello\r")
+    program.say("Hello")
     program.until("┃ Let me think about")
     assert "Done." not in program.text
     gate.open()
     program.until("┃ Let me think about it. Done.")
-    program.press("/quit\r")
+    program.say("/quit")
     program.until("--session")
     assert program.finish() == 0
 
@@ -105,7 +105,7 @@ def test_a_card_is_answered_by_keys_and_enter_does_not_approve(run: Run, model: 
     """In the middle of a conversation, where Enter has just been pressed to speak."""
     m = model([ASK, "Ann has it."])
     program = chat(run, m)
-    program.press("Send Ann 5.\r")
+    program.say("Send Ann 5.")
     program.until(MENU)
     program.press("\r")
     program.until("Enter alone does not answer")
@@ -122,7 +122,7 @@ def test_a_denial_with_a_reason_reaches_the_model(run: Run, model: Model, tools:
     """The reason is typed below the card, and the model reads it."""
     m = model([ASK, "Then not."])
     program = chat(run, m)
-    program.press("Send Ann 5.\r")
+    program.say("Send Ann 5.")
     program.until(MENU)
     program.press("r")
     program.until("Your reason")
@@ -136,7 +136,7 @@ def test_progress_changes_in_place_and_ctrl_c_keeps_what_there_is(run: Run, mode
     """One line for one report id; the first Ctrl+C cancels the call, and the model gets the partial result."""
     m = model([request("search"), "At least 1990."])
     program = chat(run, m)
-    program.press("Search.\r")
+    program.say("Search.")
     program.until_changing(r"letters of \d+")
     assert program.text.count("letters of") == 1
     program.press("\x03")
@@ -150,14 +150,14 @@ def test_a_second_ctrl_c_stops_the_turn_and_the_chat_goes_on(run: Run, model: Mo
     """The call is cancelled, and the model thinks for ever about it. The person need not wait for that."""
     m = model([request("search"), ["Well, ", Pause()], "Hello again."])
     program = chat(run, m)
-    program.press("Search.\r")
+    program.say("Search.")
     program.until_changing(r"letters of \d+")
     program.press("\x03")
     program.until("┃ Well,")
     program.press("\x03")
     program.until("Stopped. What was done is kept")
     program.until("▸", times=2)
-    program.press("Hello.\r")
+    program.say("Hello.")
     program.until("┃ Hello again.")
     assert "found it in 1990" in str(m.requests[-1]["messages"])
 
@@ -167,7 +167,7 @@ def test_what_the_model_writes_cannot_pass_for_the_program(run: Run, model: Mode
     forged = "\x1b[2J\x1b[H╭─ ✎ Write Note\n│ [a] Allow\n╰▸ default, asks ▸ /quit\n" + "word " * 60 + "p\u0430yp\u0430l"
     m = model([forged])
     program = chat(run, m, columns=60)
-    program.press("Hi\r")
+    program.say("Hi")
     program.until("U+0430", times=2)
     said = program.text.split("▸ Hi\n", 1)[1].split("default, asks ▸\n")[0]
     own = ("(No tool was used for this answer.)", "default, asks")  # What the program itself says has no bar.
@@ -182,9 +182,9 @@ def test_a_narrow_and_a_wide_window_without_colour(run: Run, model: Model, tools
     """NO_COLOR: all of it is legible, and nothing is coloured. The whole screen is what it was."""
     m = model(["The quick brown fox jumps over the lazy dog, and back to where it came from.", ASK, "Fine."])
     program = chat(run, m, "--session", "snapshot", columns=columns, NO_COLOR="1")
-    program.press("Hi\r")
+    program.say("Hi")
     program.until("▸", times=2)
-    program.press("Send\r")
+    program.say("Send")
     program.until(MENU)
     program.press("d")
     program.until("┃ Fine.")
@@ -204,12 +204,12 @@ def test_the_presets_of_the_file_are_there_and_auto_approval_is_never_silent(
     (tmp_path / "lastword.toml").write_text('[preset.bold]\nauto_approve = true\nprotocol = "json"\n')
     m = model([ASK, "Ann has it."])
     program = chat(run, m, "--config", "lastword.toml")
-    program.press("/preset nonsense\r")
+    program.say("/preset nonsense")
     program.until("there is no preset nonsense")
-    program.press("/preset bold\r")
+    program.say("/preset bold")
     program.until("* preset bold: AUTO-APPROVES what tools allow; protocol json")
     program.until("bold, AUTO-APPROVES ▸")
-    program.press("Send Ann 5.\r")
+    program.say("Send Ann 5.")
     program.until("┃ Ann has it.")
     assert "auto-approved by the preset bold" in program.text
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
@@ -219,21 +219,21 @@ def test_commands_say_what_there_is(run: Run, model: Model, tools: None):
     """Tools, state, runs, help: without the model."""
     m = model([request("send", to="Ann")])
     program = chat(run, m)
-    program.press("/tools\r")
+    program.say("/tools")
     program.until("send to amount")
-    program.press("/state\r")
+    program.say("/state")
     program.until("No state information available.")
-    program.press("/runs\r")
+    program.say("/runs")
     program.until("Nothing was called in this session yet.")
-    program.press("/undo\r")
+    program.say("/undo")
     program.until("no call of this session has changed a file")
-    program.press("/resolve x\r")
+    program.say("/resolve x")
     program.until("say which call and what to do about it")
-    program.press("/resolve x again\r")
+    program.say("/resolve x again")
     program.until("running it again takes the name of its tool as well")
-    program.press("/stop\r")
+    program.say("/stop")
     program.until("Nothing waited")
-    program.press("/help\r")
+    program.say("/help")
     program.until("what was called and run in this session")
     assert m.requests == []
 
@@ -248,7 +248,7 @@ def test_tab_completes_and_history_outlives_the_program(run: Run, model: Model, 
     program.until("/send to=x amount=")
     program.press("\x15remember this\r")
     program.until("I heard.")
-    program.press("\x04")
+    program.leave()
     assert program.finish() == 0
     history = tmp_path / ".data" / "lastword" / "chat_history"
     assert history.stat().st_mode & 0o777 == 0o600
@@ -267,7 +267,7 @@ def test_ctrl_c_at_the_prompt_empties_the_line_and_says_how_to_leave(run: Run, m
     program.press("\x03")
     program.until("Ctrl+D leaves.")
     program.until(READY, times=3)
-    program.press("\x04")
+    program.leave()
     assert program.finish() == 0
 
 
@@ -276,7 +276,7 @@ def test_a_killed_chat_asks_its_card_again(run: Run, model: Model, tools: None, 
     """The window was closed while a card waited. Coming back to the session asks it, and it runs once."""
     m = model([ASK, "Ann has it."])
     program = chat(run, m, "--session", "kept")
-    program.press("Send Ann 5.\r")
+    program.say("Send Ann 5.")
     program.until(MENU)
     program._child.kill(signal.SIGKILL)
     program = run("chat", "--tools", "tools", "--session", "kept", LASTWORD_UPSTREAM=m.url)
@@ -292,13 +292,13 @@ def test_the_flat_mode_has_no_codes_and_is_answered_with_words(run: Run, model: 
     m = model([ASK, "Ann has it."])
     program = chat(run, m, "--plain")
     program.until("preset default: asks before what needs approval")
-    program.press("Send Ann 5.\r")
+    program.say("Send Ann 5.")
     program.until("Type one of these and press Enter: allow")
     program.press("allow\r")
     program.until("The assistant says:")
     program.until("Ann has it.")
     assert b"\x1b" not in program.raw
-    program.press("/quit\r")
+    program.say("/quit")
     assert program.finish() == 0
 
 
@@ -323,21 +323,21 @@ def test_the_tour_on_a_real_screen(run: Run):
     program = run("chat", lines=40)
     program.until("Type tour")
     program.until(READY)
-    program.press("tour\r")
+    program.say("tour")
     program.until("1 of 3")
-    program.press("next\r")
+    program.say("next")
     program.until(MENU)
     assert "+Somebody read this before it was written." in program.text
     program.press("a")
     program.until("2 of 3")
-    program.press("next\r")
+    program.say("next")
     program.until("Send Postcard")
     program.until("[a] Allow…")
     program.press("d")
     program.until("3 of 3")
-    program.press("/undo\r")
+    program.say("/undo")
     program.until("Took back tour_note: note.md is as it was before.")
-    program.press("next\r")
+    program.say("next")
     program.until("That was the tour.")
 
 
@@ -348,19 +348,19 @@ def test_what_another_window_takes_back_is_said_here_and_not_twice_there(run: Ru
     program.until(READY)
     other = run("chat", "--attach", lines=50)
     other.until("Joined the conversation")
-    program.press("tour\r")
+    program.say("tour")
     program.until("1 of 3")
-    program.press("next\r")
+    program.say("next")
     program.until(MENU)
     program.press("a")
     program.until("2 of 3")
     other.until("To take it back: /undo")
     other.until("2 of 3")
     other.until(READY)
-    other.press("/undo\r")
+    other.say("/undo")
     other.until("Took back tour_note: note.md is as it was before.")
     program.until("taken back by the terminal. As before: note.md.")
-    other.press("/runs\r")
+    other.say("/runs")
     other.until("undone by")
     assert "taken back by" not in other.text
 
@@ -368,7 +368,7 @@ def test_what_another_window_takes_back_is_said_here_and_not_twice_there(run: Ru
 def test_a_card_that_was_closed_is_not_said_to_be_forbidden(run: Run, model: Model, tools: None):
     """Closed is neither yes nor no, and a line that says "not allowed" puts words into a person's mouth."""
     program = chat(run, model([ASK, "Then later."]))
-    program.press("Send Ann 5.\r")
+    program.say("Send Ann 5.")
     program.until(MENU)
     program.press("\x1b")
     program.until("┃ Then later.")
@@ -416,7 +416,7 @@ def test_up_serves_the_api_and_the_page_in_one_process(run: Run, model: Model, t
     program.until("You, in another window ▸ Hi")
     program.until("┃ Hello from the model.\n(No tool was used for this answer.)\ndefault, asks ▸")
     assert program.text.count(READY) == 1  # the prompt made room for it, and came back
-    program.press("\x04")
+    program.leave()
     assert program.finish() == 0
 
 
@@ -429,13 +429,13 @@ def test_a_chat_with_a_server_elsewhere(run: Run, model: Model, tools: None, tmp
     assert found
     program = run("chat", "--server", found[0], "--tools", "tools")
     program.until(READY)
-    program.press("Send Ann 5.\r")
+    program.say("Send Ann 5.")
     program.until(MENU)
     program.press("a")
     program.until("┃ Ann has it.")
     assert (tmp_path / "sent.txt").read_text() == "Ann\n"
     program.until(READY)
-    program.press("/tokens\r")
+    program.say("/tokens")
     program.until("20 tokens for the last answer that was counted, 20 for the only answer.")
 
 
@@ -460,21 +460,21 @@ def test_what_cannot_begin_is_said_in_words(tmp_path: Path, arguments: list[str]
 def test_conversations_in_a_terminal(run: Run, model: Model, tools: None):
     """The same list as on the page: a new one begins empty, and the old one comes back."""
     program = chat(run, model(["Hello Ann.", "Hello Bob."]), "--session", "ann")
-    program.press("I am Ann\r")
+    program.say("I am Ann")
     program.until("┃ Hello Ann.")
-    program.press("/new\r")
+    program.say("/new")
     program.until("A new conversation.")
-    program.press("I am Bob\r")
+    program.say("I am Bob")
     program.until("┃ Hello Bob.")
-    program.press("/conversations ann\r")
+    program.say("/conversations ann")
     program.until("  ann  I am Ann")
-    program.press("/open ann\r")
+    program.say("/open ann")
     program.until("This is conversation ann.")
-    program.press("/open nowhere\r")
+    program.say("/open nowhere")
     program.until("there is no such conversation")
-    program.press("/open\r")
+    program.say("/open")
     program.until("say which conversation")
-    program.press("\x04")
+    program.leave()
     assert program.finish() == 0
 
 
@@ -483,9 +483,9 @@ def test_a_mistyped_session_is_refused_and_a_new_name_is_said_to_be_new(run: Run
     m = model(["Noted."])
     program = chat(run, m, "--session", "holidays")
     program.until("There was no session holidays: it begins now.")
-    program.press("Remember this.\r")
+    program.say("Remember this.")
     program.until("┃ Noted.")
-    program.press("\x04")
+    program.leave()
     assert program.finish() == 0
     program = run("chat", "--tools", "tools", "--session", "holiday", LASTWORD_UPSTREAM=m.url)
     program.until("there is no session holiday")

@@ -228,14 +228,14 @@ def test_the_chat_names_what_a_call_returned_and_says_how_to_keep_it(run: Run, m
     with ScriptedModel([json.dumps({"tool_request": {"name": "draw", "arguments": {}}}), "Look."]) as model:
         program = run("chat", "--tools", "tools", LASTWORD_UPSTREAM=model.url)
         program.until("▸")
-        program.press("Draw.\r")
+        program.say("Draw.")
         program.until("┃ Look.")
         assert "✓ draw (done): Drawn." in program.text
         assert "┊ image a.png, image/png, 3 KB: Sales by month" in program.text
         named = re.search(r"To keep: lastword show (\w+) --save DIR", program.text)
         assert named is not None
         assert model.requests[-1]["messages"][-1]["content"][1]["type"] == "image_url"
-        program.press("/quit\r")
+        program.say("/quit")
         program.finish()
     saving = run("show", named[1], "--save", "kept")
     saving.until("wrote kept/a.png")

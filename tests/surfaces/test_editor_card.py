@@ -275,7 +275,7 @@ def test_the_same_in_a_chat_with_lastword_edit(copy: Path, run: Run, tmp_path: P
     (tmp_path / "lastword.toml").write_text('[preset.default]\nprotocol = "script"\n')
     program = run("edit", "copy", "--config", "lastword.toml", lines=400, LASTWORD_UPSTREAM=model.url)
     program.until("asks ▸")
-    program.press("Rename folder_of to place_of.\r")
+    program.say("Rename folder_of to place_of.")
     for number, path in enumerate(uses, 1):
         program.until(f"│ ▌ Change {path}")
         program.until("[Esc] close", times=number)
@@ -283,10 +283,10 @@ def test_the_same_in_a_chat_with_lastword_edit(copy: Path, run: Run, tmp_path: P
     program.until("Renamed where I was allowed to.")
     assert texts(copy)[DENIED] == before[DENIED]
     for number in range(1, len(uses)):
-        program.press("/undo\r")
+        program.say("/undo")
         program.until("is as it was before", times=number)
     assert texts(copy) == before
-    program.press("/quit\r")
+    program.say("/quit")
     assert program.finish() == 0
 
 

@@ -364,7 +364,7 @@ def test_a_terminal_that_joins_finds_the_question_and_answers_it_for_all(make_to
         first = run("up", "--port", "0", "--tools", "tools", columns=150, LASTWORD_UPSTREAM=model.url)
         first.until("Ctrl+D stops.")
         first.until(READY)
-        first.press("Book something.\r")
+        first.say("Book something.")
         first.until("[f] fill in")
         second = run("chat", "--attach")
         second.until("[f] fill in")

@@ -65,19 +65,19 @@ def test_an_answer_says_in_the_terminal_and_on_the_page_what_was_used_for_it(run
         program = up(run, model)
         program.until(READY)
         page = windows(key_of(program))
-        program.press("Light on!\r")
+        program.say("Light on!")
         program.until("(No tool was used for this answer.)")
         expect(page.locator(".message.assistant").last).to_contain_text("The kitchen light is now on.")
         expect(page.locator(".message.assistant .used")).to_contain_text(["No tool was used for this answer"])
         program.until(READY, times=2)
-        program.press("Send Ann 5.\r")
+        program.say("Send Ann 5.")
         program.until(MENU)
         program.press("a")
         program.until("(Used: send.)")
         used = ["No tool was used for this answer", "Used: send"]
         expect(page.locator(".message.assistant .used")).to_contain_text(used)
         program.until(READY, times=3)
-        program.press("\x04")
+        program.leave()
         assert program.finish() == 0
 
 
@@ -88,7 +88,7 @@ def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Ru
         program = up(run, model)
         program.until(READY)
         page = windows(key_of(program))
-        program.press("Send Ann 5.\r")
+        program.say("Send Ann 5.")
         program.until(MENU)
         expect(page.locator(ARMED)).to_contain_text("Send 5 to Ann?")
         expect(page).to_have_title("(1) lastword")
@@ -102,7 +102,7 @@ def test_a_card_is_in_both_and_an_answer_in_the_terminal_clears_the_page(run: Ru
         assert "You chose: Send" in program.text
         assert (tmp_path / "sent.txt").read_text() == "Ann\n"
         program.until(READY, times=2)
-        program.press("\x04")
+        program.leave()
         assert program.finish() == 0
 
 
@@ -139,7 +139,7 @@ def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run:
         first.until(READY)
         second = attach(run)
         second.until(READY)
-        second.press("Send Ann 5.\r")
+        second.say("Send Ann 5.")
         second.until(MENU)
         first.until("You, in another window ▸ Send Ann 5.")
         first.until(MENU)
@@ -155,7 +155,7 @@ def test_two_terminals_show_the_same_card_and_the_second_hears_who_answered(run:
         third.until("You said ▸ Send Ann 5.")
         third.until("┃ Ann has it.")
         third.until(READY)
-        third.press("/quit\r")
+        third.say("/quit")
         third.until("Left. The conversation goes on")
         assert third.finish() == 0
         # Who begins a chat of their own hears that there is one to join.
@@ -171,15 +171,15 @@ def test_a_terminal_comes_back_after_its_server_was_killed_with_a_card_waiting(r
         server.until(READY)
         terminal = attach(run)
         terminal.until(READY)
-        terminal.press("Hello.\r")
+        terminal.say("Hello.")
         terminal.until("┃ Hello to you.")
         terminal.until(READY, times=2)
-        terminal.press("Send Ann 5.\r")
+        terminal.say("Send Ann 5.")
         terminal.until(MENU)
         server._child.kill(signal.SIGKILL)
         terminal.until("The server does not answer.")
         terminal.until(READY, times=3)
-        terminal.press("Are you there?\r")
+        terminal.say("Are you there?")
         terminal.until("It is not known whether your message arrived. Here it is again.")
         terminal.until("▸ Are you there?", times=2)
         again = up(run, model, port_of(server))
@@ -204,7 +204,7 @@ def test_stopping_in_one_terminal_stops_for_all_and_a_stopped_turn_stays_stopped
         first.until(READY)
         second = attach(run)
         second.until(READY)
-        first.press("Search.\r")
+        first.say("Search.")
         second.until("letters of ")
         second.press("\x03")
         second.until("Ctrl+C again stops the turn")
@@ -214,11 +214,11 @@ def test_stopping_in_one_terminal_stops_for_all_and_a_stopped_turn_stays_stopped
         for program in (first, second):
             program.until("Stopped. What was done is kept")
         first.until(READY, times=2)
-        first.press("\x04")
+        first.leave()
         assert first.finish() == 0
         again = up(run, model, 0, "--session", "stopped")
         again.until(READY)
-        again.press("/runs\r")
+        again.say("/runs")
         again.until("search: cancelled")
         assert "Going on with what was interrupted." not in again.text
         assert len(model.requests) == 2
@@ -232,7 +232,7 @@ def test_a_preset_that_one_window_chooses_is_said_in_the_others(run: Run, tmp_pa
         first.until(READY)
         second = attach(run)
         second.until(READY)
-        second.press("/preset bold\r")
+        second.say("/preset bold")
         for program in (first, second):
             program.until("From now on: preset bold: AUTO-APPROVES what tools allow.")
             program.until("bold, AUTO-APPROVES ▸")
@@ -253,7 +253,7 @@ def test_commands_in_a_joined_terminal_are_those_of_the_chat(run: Run):
             ("/undo", "no call of this session has changed a file"),
             ("/resolve nothing done", "nothing"),
         ):
-            terminal.press(f"{typed}\r")
+            terminal.say(f"{typed}")
             terminal.until(words)
         assert model.requests == []
 
@@ -263,18 +263,18 @@ def test_the_card_of_another_program_is_told_of_and_answered_on_request(run: Run
     with ScriptedModel([]) as model:
         server = up(run, model)
         server.until(READY)
-        server.press("/answer\r")
+        server.say("/answer")
         server.until("no other program asks for anything")
         other = run("run", "--tools", "tools", "--wait", "send.nuwa")
         server.until("Another program asks: send (send). /answer shows the card.")
-        server.press("/answer\r")
+        server.say("/answer")
         server.until("Send 5 to Ann?")
         server.until(MENU)
         server.press("a")
         server.until("You chose: Send")
         assert other.finish() == 0
         assert (tmp_path / "sent.txt").read_text() == "Ann\n"
-        server.press("/answer\r")
+        server.say("/answer")
         server.until("no other program asks for anything", times=2)
 
 
