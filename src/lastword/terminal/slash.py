@@ -29,7 +29,7 @@ COMMANDS = {
     "deny": "deny several cards of the last /inbox at once: /deny 2-5 REASON",
     "grants": "what you have granted from cards; /grants revoke ID takes one back",
     "undo": "take back what the last call changed; /undo CALL for another",
-    "resolve": "decide about a call of which nobody knows how it ended: /resolve CALL again, done or abandon",
+    "resolve": "decide about a call of which nobody knows how it ended: /resolve CALL done, abandon or again TOOL",
     "stop": "stop everything, also in other programs: deny what waits, cancel what runs",
     "quit": "leave; the session stays",
 }
