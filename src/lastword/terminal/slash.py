@@ -203,7 +203,9 @@ class Slash:
         decision, _, word = said.partition(" ")
         decided = next((known for known in get_args(Decision) if known == decision), None)
         if decided is None:
-            raise LastWordError("say which call and what to do about it", hint="/resolve CALL done, abandon or again TOOL")
+            raise LastWordError(
+                "say which call and what to do about it", hint="/resolve CALL done, abandon or again TOOL"
+            )
         if decided == "again" and not word:
             raise LastWordError(
                 "nobody knows whether it happened, so running it again takes the name of its tool as well",
