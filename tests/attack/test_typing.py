@@ -186,9 +186,16 @@ async def test_what_cannot_be_undone_is_allowed_only_when_all_of_it_was_shown(pl
 
 
 @requirement("TOOL-55")
-@pytest.mark.parametrize("pasted", ["allow\r", "\x1b[200~allow\x1b[201~\r"], ids=["unbracketed", "bracketed"])
-async def test_the_word_for_what_cannot_be_undone_is_typed_and_not_pasted(pasted: str) -> None:
-    """Two different acts: a clipboard that holds the word, or a text that does, is not the second of them."""
+@pytest.mark.parametrize(
+    "pieces",
+    [["allow\r"], ["\x1b[200~allow\x1b[201~\r"], ["a", "llow\r"]],
+    ids=["unbracketed", "bracketed", "to a busy program"],
+)
+async def test_the_word_for_what_cannot_be_undone_is_typed_and_not_pasted(pieces: list[str]) -> None:
+    """Two different acts: a clipboard that holds the word, or a text that does, is not the second of them.
+
+    A program that is busy with the first letter finds the rest there when it looks again, later than fingers are.
+    """
     with Terminal().attached() as terminal:
         registry = ToolRegistry()
 
@@ -202,7 +209,11 @@ async def test_the_word_for_what_cannot_be_undone_is_typed_and_not_pasted(pasted
             await terminal.until_menu()
             terminal.press("a")
             await terminal.until("Type allow and press Enter")
-            terminal.press(pasted)
+            for piece in pieces:
+                terminal.press(piece)
+                if piece != pieces[-1]:
+                    await terminal.until(f"go on: {piece}")
+                    await asyncio.sleep(0.3)  # as long as the program is busy, which is longer than a paste may take
             await terminal.until("Not approved: the word allow was not typed")
             await terminal.until_menu(2)
             terminal.press("d")

@@ -22,6 +22,7 @@ def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr("lastword.terminal.arming.ARMING_SECONDS", 0.04)
         monkeypatch.setattr("lastword.terminal.arming.ALONE_SECONDS", 0.04)
         monkeypatch.setattr("lastword.terminal.keys.FAST_SECONDS", 0.0)
+        monkeypatch.setattr("lastword.terminal.keys.MAX_TOGETHER", 1_000)
         monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 0.0)
 
 

@@ -157,11 +157,11 @@ class Program(Emulator):
     def type_by_hand(self, word: str, after: str) -> None:
         """A word and Enter, at the speed of fingers: what is there at once is a paste, and is not taken."""
         self.until(after.rstrip())
-        self.press(word[0])
-        self.until(after + word[0])
-        time.sleep(FINGERS_SECONDS)
-        self.press(word[1:])
-        self.until(after + word)
+        for length in range(1, len(word) + 1):
+            self.press(word[length - 1])
+            self.until(after + word[:length])
+            if length == 1:
+                time.sleep(FINGERS_SECONDS)
         self.press("\r")
 
     def until(self, words: str, times: int = 1) -> None:

@@ -31,6 +31,8 @@ from lastword.terminal.screen import size_of
 ESCAPE_SECONDS = 0.1
 # Nobody types a word and Enter in less; a paste is there at once.
 FAST_SECONDS = 0.25
+# Fingers may be ahead of a busy program by a key or two; of a paste all the rest is there with the first key.
+MAX_TOGETHER = 2
 # More than this at once is a paste; the rest of it comes with the next read.
 MAX_READ = 4096
 
@@ -80,7 +82,9 @@ class Keyboard:
 
     async def word(self, words: str) -> str | None:
         """A line that was typed key by key, with nothing after it. Empty for a paste and for a piece of a text."""
-        loop, began = asyncio.get_running_loop(), list[float]()
+        loop, fd = asyncio.get_running_loop(), self._input.fileno()
+        came: list[float] = []
+        together = 0
         bindings = KeyBindings()
 
         @bindings.add(Keys.BracketedPaste)
@@ -88,11 +92,18 @@ class Keyboard:
             """Nobody means it who does not type it."""
 
         session = self._session(bindings)
-        session.default_buffer.on_text_changed += lambda _: began.append(loop.time())
+
+        def heard(_: object) -> None:
+            nonlocal together
+            came.append(loop.time())
+            # A busy program takes its time over each key, so that a paste seems slow. It is there already, though.
+            together += bool(session.app.key_processor.input_queue or select.select([fd], [], [], 0)[0])
+
+        session.default_buffer.on_text_changed += heard
         self.forget()
         typed = await self._read(session, words, "")
-        was_pasted = bool(began) and loop.time() - began[0] < FAST_SECONDS
-        is_followed = bool(get_typeahead(self._input)) or await _is_followed(self._input.fileno())
+        was_pasted = together > MAX_TOGETHER or (bool(came) and loop.time() - came[0] < FAST_SECONDS)
+        is_followed = bool(get_typeahead(self._input)) or await _is_followed(fd)
         return "" if typed and (was_pasted or is_followed) else typed
 
     def _session(self, bindings: KeyBindings, *, secret: bool = False) -> PromptSession[str | None]:

@@ -29,7 +29,7 @@ COMMANDS = {
     "deny": "deny several cards of the last /inbox at once: /deny 2-5 REASON",
     "grants": "what you have granted from cards; /grants revoke ID takes one back",
     "undo": "take back what the last call changed; /undo CALL for another",
-    "resolve": "decide about a call of which nobody knows how it ended: /resolve CALL again, done or abandon",
+    "resolve": "decide about a call of which nobody knows how it ended: /resolve CALL done, abandon or again TOOL",
     "stop": "stop everything, also in other programs: deny what waits, cancel what runs",
     "quit": "leave; the session stays",
 }
@@ -203,7 +203,9 @@ class Slash:
         decision, _, word = said.partition(" ")
         decided = next((known for known in get_args(Decision) if known == decision), None)
         if decided is None:
-            raise LastWordError("say which call and what to do about it", hint="/resolve CALL again, done or abandon")
+            raise LastWordError(
+                "say which call and what to do about it", hint="/resolve CALL done, abandon or again TOOL"
+            )
         if decided == "again" and not word:
             raise LastWordError(
                 "nobody knows whether it happened, so running it again takes the name of its tool as well",

@@ -150,7 +150,7 @@ def _constant(value: Any, levels: int = MAX_LEVELS) -> str:
     return name
 
 
-_PLAIN: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), type(...))
+_PLAIN: tuple[Any, ...] = (str, bytes, int, float, complex, bool, type(None), type(...))
 _HOLDING = (tuple, list, set, frozenset, dict)
 # What else a default usually is, and says of itself as it will after a restart.
-_SAID: tuple[type, ...] = (Decimal, Fraction, datetime, date, time, timedelta, timezone, UUID, PurePath, range, slice)
+_SAID: tuple[Any, ...] = (Decimal, Fraction, datetime, date, time, timedelta, timezone, UUID, PurePath, range, slice)
