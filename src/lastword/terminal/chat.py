@@ -299,9 +299,9 @@ class TerminalChat:
             self._news.set()
             return
         self.transcript.finish()
-        if (entry := self.picture.inbox.get(ask.id)) is not None and entry.session:
+        if self._is_of_another(ask.id):
             # What stands on the card about who asked is the program's own word.
-            self.transcript.print(f"This card is of another program: {entry.program}.")
+            self.transcript.print(f"This card is of another program: {self.picture.inbox[ask.id].program}.")
         self._talk = _Conversation(request, self._dialogue(request, len(waiting) - 1))
 
     def _form(self, call: CallItem) -> QuestionDialogue | FlatQuestionDialogue:
@@ -340,6 +340,11 @@ class TerminalChat:
             action = talk.request.close() if talk.task.cancelled() else talk.task.result()
         except OSError:
             raise Left from None  # The terminal is gone. The card still waits in other windows.
+        if not action.agrees and not action.secondary_confirmed and self._is_of_another(talk.request.call_id):
+            # Whoever looked at what another program asks, and went away, has not answered it.
+            self._invited.pop(talk.request.call_id, None)
+            self.transcript.print("It still waits. /inbox lists it.")
+            return
         try:
             await self.window.answer(talk.request, action, talk.dialogue.edits)
         except ApiError as problem:
@@ -354,6 +359,10 @@ class TerminalChat:
         else:
             self._settled.add(talk.request.digest)
             self.transcript.told.add(talk.request.call_id)
+
+    def _is_of_another(self, call_id: str) -> bool:
+        entry = self.picture.inbox.get(call_id)
+        return entry is not None and bool(entry.session)
 
     async def _end_form(self, talk: _FormTalk) -> None:
         """The dialogue about a question is over. It has sent the answer itself, unless Ctrl+C ended it."""
