@@ -66,11 +66,7 @@ export function StopEverything() {
       </button>
       {open && (
         <section class="stop-panel" aria-label="Stop everything">
-          {said ? (
-            <Stopped said={said} />
-          ) : (
-            <p>{WHAT_STOPS}</p>
-          )}
+          {said ? <Stopped said={said} /> : <p>{WHAT_STOPS}</p>}
           <div class="actions">
             {!said && (
               <button type="button" ref={act} class="deny" disabled={sent} onClick={stop}>
