@@ -161,10 +161,12 @@ def test_two_hundred_cards_of_four_programs_are_found_filtered_and_answered(stre
     assert askers["backup"].done == []
     settled(page, ".several[data-armed=true]")
     allow.click()
-    expect(page.get_by_role("heading", name="12 answered")).to_be_focused()
+    expect(page.get_by_role("heading", name="12 allowed")).to_be_focused()
     kinds = [askers["backup"].next_end()[2] for _ in range(12)]
     assert kinds == ["succeeded"] * 12
     assert len(askers["backup"].done) == 12
+    # Whoever pressed reads of each what they said and what it did.
+    expect(page.locator(".one .outcome", has_text="Allowed by you. done")).to_have_count(12)
     expect(other).to_have_title("(187) lastword")
 
     # A program dies. Its cards are told from the others, here and where they stand, and are not counted.

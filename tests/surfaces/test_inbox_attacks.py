@@ -66,7 +66,7 @@ def test_a_card_that_comes_while_twelve_are_allowed_is_not_among_them(street, wi
     expect(page.locator(".one")).to_have_count(12)
     settled(page, ".several[data-armed=true]")
     page.get_by_role("button", name="Allow these 12").click()
-    expect(page.get_by_role("heading", name="12 answered", exact=True)).to_be_focused()
+    expect(page.get_by_role("heading", name="12 allowed", exact=True)).to_be_focused()
     assert [asker.next_end()[2] for _ in range(12)] == ["succeeded"] * 12
     expect(page).to_have_title("(3) lastword")
     assert late.done == []

@@ -689,13 +689,13 @@ def test_a_call_in_doubt_is_decided_on_the_page(doubtful, tmp_path, decision, ki
 
 def test_everything_is_stopped_from_the_page(house, window):
     """One act denies what waits, whoever asked for it, and says so. A press that comes later allows nothing."""
-    call = house.call("publish", version="1", index="test")
+    call = house.call("publish", version="1", index="te\u202est")
     house.waiting()
     item = card_in(window)
     status, done = window.post("/page/stop_everything", {})
     assert status == 200
     assert done["message"].startswith("Everything is stopped.")
-    assert 'Publish release (version: "1", index: test), asked for by ' in done["message"]
+    assert 'Publish release (version: "1", index: te‹U+202E›st), asked for by ' in done["message"]
     assert item["id"] not in done["message"]
     assert call.result(timeout=20).kind == "denied"
     body = {"call_id": item["id"], "digest": item["card"]["digest"], "action": "allow"}

@@ -393,6 +393,8 @@ def test_everything_can_be_done_with_the_keyboard_and_enter_never_approves(house
     page.keyboard.press("Enter")
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
+    expect(card.get_by_role("button", name="numbers exactly, as JSON")).to_be_focused()
+    page.keyboard.press("Tab")
     expect(card.get_by_role("button", name="Allow")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")

@@ -142,10 +142,15 @@ def test_cards_of_a_program_are_listed_answered_and_denied_in_a_terminal(run: Ru
         terminal.until("/inbox lists them.")
         terminal.press("/inbox all\r")
         terminal.until("word: w3")
+        # Whoever looks at one and goes away again has not answered it: it waits, and can be looked at again.
+        terminal.press("/answer 2\r")
+        terminal.until("[Esc] close")
+        terminal.press("\x1b")
+        terminal.until("It still waits. /inbox lists it.")
         terminal.press("/answer 2\r")
         # Below its own words a program may write that the assistant asks.
         terminal.until(f"This card is of another program: {asker.label}.")
-        terminal.until("[Esc] close")
+        terminal.until("[Esc] close", times=2)
         terminal.press("a")
         assert asker.next_end() == ("look_up", {"word": "w1"}, "succeeded")
         terminal.until("▸")

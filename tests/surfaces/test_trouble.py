@@ -23,10 +23,12 @@ from lastword.errors import Tampered
 from lastword.store import Entry, Record
 from lastword.store.memory import MemoryStore
 from lastword.talk.apiclient import Api, HttpWire
+from lastword.talk.heard import Repairing
 from lastword.terminal.attendance import attend
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
 from lastword.terminal.window import Window
+from lastword.web import news
 from lastword.web.join_file import JoinFile, find_joinable
 from surfaces.screens import Terminal
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, told
@@ -353,3 +355,9 @@ def test_a_page_whose_server_fails_says_what_the_server_says(house, browser):
     page.get_by_role("link", name="Timeline").click()
     expect(page.locator("main")).to_contain_text("something went wrong, request 0123-4")
     page.close()
+
+
+def test_what_the_model_is_told_of_its_mistake_is_one_sentence_for_the_person():
+    """The excerpt with its caret is for whoever writes it again; in one line it was a muddle of signs."""
+    said = news.told(Repairing("2:6: pay needs the argument to\n  CALL pay { }\n       ^^^\nhint: it takes { to }"))
+    assert said == "The model is told what was wrong with its message: 2:6: pay needs the argument to"

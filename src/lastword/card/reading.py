@@ -43,14 +43,12 @@ def readable(value: Any) -> str:
 
 def in_one_line(value: Any) -> str:
     """A value for a row that helps to find it: items with commas between them. Nobody decides by it."""
-    match value:
-        case str() if value == MASK:
-            return value
-        case [_, *_]:
-            return ", ".join(_within(item) for item in value)
-        case {**names} if names:
-            return ", ".join(f"{_name(name)} {_within(item)}" for name, item in names.items())
-    return readable(value)
+    if isinstance(value, list) and value:
+        return ", ".join(_within(item) for item in value)
+    if isinstance(value, dict) and value:
+        return ", ".join(f"{_name(name)} {_within(item)}" for name, item in value.items())
+    # Dots without quotes are a secret's. Nobody decides here by a text that looks like one.
+    return MASK if value == MASK else readable(value)
 
 
 def literal(value: Any) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from lastword import values
+from lastword.card.inbox import summary_of
 from lastword.cli import DONE
 from lastword.commands.options import json_option, print_json, store_option, with_journal
+from lastword.consent.approval import unhidden
 from lastword.display import visible
 from lastword.journal import Journal
 from lastword.journal.handover import handover_in_words
 from lastword.journal.records import data_of
-from lastword.journal.timeline import cut
 from lastword.store import Record
 
 # What a screen or two hold. --last gives more.
@@ -42,9 +42,8 @@ def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -
         print_json(found)
         return DONE
     for facts in found:
-        arguments = cut(values.written(facts["arguments"]).decode())
         click.echo(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {visible(facts['tool'])}")
-        click.echo(f"    {visible(arguments)}")
+        click.echo(f"    {summary_of(unhidden(facts['arguments'])) or 'no arguments'}")
     if found:
         click.echo("lastword show ID tells the life of one; lastword calls --session ID lists those of a session.")
     else:

@@ -308,9 +308,9 @@ class TerminalChat:
             self._news.set()
             return
         self.transcript.finish()
-        if (entry := self.picture.inbox.get(ask.id)) is not None and entry.session:
+        if self._is_of_another(ask.id):
             # What stands on the card about who asked is the program's own word.
-            self.transcript.print(f"This card is of another program: {entry.program}.")
+            self.transcript.print(f"This card is of another program: {self.picture.inbox[ask.id].program}.")
         steps = WindowSteps(request, self.window)
         self._talk = _Conversation(request, self._dialogue(request, len(waiting) - 1, steps), steps)
 
@@ -351,6 +351,12 @@ class TerminalChat:
         except OSError:
             raise Left from None  # The terminal is gone. The card still waits in other windows.
         granted = talk.steps.agreed
+        is_closed = granted is None and not action.agrees and not action.secondary_confirmed
+        if is_closed and self._is_of_another(talk.request.call_id):
+            # Whoever looked at what another program asks, and went away, has not answered it.
+            self._invited.pop(talk.request.call_id, None)
+            self.transcript.print("It still waits. /inbox lists it.")
+            return
         try:
             if granted is None:
                 await self.window.answer(talk.request, action, talk.dialogue.edits)
@@ -371,6 +377,10 @@ class TerminalChat:
         else:
             self._settled.add(talk.request.digest)
             self.transcript.told.add(talk.request.call_id)
+
+    def _is_of_another(self, call_id: str) -> bool:
+        entry = self.picture.inbox.get(call_id)
+        return entry is not None and bool(entry.session)
 
     async def _end_form(self, talk: _FormTalk) -> None:
         """The dialogue about a question is over. It has sent the answer itself, unless Ctrl+C ended it."""

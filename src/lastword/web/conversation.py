@@ -303,7 +303,7 @@ class ConversationView:
             self._turn.cancel()
 
     async def stop_everything(self, by: Answerer) -> str:
-        """Deny what waits and cancel what runs, of all programs on this memory. Says what could not be stopped."""
+        """Deny what waits and cancel what runs, of all programs on this memory. Says what became of it, marked."""
         stopped = await self.session.stop(by)
         self.stop(turn=True)
         return "\n".join(stopped.words())

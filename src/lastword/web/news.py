@@ -12,7 +12,9 @@ def told(heard: Retrying | Repairing | Outgrown | Forgotten) -> str:
         case Retrying(problem, attempt):
             return f"Trying again ({attempt}): {one_line(problem.fact, 300)}"
         case Repairing(reason):
-            return f"The model is told what was wrong with its message: {one_line(reason, 300)}"
+            # Its first line says what; the excerpts and hints below it are for whoever writes it again.
+            first, _, _ = reason.partition("\n")
+            return f"The model is told what was wrong with its message: {one_line(first, 300)}"
         case Outgrown():
             return (
                 "This conversation is longer than the model can see. From now on its oldest turns are left out of "

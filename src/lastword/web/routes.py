@@ -349,7 +349,7 @@ class Page:
 
     async def _stop_everything(self, body: EmptyBody, visitor: Visitor) -> DoneInWords:
         message = await self._view.stop_everything(visitor.by)
-        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
+        return DoneInWords(event=self._view.feed.last_id, message=message)
 
     async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
         self._view.cancel(body.call_id)

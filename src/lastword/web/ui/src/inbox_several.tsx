@@ -10,7 +10,7 @@ import { isWaiting, type Picture, type WaitingCall } from "./picture.ts";
 import { PreviewOf } from "./preview.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
 import { cardOf, post, type Refused } from "./requests.ts";
-import type { AnswerResult } from "./wire.ts";
+import type { AnswerResult, InboxGone } from "./wire.ts";
 import { Folded, Marked } from "./words.tsx";
 
 // As many as the server takes.
@@ -26,6 +26,7 @@ export function Several({ rows, picture, onBack, onDone }: { rows: Row[]; pictur
   const [sent, setSent] = useState(false);
   const [problem, setProblem] = useProblem();
   const [results, setResults] = useState<ReadonlyMap<string, AnswerResult> | null>(null);
+  const [did, setDid] = useState<"allow" | "deny">("deny");
   const sheet = useRef<HTMLElement>(null);
   const end = useRef<HTMLHeadingElement>(null);
   const { entries, over } = picture.inbox;
@@ -85,6 +86,7 @@ export function Several({ rows, picture, onBack, onDone }: { rows: Row[]; pictur
     const cards = waiting.map(({ entry }) => ({ call_id: entry.id, digest: entry.digest, opened: [...(opened.get(entry.id) ?? [])] }));
     try {
       const done = await post("answers", { cards, action, reason: action === "deny" ? reason.trim() || null : null });
+      setDid(action);
       setResults(new Map(done.results.map((result) => [result.call_id, result])));
       onDone();
       setTimeout(() => end.current?.focus(), 0);
@@ -152,7 +154,7 @@ export function Several({ rows, picture, onBack, onDone }: { rows: Row[]; pictur
               )}
               {result ? (
                 <p class={result.code === null ? "outcome" : "problem"}>
-                  {result.code === null ? "Your answer counts." : <Marked text={result.message} />}
+                  {result.code === null ? <Answered did={did} over={over.get(entry.id)} /> : <Marked text={result.message} />}
                 </p>
               ) : (
                 isOver && (
@@ -174,7 +176,8 @@ export function Several({ rows, picture, onBack, onDone }: { rows: Row[]; pictur
       {results ? (
         <div class="act">
           <h2 ref={end} tabIndex={-1}>
-            {results.size - refused} answered{refused > 0 && `, ${refused} not`}
+            {results.size - refused} {did === "allow" ? "allowed" : "denied"}
+            {refused > 0 && `, ${refused} not`}
           </h2>
           <button type="button" onClick={onBack}>
             Back to the inbox
@@ -222,6 +225,22 @@ export function Several({ rows, picture, onBack, onDone }: { rows: Row[]; pictur
 // Whether nothing of the card that ends here is folded.
 function isWhole(end: Element): boolean {
   return !end.closest(".one")?.querySelector(".fold[aria-expanded=false]");
+}
+
+// What was said to one of several, and what its call did, once that is known.
+function Answered({ did, over }: { did: "allow" | "deny"; over: InboxGone | undefined }) {
+  if (did === "deny") return <>Denied by you.</>;
+  const end = over?.end;
+  return (
+    <>
+      Allowed by you.{" "}
+      {end && (
+        <>
+          <span class={`pill ${end.success ? "good" : "bad"}`}>{end.words}</span> <Marked text={end.message} />
+        </>
+      )}
+    </>
+  );
 }
 
 // What became of a card that waits no longer.

@@ -7,6 +7,7 @@ import { ModelOf } from "./model.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
 import { post } from "./requests.ts";
 import { ServersOf } from "./servers.tsx";
+import { Stopped, WHAT_STOPS } from "./stop.tsx";
 import { chooseTheme, themeNow } from "./theme.ts";
 import type { Settings, ToolEntry } from "./wire.ts";
 import { Marked } from "./words.tsx";
@@ -116,21 +117,13 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
 
       <section>
         <h2>Stop everything</h2>
-        <p>Denies every card that waits and cancels what runs, also in other programs that share this memory.</p>
+        <p>{WHAT_STOPS}</p>
         <div class="actions">
           <button type="button" onClick={() => void post("stop_everything", {}).then((done) => setStopped(done.message), fail)}>
             Stop everything
           </button>
         </div>
-        {stopped && (
-          <div role="status">
-            {stopped.split("\n").map((line) => (
-              <div>
-                <Marked text={line.trim()} />
-              </div>
-            ))}
-          </div>
-        )}
+        {stopped && <Stopped said={stopped} />}
       </section>
 
       <section>

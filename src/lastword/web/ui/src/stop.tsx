@@ -4,6 +4,24 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "./requests.ts";
 import { Marked } from "./words.tsx";
 
+export const WHAT_STOPS =
+  "Denies every card that waits, cancels what runs and revokes every grant, also in other programs that share this memory.";
+
+// What was stopped and what was not, a line for each.
+export function Stopped({ said }: { said: string }) {
+  return (
+    <div role="status">
+      <ul class="stopped">
+        {said.split("\n").map((line, place) => (
+          <li key={place} class={line.startsWith(" ") ? "" : "head"}>
+            <Marked text={line.trim()} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
 export function StopEverything() {
   const [open, setOpen] = useState(false);
   const [said, setSaid] = useState("");
@@ -48,17 +66,7 @@ export function StopEverything() {
       </button>
       {open && (
         <section class="stop-panel" aria-label="Stop everything">
-          {said ? (
-            <div role="status">
-              {said.split("\n").map((line, place) => (
-                <div key={place}>
-                  <Marked text={line.trim()} />
-                </div>
-              ))}
-            </div>
-          ) : (
-            <p>Denies every card that waits and cancels what runs, also in other programs that share this memory.</p>
-          )}
+          {said ? <Stopped said={said} /> : <p>{WHAT_STOPS}</p>}
           <div class="actions">
             {!said && (
               <button type="button" ref={act} class="deny" disabled={sent} onClick={stop}>
