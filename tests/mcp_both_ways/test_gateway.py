@@ -259,3 +259,14 @@ def test_rules_are_found_as_the_client_writes_the_names(home, capsys, rule, new)
     assert run(["mcp", "wrap", ".mcp.json"]) == 2
     assert f"{rule} in permissions.deny" in (told := capsys.readouterr().err)
     assert new in told
+
+
+@requirement("MCP-30")
+def test_a_file_whose_servers_moved_since_is_left_as_it_is(home, capsys):
+    """What was behind us has no place to come back to; the person is told where it lies."""
+    file = home / "mcp.json"
+    file.write_text('{"servers": {"a": {"command": "x"}}}')
+    agreed("wrap", "mcp.json", capsys)
+    file.write_text('{"mcpServers": {"lastword": {"command": "x"}}}')
+    assert run(["mcp", "unwrap", "mcp.json"]) == 2
+    assert "mcp.json.before-lastword" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Servers that mean no good, or say what they were told in secret: what of it reaches anybody, and the journal."""
 
 import asyncio
+import importlib
 from types import SimpleNamespace
 
 import anyio
@@ -141,7 +142,7 @@ async def test_others_have_their_turn_while_lines_are_passed_over():
 @requirement("MCP-12")
 async def test_a_server_that_has_news_after_every_listing_is_not_asked_without_a_pause(tmp_path, monkeypatch):
     """It would keep this program busy with nothing else. The first news is looked at all the same."""
-    monkeypatch.setattr("lastword.mcp.connection.RELIST_SECONDS", 3_600)
+    monkeypatch.setattr(importlib.import_module("lastword.mcp.connection"), "RELIST_SECONDS", 3_600)
     shop = Neighbour(tmp_path, defined("env"), env={"PLAIN_NEWS": "yes"})
     await shop.trust()
     async with shop.servers() as servers:

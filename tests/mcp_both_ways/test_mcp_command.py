@@ -151,7 +151,7 @@ def test_a_person_at_a_terminal_is_shown_everything_and_only_yes_agrees(home, ca
         program.until("press Enter:", 2)
         assert "says of it: “Pays.”" in program.text
         program.press("yes\r")
-        program.until("Trusted shop, with 1 tools.")
+        program.until("Trusted shop, with 1 tool.")
         assert program.finish() == 0
 
 

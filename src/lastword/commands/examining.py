@@ -21,7 +21,7 @@ from lastword.errors import ConfigError, LastWordError
 from lastword.hook.agents import AGENTS
 from lastword.hook.installing import Hooks, InstalledHook, is_denial, probe_for
 from lastword.mcp.gateway import Gateways
-from lastword.mcp.offered import servers_of
+from lastword.mcp.offered import counted, servers_of
 from lastword.server.auth import Tokens
 from lastword.server.chat import CONFIGURED
 from lastword.server.model_names import shown_name, unlisted_words
@@ -134,7 +134,7 @@ def _examine_mcp(config: Config) -> list[Finding]:
     for server in servers_of(config).all:
         why = server.why_not()
         words = (
-            f"trusted, {len(server.pinned.tools)} tools" if server.pinned is not None and not why else "; ".join(why)
+            f"trusted, {counted(len(server.pinned.tools))}" if server.pinned is not None and not why else "; ".join(why)
         )
         hint = "" if not why else f"; lastword mcp trust {server.name} shows it and asks"
         findings.append((f"MCP server {server.name}", not why, f"{words}{hint}"))

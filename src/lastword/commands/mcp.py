@@ -27,7 +27,7 @@ from lastword.mcp.foreign import servers_in
 from lastword.mcp.launch import Launch
 from lastword.mcp.looking import change_lines, look_at, rights_of, shown_tool, way_lines
 from lastword.mcp.names import check_server_name, tool_id
-from lastword.mcp.offered import McpServer, servers_of
+from lastword.mcp.offered import McpServer, counted, servers_of
 from lastword.mcp.pins import Pins
 from lastword.mcp.secrets import SecretFile
 from lastword.terminal.screen import is_interactive
@@ -164,7 +164,7 @@ def refresh(names: tuple[str, ...], config: Path | None) -> int:
         lines = change_lines(server.pinned, seen.tools)
         is_same &= not lines
         stands = "changed" if lines else "as trusted"
-        click.echo(f"{server.name}: {seen.version or 'no version'}, {len(seen.tools)} tools, {stands}")
+        click.echo(f"{server.name}: {seen.version or 'no version'}, {counted(len(seen.tools))}, {stands}")
         for line in (*lines, *(f"not usable: {words}" for words in seen.unusable)):
             click.echo(f"    {line}")
     if not is_same:
@@ -204,7 +204,7 @@ def trust(name: str, start: str | None, tools_digest: str | None, standing: str 
             return NOT_ALLOWED
     seen = asyncio.run(look_at(launch, SecretFile()))
     tools, version = seen.tools, seen.version
-    click.echo(f"{version or 'The server'} names {len(tools)} tools.", err=True)
+    click.echo(f"{version or 'The server'} names {counted(len(tools))}.", err=True)
     if pinned is not None and pinned.version != version:
         click.echo(f"It called itself {pinned.version or 'nothing'} before.", err=True)
     for words in seen.unusable:
@@ -222,7 +222,7 @@ def trust(name: str, start: str | None, tools_digest: str | None, standing: str 
     if not agreed(asked, tools_digest, seen.digest, "--tools"):
         return NOT_ALLOWED
     Pins().keep(place, launch, tools, version, key)
-    click.echo(f"Trusted {name}, with {len(tools)} tools. When something of it changes, you are asked again.")
+    click.echo(f"Trusted {name}, with {counted(len(tools))}. When something of it changes, you are asked again.")
     return DONE
 
 

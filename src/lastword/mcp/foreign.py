@@ -72,10 +72,10 @@ def servers_in(file: Path) -> list[ForeignServer]:
     return servers
 
 
-def named_elsewhere(found: Any, key: str) -> list[str]:
+def named_elsewhere(found: dict[str, Any], key: str) -> list[str]:
     """Servers that such a file names anywhere but under its own key: for single projects, say, as Claude Code does."""
     names: list[str] = []
-    waiting = [(item, (name,)) for name, item in found.items()] if isinstance(found, dict) else []
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(item, (name,)) for name, item in found.items()]
     while waiting:
         value, path = waiting.pop()
         if isinstance(value, list):

@@ -152,7 +152,8 @@ class Gateways:
         old = values.parse(without_comments(before)).get(key)
         if old is None:
             hint = f"as it was it lies in {_backup(file)}"
-            raise ConfigError(f"its servers stand under {key} now, and did not when it was wrapped", str(file), hint)
+            fact = f"its servers stand under {key} now, and did not when it was wrapped"
+            raise ConfigError(fact, place=str(file), hint=hint)
         servers = {name: entry for name, entry in found[key].items() if name != ENTRY}
         return now, with_value(now, key, {**old, **servers}), False
 

@@ -78,7 +78,7 @@ class McpServer:
     def in_words(self) -> str:
         """Its name and how it stands, for a line."""
         offered = len(self.pinned.tools) - len(self.withheld) if self.pinned is not None and not self.why_not() else 0
-        tools = f"{offered} tool{'' if offered == 1 else 's'}"
+        tools = counted(offered)
         return f"{self.name} ({tools if offered or not self.why_not() else self.state})"
 
     @property
@@ -271,6 +271,11 @@ class McpServers:
     async def __aexit__(self, *problem: object) -> None:
         for server in self.all:
             await server.close()
+
+
+def counted(tools: int) -> str:
+    """So many tools, in words."""
+    return f"{tools} tool{'' if tools == 1 else 's'}"
 
 
 def servers_of(config: Config, pins: Pins | None = None, secrets: SecretFile | None = None) -> McpServers:
