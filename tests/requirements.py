@@ -254,7 +254,6 @@ OPEN: set[str] = {
     "EDIT-16",
     "NUWA-88",
     "API-32",
-    "HOOK-7",
     "PLAN-1",
     "PLAN-2",
     "PLAN-3",
