@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
-from lastword import Limits, Preset, Session, ToolRegistry, UserAction, open_journal, wait_for_answer
+from lastword import Limits, Policy, Preset, Session, ToolRegistry, UserAction, open_journal, wait_for_answer
 from lastword.consent.answerer import person
 from lastword.consent.approval import ALLOWED, DENIED, Seal
 from lastword.consent.call import Call, LiveCall
@@ -305,6 +306,25 @@ async def test_a_tool_that_changed_while_its_call_was_in_doubt_is_not_run_again(
     with pytest.raises(SessionError, match="not the one that was agreed to"):
         await left.session().resolve("c", "again")
     assert (await left.session().call("send", CALL, call_id="c")).kind == "outcome_unknown"
+    assert effects == [CALL]
+
+
+DENY = '[[rule]]\nname = "no more"\ntool = "send"\ndecide = "deny"\n'
+
+
+@requirement("RULE-2", "RULE-6")
+async def test_a_call_in_doubt_that_a_rule_denies_by_now_is_not_run_again(
+    leave: Leave, registry: ToolRegistry, stuck: asyncio.Event, effects
+):
+    """Neither by itself, since the tool calls itself idempotent, nor by a person's word: any deny wins."""
+    tool = registry.lookup("send")
+    registry.unregister("send")
+    registry.add(replace(tool, manifest=msgspec.structs.replace(tool.manifest, idempotent=True)))
+    left = await leave(FixedApprover(), lambda journal: stuck.wait())
+    policy = Policy.vouched(DENY, left.registry)
+    assert (await left.session(policy=policy).call("send", CALL, call_id="c")).kind == "outcome_unknown"
+    with pytest.raises(SessionError, match="a rule denies it by now"):
+        await left.session(policy=policy).resolve("c", "again")
     assert effects == [CALL]
 
 

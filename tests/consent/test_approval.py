@@ -61,6 +61,7 @@ OTHERWISE = {
     "nonce": "another",
     "denials": 3,
     "principal": "another",
+    "carried_out_by": "Claude Code",
 }
 
 

@@ -231,6 +231,18 @@ async def test_a_rule_within_bounds_follows_its_folder(house: AgentHouse, tmp_pa
 
 
 @requirement("HOOK-7")
+async def test_a_shell_with_arguments_that_nobody_knows_takes_exact_ones(house: AgentHouse):
+    """Another shell, or a folder by another name, would make something else of the same command."""
+    house.turn(claude="bounds")
+    offer = await house.offer(house.said(also={"timeout": 5}))
+    assert not isinstance(offer, str)
+    assert offer.looser == {"timeout": ({"min": 0, "max": 5},)}
+    unknown = await house.offer(house.said(also={"timeout": 5, "workdir": "/tmp"}))
+    assert not isinstance(unknown, str)
+    assert unknown.looser == {}
+
+
+@requirement("HOOK-7")
 async def test_a_tool_of_another_agent_has_another_yes(house: AgentHouse):
     """Codex calls its shell Bash, too."""
     house.turn(claude="exact", codex="exact", gemini="exact")

@@ -56,7 +56,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def lies_under(value: str, under: str, folder: Path) -> bool:
-    if not value or "\0" in value or value.startswith("~"):
+    if not value or any(ord(letter) < 32 or letter == "\x7f" for letter in value) or value.startswith("~"):
         return False
     return Path(os.path.realpath(folder / value)).is_relative_to(os.path.realpath(under))
 

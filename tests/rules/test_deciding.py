@@ -245,10 +245,15 @@ async def test_writing_a_policy_file_through_the_editor_is_always_asked(tmp_path
 @pytest.mark.parametrize(
     ("where", "meant", "other"),
     [
-        ('to = { under = "/etc" }', ["/etc/passwd", "~root/../etc/passwd", "$HOME/../etc"], "/srv/a"),
+        (
+            'to = { under = "/etc" }',
+            ["/etc/passwd", "~root/../etc/passwd", "$HOME/../etc", "/ETC/passwd", "/srv/../etc/x", "/srv/a\n/etc/x"],
+            "/srv/a",
+        ),
+        ('to = { under = "/srv/caf\u00e9" }', ["/srv/cafe\u0301/x", "/srv/CAF\u00c9"], "/srv/cafe"),
         (
             'to = { command = { program = "rm", args = [".*"], cwd = "/" } }',
-            ["rm x", "ls && rm -rf x", "rm $(ls)", "rm x\nls"],
+            ["rm x", "ls && rm -rf x", "rm $(ls)", "rm x\nls", "/bin/rm x", "sudo rm -rf x", "bash -c 'rm x'"],
             "ls -l",
         ),
     ],

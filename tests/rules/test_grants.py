@@ -269,6 +269,16 @@ async def test_a_sum_is_exact_and_never_exceeded():
 
 
 @requirement("GRANT-4")
+@pytest.mark.parametrize("least", [1e-9, 1e-30, 5e-324])
+async def test_no_amount_is_too_small_to_be_counted(least: float):
+    """A sum that is rounded would let the smallest amounts through for ever once it is reached."""
+    async with paying() as payer:
+        await payer.grant({"amount": {"min": 0, "max": 1e20}}, sums={"amount": "100000000000000000000"}, amount=1e20)
+        assert await payer.pay(1e20) == "ran"
+        assert "left for amount" in await payer.pay(least)
+
+
+@requirement("GRANT-4")
 async def test_nothing_is_given_back_when_a_call_fails():
     """It was counted when it started, and it may have acted."""
     async with paying() as payer:

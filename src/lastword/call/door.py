@@ -299,11 +299,17 @@ class Door:
         result = await _awaited(Attempt(self._setting, tool, call, live, "not_needed").run())
         return self._finish_freely(result, live.contents)
 
+    def forbids(self, tool: Tool, call: Call) -> bool:
+        """Whether a rule denies a call at this moment, whoever said yes to it before."""
+        return self._setting.forbids(tool, call)
+
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
         """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""
         assert life.started is not None
         if tool.digest != life.started["tool_digest"]:
             raise SessionError("the tool is not the one that was agreed to", place=call.id, hint="ask for a new call")
+        if self.forbids(tool, call):
+            raise SessionError("a rule denies it by now", place=call.id, hint="lastword policy explain says which")
         live = self.live[call.id] = LiveCall(Phase.STARTING)
         try:
             live.stops = await self.journal.stops()

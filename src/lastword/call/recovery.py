@@ -57,7 +57,8 @@ async def recover(
         # What was agreed to runs again, as a person may have changed it. Only secrets were not kept.
         agreed = life.started["arguments"]
         tool, call = door.admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
-        if values.equal(hide(values.decode(call.arguments), tool.secrets), agreed):
+        is_agreed = values.equal(hide(values.decode(call.arguments), tool.secrets), agreed)
+        if is_agreed and not door.forbids(tool, call):
             return await door.start_again(tool, call, life, "it declares itself idempotent")
     return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)
 

@@ -378,13 +378,14 @@ def resolve(
         click.echo("lastword undo takes back what it may have changed in files.")
         return UNKNOWN
     registry = _registry(folders, project, asking=False) if decision == "again" else ToolRegistry()
+    policy = rules_here(project) if decision == "again" else None
 
     async def decide(journal: Journal) -> Outcome | None:
         if decision == "again" and not await _is_again_meant(journal, call_id, digest):
             return None
         session_id = await _session_of(journal, call_id)
         editor = None if project is None else open_project(project)
-        async with Session(registry, id=session_id, journal=journal, editor=editor) as session:
+        async with Session(registry, id=session_id, journal=journal, editor=editor, policy=policy) as session:
             return await session.resolve(call_id, decision, by=BY, value=given)
 
     outcome = with_own_journal(store, "lastword resolve", decide)

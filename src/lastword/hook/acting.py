@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword.hook.contract import HookInput
-from lastword.tools.manifest import ToolKey
+
+if TYPE_CHECKING:
+    from lastword.tools.manifest import ToolKey  # A call that only looks needs no tools, and an agent waits.
 
 FOLDER = "cwd"
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -52,7 +53,19 @@ MAX_LEVELS = 4
 # How much of a value is repeated to whoever asks why it does not fit.
 MAX_SHOWN = 60
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+# No path that anybody means has a second line.
+_UNPRINTED = re.compile(r"[\x00-\x1f\x7f]")
 _IN_QUOTES = str.maketrans({"“": "‹U+201C›", "”": "‹U+201D›", "\n": "⏎"})
+
+# Programs that run another one, which stands among their arguments.
+_RUNNERS = frozenset(
+    [
+        "env", "sudo", "doas", "su", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time", "timeout",
+        "setsid", "stdbuf", "xargs", "find", "parallel", "watch", "busybox", "sh", "bash", "dash", "zsh", "ksh", "fish",
+        "ssh", "script", "strace", "chroot", "unshare", "systemd-run", "python", "python3", "perl", "ruby", "node",
+        "awk",
+    ]
+)  # fmt: skip
 
 Wrong = Callable[[str, str | None], NoReturn]
 """Says what is wrong with a bound, and what to write: it knows the file and the line."""
@@ -155,28 +168,23 @@ class Bound(msgspec.Struct, frozen=True):
                     return f"element {place}, {said}"
         if "matches" in terms and not (isinstance(value, str) and _fits(_whole(terms["matches"]), value)):
             return f"{_shown(value)} does not match {visible(_brief(terms['matches']))}"
-        if self.under is not None and not is_under(value, self.under, folder):
+        if self.under is not None and not self._is_inside(value, folder):
             return f"{_shown(value)} is not under {visible(self.under)}"
-        if self.command is not None and not _runs(self.command, value, folder):
+        if self.command is not None and not self._is_command(value, folder):
             return f"{_shown(value)} is not {self._command_words()}"
         return None
 
     def _is_inside(self, value: Any, folder: Path) -> bool:
         assert self.under is not None
-        return is_under(value, self.under, folder) or (self.counts_unclear and _is_unclear(value, folder))
+        if is_under(value, self.under, folder):
+            return True
+        return self.counts_unclear and (_is_unclear(value, folder) or is_under(value, self.under, folder, folded))
 
     def _is_command(self, value: Any, folder: Path) -> bool:
         assert self.command is not None
         if _runs(self.command, value, folder):
             return True
-        if not self.counts_unclear or not isinstance(value, str):
-            return False
-        words = simple_words(value)
-        # More than one simple command may run anything; here it does what is asked about or denied, if it names it.
-        # So does one of which nobody knows where it runs.
-        if words is None:
-            return self.command.program in value
-        return not folder.is_absolute() and _names(self.command, words)
+        return self.counts_unclear and isinstance(value, str) and _may_run(self.command, value, folder)
 
     def _command_words(self) -> str:
         assert self.command is not None
@@ -255,14 +263,19 @@ def read_bound(table: Any, wrong: Wrong, level: int = 0, *, counts_unclear: bool
     return Bound(dict(table), schema, under, command, each, counts_unclear)
 
 
-def is_under(value: Any, folder: str, base: Path) -> bool:
+def folded(path: str) -> str:
+    """A path as a disk takes it that knows neither case nor the ways to write one letter."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def is_under(value: Any, folder: str, base: Path, spelled: Callable[[str], str] = str) -> bool:
     """Whether a path, followed to where it really leads, is this folder or lies inside of it."""
-    if not isinstance(value, str) or not value or "\0" in value or value.startswith("~"):
+    if not isinstance(value, str) or not value or _UNPRINTED.search(value) or value.startswith("~"):
         return False  # A tool may take ~ for a home, and then it is another path than the one looked at here.
     if not (base.is_absolute() or value.startswith("/")):
         return False  # From nowhere certain it leads anywhere.
     try:
-        there, inside = os.path.realpath(base / value), os.path.realpath(folder)
+        there, inside = spelled(os.path.realpath(base / value)), spelled(os.path.realpath(folder))
     except (OSError, ValueError):
         return False
     return there == inside or there.startswith(inside.rstrip("/") + "/")
@@ -273,7 +286,7 @@ def _is_unclear(value: Any, base: Path) -> bool:
     if not isinstance(value, str):
         return False
     is_adrift = not base.is_absolute() and not value.startswith("/")
-    return is_adrift or value.startswith("~") or "\0" in value or "$" in value
+    return is_adrift or value.startswith("~") or "$" in value or _UNPRINTED.search(value) is not None
 
 
 def validator(schema: Any) -> Any:
@@ -370,6 +383,19 @@ def _runs(bound: CommandBound, line: Any, folder: Path) -> bool:
     return (
         words is not None and _names(bound, words) and folder.is_absolute() and is_under(str(folder), bound.cwd, folder)
     )
+
+
+def _may_run(bound: CommandBound, line: str, folder: Path) -> bool:
+    """Whether a line may do what is asked about or denied, as far as it can be told: by another name of the program, by
+    one that runs others, as one of several commands, or from a folder that nobody knows."""
+    words, name = simple_words(line), os.path.basename(bound.program)
+    if words is None:
+        return name in line
+    if os.path.basename(words[0]) in _RUNNERS:
+        return any(name in word for word in words[1:])
+    if os.path.basename(words[0]) != name or (folder.is_absolute() and not is_under(str(folder), bound.cwd, folder)):
+        return False
+    return _names(bound, (bound.program, *words[1:]))
 
 
 def _names(bound: CommandBound, words: tuple[str, ...]) -> bool:

@@ -154,5 +154,9 @@ class PolicyRule:
         """Where it stands, for people: the file's name and the line."""
         return f"{self.file.name}:{self.line}"
 
-    def __str__(self) -> str:
+    @cached_property
+    def _words(self) -> str:
         return f"{visible(self.name)} ({visible(self.place)})"
+
+    def __str__(self) -> str:
+        return self._words  # Said three times for every call that it allows.
