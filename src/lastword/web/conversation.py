@@ -393,6 +393,8 @@ class ConversationView:
         self, said: str, text: str, *, back_to: int | None = None, done: Sequence[CallItem] = ()
     ) -> Ended | None:
         """Take the person's words to the model, from where the conversation is or from an earlier turn."""
+        if self.model_form is not None and (first := self.model_form.first_turn()) is not None:
+            back_to = first
         if back_to is not None:
             await self.satellite.go_back(back_to)
             if done:
