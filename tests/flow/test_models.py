@@ -11,6 +11,7 @@ from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.server.abilities import TEMPERATURE
 from lastword.server.context import LEAST_TOKENS, Context, ContextExceeded, exceeded
 from lastword.talk.apiclient import ApiError
+from lastword.talk.bounds import NO_WORD
 from lastword.talk.heard import Outgrown, Repairing, Thought
 from lastword.talk.repetition import JUST_DONE
 from lastword.talk.replies import Protocol
@@ -192,6 +193,14 @@ async def test_what_was_denied_is_not_put_to_the_person_again_after_something_el
     cards = Cards(NO)
     assert (await house.satellite(cards).say("send")).text == "I did not send it."
     assert len(cards.seen) == 1
+
+
+@pytest.mark.parametrize(("reply", "words"), [("", NO_WORD), (["\n", " "], NO_WORD), ("Done.", "")])
+async def test_an_answer_without_a_word_is_said_to_be_one(stage: MakeStage, reply: Any, words: str):
+    """A prompt that comes back with nothing above it looks like a message that was lost."""
+    house = await stage([reply])
+    ended = await house.satellite().say("hi")
+    assert (ended.bound, ended.words) == (None, words)
 
 
 @requirement("API-63")

@@ -422,7 +422,7 @@ class ConversationView:
             self._thought = ""
             if ended is not None and not self._is_rehearsal:
                 await tokens.keep(self.session, self.satellite.conversation_id, ended)
-            if ended is not None and ended.bound is not None:
+            if ended is not None and ended.words:
                 self.note(ended.words)
         except asyncio.CancelledError:
             await self._stopped()
