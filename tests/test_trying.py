@@ -346,6 +346,36 @@ async def test_the_rest_stays_denied_after_the_process_died():
     assert run.output[0].startswith("200 failed"), run.error
 
 
+@requirement("NUWA-80", "API-63")
+@pytest.mark.parametrize("dies", [False, True], ids=["in one go", "after the process died"])
+async def test_a_script_does_not_put_what_was_denied_to_the_person_a_second_time(dies):
+    """A loop that tries until it gets a yes would wear the person out as well as a model does."""
+    world = Payments()
+    gate = asyncio.Event()
+
+    @world.registry.tool(require_approval=False)
+    async def wait() -> int:
+        """Wait."""
+        gate.set()
+        if dies and not world.paid:
+            world.paid.append(0)
+            await asyncio.Event().wait()
+        return 1
+
+    text = "LET kinds = [] FOR n IN [5, 5, 6] DO SET kinds = APPEND(kinds, (TRY CALL pay { amount: n }).kind) "
+    text += "LET w = CALL wait {} END PRINT(kinds)"
+    approver = denying("deny", "allow")
+    if dies:
+        run_id = await world.killed_in(text, denying("deny"), gate)
+        approver = denying("allow")
+        run = await world.session("s", approver).resume(run_id)
+    else:
+        run = await world.session("s", approver).run_script(text)
+    assert run.output == ["[denied, denied, succeeded]"], run.error
+    assert [request.arguments["amount"] for request in approver.requests] == ([6] if dies else [5, 6])
+    assert world.began == [6]
+
+
 @requirement("NUWA-80")
 async def test_a_yes_between_denials_begins_the_count_anew_and_what_asks_nobody_does_not():
     """Three in a row are a habit; three of ten are choices."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Collection, Iterable, Mapping
+from contextlib import suppress
 from datetime import date
 from functools import partial
 from inspect import isawaitable
@@ -66,7 +67,7 @@ class RunPast:
     """What the journal holds of an interrupted run, and what a person has said no to just before it."""
 
     def __init__(self, denied: Collection[tuple[str, bytes]] = ()) -> None:
-        self.denied = frozenset(denied)
+        self.denied = set(denied)
         self.calls: dict[str, list[Record]] = {}
         self.nows: list[int] = []
         self.ended = False
@@ -153,7 +154,7 @@ class DoorHost:
 
     def _was_denied(self, tool: Tool, arguments: dict[str, Any]) -> bool:
         try:
-            return (tool.name, values.canonical(values.decode(tool.validate(arguments)))) in self._past.denied
+            return _key(tool, arguments) in self._past.denied
         except ArgumentsError:
             return False
 
@@ -168,19 +169,22 @@ class DoorHost:
         """A call that never started, or whose arguments a person changed: what was asked for is in its whole life."""
         whole = await self._door.journal.life(life.call_id)
         _same(whole, tool, arguments)
-        self._hear(whole)
+        self._hear(tool, whole)
         return self._tell(tool, life.outcome(), site)
 
     async def _wait(self, tool: Tool, result: Awaitable[Outcome], site: Site) -> Any:
         outcome = await result
         if outcome.kind == "denied":
-            self._hear(await self._door.journal.life(outcome.call_id))
+            self._hear(tool, await self._door.journal.life(outcome.call_id))
         return self._judge(tool, outcome, site)
 
-    def _hear(self, life: Life) -> None:
-        """Whether the no to this call was one to the rest. The journal says so, also to whoever resumes the run."""
-        if life.answered is not None and life.answered.get("rest"):
-            self._denies_rest = True
+    def _hear(self, tool: Tool, life: Life) -> None:
+        """What a person's no to this call means for the rest. The journal says so, also to whoever resumes the run."""
+        if life.answered is None or life.asked is None or life.outcome().kind != "denied":
+            return
+        self._denies_rest = self._denies_rest or bool(life.answered.get("rest"))
+        with suppress(ArgumentsError):
+            self._past.denied.add(_key(tool, life.asked["arguments"]))
 
     def _judge(self, tool: Tool, outcome: Outcome, site: Site) -> Any:
         if outcome.kind == "succeeded" and outcome.gave_value:
@@ -205,6 +209,11 @@ class DoorHost:
         if origin is None:
             origin = self._origins[site] = script_origin(site.line, self._name)
         return origin
+
+
+def _key(tool: Tool, arguments: Any) -> tuple[str, bytes]:
+    """What makes two calls the same: what would be shown and run, whether a default was written out or not."""
+    return tool.name, values.canonical(values.decode(tool.validate(arguments)))
 
 
 def _same(life: Life, tool: Tool, arguments: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Models as they are: they think aloud, repeat themselves, forget quotes, and see only so much."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,10 @@ from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.server.abilities import TEMPERATURE
 from lastword.server.context import LEAST_TOKENS, Context, ContextExceeded, exceeded
 from lastword.talk.apiclient import ApiError
+from lastword.talk.bounds import NO_WORD
 from lastword.talk.heard import Outgrown, Repairing, Thought
 from lastword.talk.repetition import JUST_DONE
+from lastword.talk.replies import Protocol
 from lastword.testing.scripted import Fault
 from requirements import requirement
 
@@ -190,6 +193,41 @@ async def test_what_was_denied_is_not_put_to_the_person_again_after_something_el
     cards = Cards(NO)
     assert (await house.satellite(cards).say("send")).text == "I did not send it."
     assert len(cards.seen) == 1
+
+
+@pytest.mark.parametrize(("reply", "words"), [("", NO_WORD), (["\n", " "], NO_WORD), ("Done.", "")])
+async def test_an_answer_without_a_word_is_said_to_be_one(stage: MakeStage, reply: Any, words: str):
+    """A prompt that comes back with nothing above it looks like a message that was lost."""
+    house = await stage([reply])
+    ended = await house.satellite().say("hi")
+    assert (ended.bound, ended.words) == (None, words)
+
+
+@requirement("API-63")
+@pytest.mark.parametrize("first", ["json", "script"])
+async def test_what_was_denied_stays_denied_when_the_process_dies_in_the_same_turn(stage: MakeStage, first: Protocol):
+    """The no was written down. Whoever starts the program again is not asked it a second time for the same message."""
+    ask, other, script = request("send", to="Bob"), request("send", to="Ann"), 'CALL send { to: "Bob" }'
+    house = await stage([ask if first == "json" else script, other, ask, "I did not send it."])
+    asked = asyncio.Event()
+
+    async def no_and_then_nothing(card: ApprovalRequest) -> UserAction:
+        if card.arguments["to"] == "Bob":
+            return NO
+        asked.set()
+        await asyncio.Event().wait()  # the process "dies" here
+        raise AssertionError
+
+    turn = asyncio.ensure_future(house.satellite(no_and_then_nothing, id="s", protocol=first).say("send"))
+    await asked.wait()
+    turn.cancel()
+    await asyncio.wait({turn})
+    cards = Cards(NO)
+    ended = await house.satellite(cards, id="s", protocol=first).resume()
+    assert ended is not None
+    assert ended.text == "I did not send it."
+    assert "Bob" not in [card.arguments["to"] for card in cards.seen]
+    assert house.did == []
 
 
 @requirement("API-63")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lastword.testing.scripted import Pause, ScriptedModel
+from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run
 from surfaces.screens import Program, piped
@@ -98,6 +98,22 @@ def test_words_stream_under_a_prompt_that_says_whether_it_auto_approves(run: Run
     program.say("/quit")
     program.until("--session")
     assert program.finish() == 0
+
+
+@requirement("API-30")
+def test_a_message_whose_turn_failed_is_there_again_and_enter_sends_it(run: Run, model: Model, tools: None):
+    """The page has a button for it. Here it had to be typed again, or looked for in the history."""
+    m = model([Fault("status", status=400, body=b"out of memory"), "Hello.", "Bye."])
+    program = chat(run, m)
+    program.press("Say hello.\r")
+    program.until("out of memory")
+    program.until("Here is your message again")
+    program.until("asks ▸ Say hello.", 2)
+    program.press("\r")
+    program.until("┃ Hello.")
+    program.until(READY, 3)
+    assert program.lines[-1].endswith("▸"), "what was answered is not offered again"
+    assert [told(m), len(m.requests)] == ["Say hello.", 2]
 
 
 @requirement("API-2")

@@ -80,6 +80,22 @@ def test_the_chosen_model_answers_the_next_message(house, window):
         assert model.requests[-1]["messages"][-1]["content"] == "Who are you?"
 
 
+def test_a_model_is_not_shown_what_the_rehearsal_model_said(house, window):
+    """A small one takes it for its own words: asked for a light, it went on with the tour."""
+    said_to(window, "Hello")
+    until(window, lambda state: not state["busy"] and "Rehearsal model" in json.dumps(state["items"]))
+    with ScriptedModel(lambda body: TIME if "Lisbon" in str(body) else "Yes.") as model:
+        assert choose(window, model.url)[0] == 200
+        said_to(window, "Are you there?")
+        until(window, lambda state: not state["busy"] and json.dumps(state["items"]).count("Yes.") == 1)
+        said_to(window, "Still?")
+        state = until(window, lambda state: not state["busy"] and json.dumps(state["items"]).count("Yes.") == 2)
+    first, second = ([m["content"] for m in body["messages"][1:]] for body in model.requests[-2:])
+    assert first == ["Are you there?"]
+    assert second == ["Are you there?", "Yes.", "Still?"]
+    assert "Rehearsal model" in json.dumps(state["items"]), "the person still sees it"
+
+
 def test_a_model_that_is_chosen_in_the_middle_of_a_turn_waits_for_its_end(house, window):
     """The turn is the other model's: half of it from each would be nobody's answer."""
     first, gate = ScriptedModel(lambda body: TIME if "Lisbon" in str(body) else ["One ", gate, "two."]), Pause()

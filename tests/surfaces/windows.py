@@ -280,6 +280,8 @@ class House:
         def use(kept: KeptModel) -> None:
             models.change(HttpUpstream(kept.upstream, key=kept.key, limits=limits), kept.model)
 
+        is_rehearsal = type(self.model) is Rehearsal
+        form = self.model_file and ModelForm(self.model_file, use, presets, limits, is_rehearsal=is_rehearsal)
         self.session = Session(
             tools_of_every_kind(self.effects),
             id=self.id,
@@ -302,10 +304,10 @@ class House:
                     presets,
                     "default",
                     model="Model: the one that these tests bring.",
-                    is_rehearsal=type(self.model) is Rehearsal,
+                    is_rehearsal=is_rehearsal,
                     hosts=self.hosts,
                     folder=str(self.folder),
-                    model_form=None if self.model_file is None else ModelForm(self.model_file, use, presets, limits),
+                    model_form=form or None,
                     servers=self.servers,
                 )
             )

@@ -332,6 +332,7 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
             models.change(upstream, config.model or kept.model)
 
         with_model = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=False))
+        form = ModelForm(model_file(), use, with_model, config.limits, is_rehearsal=choice.is_rehearsal)
         front, gate = await after.enter_async_context(
             open_page(
                 app,
@@ -346,7 +347,7 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
                 origins=config.origins,
                 log=log,
                 folder=str(Path.cwd()),
-                model_form=None if config.upstream else ModelForm(model_file(), use, with_model, config.limits),
+                model_form=None if config.upstream else form,
                 servers=setup.servers,
             )
         )

@@ -42,7 +42,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     bound: Bound | None
     words: str
-    """For the person, when a bound was reached: which, and what now."""
+    """For the person, when a bound was reached or nothing was said: what happened, and what now."""
     steps: int
     tokens: int
     seconds: float
@@ -64,6 +64,9 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 def used_in_words(tools: Sequence[str]) -> str:
     """What was used for an answer, where there were tools to use."""
     return f"Used: {', '.join(tools)}" if tools else "No tool was used for this answer"
+
+
+NO_WORD = "The model answered without a word. Say something to go on."
 
 
 class BoundReached(Exception):
@@ -142,7 +145,7 @@ class Spent:
             turn=turn,
             text=text,
             bound=bound,
-            words="" if bound is None else _stopped(bound, self._bounds),
+            words=_stopped(bound, self._bounds) if bound is not None else "" if text.strip() else NO_WORD,
             steps=self._steps,
             tokens=self._tokens,
             counted=self._counted,

@@ -11,10 +11,14 @@ from lastword import values
 from lastword.consent.outcome import Outcome
 from lastword.errors import ArgumentsError
 from lastword.journal import Journal
+from lastword.journal.records import Life, data_of
 from lastword.tools.registry import ToolRegistry
 
 JUST_DONE = "the same was just done"
 """On the card of a request that repeats the one before it."""
+
+WENT_BACK = "went_back"
+"""The kind of the records that say from which turn on a conversation does not count any more."""
 
 # What does not fit fits no better when it is sent again at once.
 _USELESS = ("invalid_arguments", "unknown_tool")
@@ -55,13 +59,31 @@ class Repetition:
 
     async def remember_script(self, script: str, result: str, calls: list[Outcome], journal: Journal) -> None:
         """A script was run."""
-        denied = [call for call in calls if call.kind == "denied"]
-        if denied:
+        if any(call.kind == "denied" for call in calls):
             self._scripts[script.strip()] = result
-        for call in denied:
-            asked = (await journal.life(call.call_id)).asked
-            if asked is not None:
-                self._denied[self._key(asked["tool"], asked["arguments"])] = call
+        for call in calls:
+            self._take(await journal.life(call.call_id))
+
+    async def recall(self, journal: Journal, session_id: str, conversation_id: str, turn: int) -> None:
+        """What was denied since this turn, in a process that has died meanwhile."""
+        for record in await journal.history(session_id, kind=("requested", WENT_BACK)):
+            facts = data_of(record)
+            if record.kind == WENT_BACK:
+                self._denied.clear()  # Turns that were given out anew begin with nothing.
+                continue
+            if facts["conversation"] != conversation_id or facts["turn"] < turn:
+                continue
+            life = await journal.life(record.subject)
+            self._take(life)
+            number = 0  # Of a script, its calls; they are numbered.
+            while (call := await journal.life(f"{record.subject}.{number}")).asked or call.started or call.finished:
+                self._take(call)
+                number += 1
+
+    def _take(self, life: Life) -> None:
+        asked = life.asked
+        if asked is not None and life.finished is not None and (outcome := life.outcome()).kind == "denied":
+            self._denied[self._key(asked["tool"], asked["arguments"])] = outcome
 
     @property
     def denied(self) -> frozenset[tuple[str, bytes]]:

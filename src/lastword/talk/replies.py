@@ -158,6 +158,11 @@ def remembered(conversation: dict[str, Any], protocol: Protocol) -> Reply | None
     )
 
 
+def spoken_in(conversation: dict[str, Any]) -> int:
+    """The turn of a conversation in which the person spoke last, or we for them."""
+    return max((m["turn"] for m in conversation["messages"] if m["role"] == "user"), default=0)
+
+
 def was_said(conversation: dict[str, Any], sent: Sequence[dict[str, Any]]) -> bool:
     """Whether the last turn of a conversation holds exactly these messages of ours."""
     last = [m for m in conversation["messages"] if m["turn"] == conversation["turns"] and m["role"] != "assistant"]

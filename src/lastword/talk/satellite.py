@@ -33,8 +33,8 @@ from lastword.talk.constraint import constraint
 from lastword.talk.feedback import call_result, from_program, repair, script_result, secret_is_gone, unreadable
 from lastword.talk.heard import Forgotten, Heard, Outgrown, Repairing, Retrying, Said, Thought
 from lastword.talk.pictures import Images, Pictures, is_picture_message, may_be_blind
-from lastword.talk.repetition import Repetition
-from lastword.talk.replies import Pieces, Protocol, Reply, Request, near_script, remembered, was_said
+from lastword.talk.repetition import WENT_BACK, Repetition
+from lastword.talk.replies import Pieces, Protocol, Reply, Request, near_script, remembered, spoken_in, was_said
 from lastword.talk.toolprompt import native_tools, tool_prompt
 
 CONFIGURED = "lastword"
@@ -47,8 +47,6 @@ MAX_RETRY_SECONDS = 8.0
 
 TOOLS_USED = "tools_used"
 """The kind of the records that say which tools ran for an answer."""
-WENT_BACK = "went_back"
-"""The kind of the records that say from which turn on a conversation does not count any more."""
 
 Message = dict[str, Any]
 
@@ -85,7 +83,7 @@ class Satellite:
         self._hear = hear
         self._notes: list[str] = []
         self.pictures = Pictures(session.journal, images)
-        self._turns = 0
+        self._turns = self._said_in = 0  # and the turn in which the person spoke last
         self._unanswered: Reply | None = None
         """The reply whose requests still wait for their results."""
         self._known = False
@@ -102,8 +100,9 @@ class Satellite:
         """
         async with self._one_at_a_time:
             await self._look()
-            said = [*self._notes, text]
-            messages = [*await self._results_so_far(), *({"role": "user", "content": words} for words in said)]
+            self._said_in = self._turns + 1
+            said = ({"role": "user", "content": words} for words in (*self._notes, text))
+            messages = [*await self._results_so_far(), *said]
             return await self._converse(messages)
 
     async def first_reply(self, text: str) -> Reply:
@@ -153,6 +152,8 @@ class Satellite:
         spent = Spent(self.bounds)
         spent.had_tools = bool(self.session.registry.all(with_editor=self.session.editor is not None))
         self._asked = Repetition(self.session.registry)
+        if not messages:
+            await self._asked.recall(self.session.journal, self.session.id, self.conversation_id, self._said_in)
         reply = self._unanswered
         stops = await self.session.journal.stops()
         try:
@@ -459,7 +460,7 @@ class Satellite:
                 self._begin_anew([])
             self._turns, self._unanswered = 0, None
         else:
-            self._turns = conversation["turns"]
+            self._turns, self._said_in = conversation["turns"], spoken_in(conversation)
             reply = remembered(conversation, self.protocol)
             self._unanswered = reply if reply is not None and reply.waits else None
         self._known = True

@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-from lastword.card.items import CallItem
+from lastword.card.items import CallItem, MessageItem
 from lastword.card.trouble import trouble
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.display import visible
@@ -78,6 +78,8 @@ class TerminalChat:
         """Calls of other programs whose card the person wants to answer here."""
         self._told_of_others = News()
         self._interrupts = 0
+        self._said = ""
+        """What was said here last, until its turn is over."""
         self._leaving = False
         self._errands: set[asyncio.Task[None]] = set()
 
@@ -187,6 +189,7 @@ class TerminalChat:
         if self._is_at_work:
             await self._attend()
             return True
+        self._offer_again(composer)
         typed = await self._read(composer)
         if not typed:
             return True
@@ -195,12 +198,23 @@ class TerminalChat:
             if typed.startswith("/") and name in COMMANDS:
                 return await self._slash.obey(name, rest.strip())
             await self.until_seen(await self.window.say(typed))
+            self._said = typed
         except LastWordError as problem:
             self.transcript.quote(visible(str(problem)))
             is_known = not isinstance(problem, ConnectionLost)
             sent = "Your message was not sent." if is_known else "It is not known whether your message arrived."
             self.transcript.print(sent + (" Here it is again." if composer.keep(typed) else ""))
         return True
+
+    def _offer_again(self, composer: Composer) -> None:
+        """Have the person's message there again when its turn failed. Only a line that can be edited first: a pipe
+        would send it for ever.
+        """
+        last, said = next(reversed(self.picture.items.values()), None), self._said
+        self._said = ""
+        failed = isinstance(last, MessageItem) and last.problem
+        if said and failed and self._can_answer and not self._plain and composer.keep(said):
+            self.transcript.print("Here is your message again; Enter sends it once more, Ctrl+C empties the line.")
 
     async def _read(self, composer: Composer) -> str | None:
         """What the person says; None when something else happened first, with what they had typed put aside."""

@@ -395,6 +395,8 @@ class ConversationView:
         self, said: str, text: str, *, back_to: int | None = None, done: Sequence[CallItem] = ()
     ) -> Ended | None:
         """Take the person's words to the model, from where the conversation is or from an earlier turn."""
+        if self.model_form is not None and (first := self.model_form.first_turn()) is not None:
+            back_to = first
         if back_to is not None:
             await self.satellite.go_back(back_to)
             if done:
@@ -422,7 +424,7 @@ class ConversationView:
             self._thought = ""
             if ended is not None and not self._is_rehearsal:
                 await tokens.keep(self.session, self.satellite.conversation_id, ended)
-            if ended is not None and ended.bound is not None:
+            if ended is not None and ended.words:
                 self.note(ended.words)
         except asyncio.CancelledError:
             await self._stopped()

@@ -35,13 +35,20 @@ class ModelForm:
         use: Callable[[KeptModel], None],
         presets: Mapping[str, ResolvedPreset],
         limits: ServerLimits | None = None,
+        *,
+        is_rehearsal: bool = False,
     ) -> None:
-        """`use` lets a model answer from now on, and `presets` are what it works under."""
+        """`use` lets a model answer from now on, and `presets` are what it works under.
+
+        `is_rehearsal`: until one is chosen, the rehearsal model answers.
+        """
         self._file = file
         self._use = use
         self._limits = limits
         self._one_at_a_time = asyncio.Lock()
         self._waiting: KeptModel | None = None
+        self._is_rehearsal = is_rehearsal
+        self._begins_anew = False
         self.presets = presets
 
     @property
@@ -56,7 +63,16 @@ class ModelForm:
         words = self.next_model
         self._use(self._waiting)
         self._waiting = None
+        self._is_rehearsal, self._begins_anew = False, self._is_rehearsal
         return f"Model: {words} (chosen on the page)."
+
+    def first_turn(self) -> int | None:
+        """The turn that the first message to a model goes back to, where the rehearsal model answered before it.
+
+        A small model takes what was said for its own words, and goes on with the tour.
+        """
+        begins_anew, self._begins_anew = self._begins_anew, False
+        return 1 if begins_anew else None
 
     async def choose(self, address: str, name: str, key: str) -> TriedModel:
         """Try it, and keep it if it answers."""

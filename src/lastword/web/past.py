@@ -27,7 +27,8 @@ from lastword.store import Record
 from lastword.talk.apiclient import Api
 from lastword.talk.bounds import used_in_words
 from lastword.talk.feedback import PROGRAM
-from lastword.talk.satellite import TOOLS_USED, WENT_BACK
+from lastword.talk.repetition import WENT_BACK
+from lastword.talk.satellite import TOOLS_USED
 from lastword.tools.registry import ToolRegistry
 from lastword.web import tokens
 from lastword.web.picture import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines

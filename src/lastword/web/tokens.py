@@ -16,7 +16,7 @@ from lastword.journal.records import data_of
 from lastword.session import Session
 from lastword.store import Record
 from lastword.talk.bounds import Ended
-from lastword.talk.satellite import WENT_BACK
+from lastword.talk.repetition import WENT_BACK
 
 TOKENS_USED = "tokens_used"
 

@@ -95,11 +95,6 @@ function Found({ tried }: { tried: TriedModel }) {
   return (
     <>
       <p>It answers, and was kept:</p>
-      {tried.unlisted && (
-        <p>
-          But <Marked text={tried.unlisted} />
-        </p>
-      )}
       <ul>
         <li>{seen}</li>
         <li>{tried.streams ? "Its answers come word by word." : "Its answers come in one piece."}</li>
@@ -111,6 +106,11 @@ function Found({ tried }: { tried: TriedModel }) {
             : "It asked for a tool in no protocol, so tools will not work with it."}
         </li>
       </ul>
+      {tried.unlisted && (
+        <p>
+          It answers to this name, but <Marked text={tried.unlisted} />
+        </p>
+      )}
     </>
   );
 }
