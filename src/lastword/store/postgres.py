@@ -101,11 +101,14 @@ class PostgresStore:
         sql = (
             f"SELECT s.since, s.seq AS place, s.kind AS of_kind, s.stream AS of_stream, {columns} "
             f"FROM {self._schema}.standing AS s LEFT JOIN {self._schema}.records AS r ON r.seq = s.seq "
-            "WHERE s.kind = ANY ($1)"
+            "WHERE "
         )
         values: list[Any] = [[kind.encode()] if isinstance(kind, str) else [one.encode() for one in kind]]
-        if stream is not None:
-            sql += " AND s.stream = $2"
+        if stream is None:
+            # By an index of its own, in which what ended makes room for what begins.
+            sql += "(s.kind || ''::bytea) = ANY ($1)"
+        else:
+            sql += "s.kind = ANY ($1) AND s.stream = $2"
             values.append(stream.encode())
         found = []
         for since, place, of_kind, of_stream, *row in sorted(await self._query(sql, values), key=_by_since):
@@ -138,6 +141,9 @@ class PostgresStore:
         return Head(seq, digest)
 
     async def behind(self) -> Behind | None:
+        if not self._seen.knows_first:
+            rows = await self._query(f"SELECT digest FROM {self._schema}.records WHERE seq = 1", [])
+            self._seen.know_first(rows[0][0] if rows else None)
         seen = self._seen.read()
         sql = f"SELECT h.seq, h.digest, r.digest FROM {self._schema}.head AS h LEFT JOIN {self._schema}.records AS r"
         [(seq, digest, at_seen)] = await self._query(

@@ -59,6 +59,11 @@ NO_SUCH_TABLE: tuple[type[Exception], ...] = (
     asyncpg.InvalidSchemaNameError,
     asyncpg.UndefinedColumnError,
 )
+NOT_OUR_SESSION: tuple[type[Exception], ...] = (
+    asyncpg.DuplicatePreparedStatementError,
+    asyncpg.InvalidSQLStatementNameError,
+)
+"""What a server says where somebody in between changes sessions behind our back."""
 OVERTAKEN = "LW001"
 """What our own function raises where another process took over."""
 

@@ -13,6 +13,7 @@ from lastword.store.postgres_driver import NO_SUCH_TABLE, Connection, Insufficie
 # Found in pg_locks by whoever wonders what two processes wait for: "LWRD".
 MIGRATION_LOCK = 0x4C575244
 
+# By these a store is known for ours, in whatever form it is: the tables that it has had from the first.
 TABLES = ("records", "head", "standing", "contents", "holds", "owners", "names")
 READING = ("lives", "held")
 WRITING = ("begin_append", "append", "try_append", "has_happened", "new_owner", "take", "let_go", "leave")
