@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from lastword.errors import StoreError, Tampered
+from lastword.errors import MayNotForget, StoreError, Tampered
 from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
 from lastword.store.folders import data_folder
@@ -171,6 +171,14 @@ class PostgresStore:
         return check_content(digest, rows[0][0]) if rows else None
 
     async def forget(self, seqs: Iterable[int]) -> Pruned:
+        sql = f"SELECT has_function_privilege('{self._schema}.forget(bigint[], bytea[])', 'EXECUTE')"
+        if not (await self._query(sql, []))[0][0]:
+            # Asked before it is tried: what fails in a transaction fails for everybody who shares it.
+            raise MayNotForget(
+                "this role may not do that: it may append, and not forget",
+                place=self.address.shown,
+                hint="its owner gives the right: lastword journal grant ROLE --forgetting",
+            )
         forgotten = Pruned()
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -12,6 +13,10 @@ from lastword.lazily import brought_by
 
 with brought_by("postgres", "asyncpg"):
     import asyncpg
+
+
+# The driver says this on stderr, to nobody. We say it where a password is refused.
+warnings.filterwarnings("ignore", "password file .* permissions should be", UserWarning)
 
 
 class Connection(Protocol):

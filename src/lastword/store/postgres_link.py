@@ -231,7 +231,8 @@ def explain(problem: Exception, place: str) -> StoreError:
     if isinstance(problem, StoreError):
         return type(problem)(problem.fact, place=problem.place, hint=problem.hint)
     if isinstance(problem, WrongUser):
-        fact, hint = "the server refused the user or the password", "check both; ~/.pgpass and PGPASSWORD are looked at"
+        fact = "the server refused the user or the password"
+        hint = "check both; PGPASSWORD is looked at, and ~/.pgpass if nobody but you can read it (chmod 600)"
     elif isinstance(problem, NOT_OUR_SESSION):
         return _shared(place)
     elif isinstance(problem, NoSuchDatabase):

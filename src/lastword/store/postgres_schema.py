@@ -115,6 +115,8 @@ def filled_in(step: str, schema: str) -> str:
 async def grant(connection: Connection, schema: str, role: str, *, forgetting: bool) -> None:
     """Let a role read and append, and nothing else; and forget, if it is said."""
     quoted: str = await connection.fetchval("SELECT quote_ident($1)", role)
+    if not await connection.fetchval("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = $1)", role):
+        raise StoreError(f"the server knows no role {role!r}", hint="make it: createuser NAME")
     functions = (*READING, *WRITING, *(FORGETTING if forgetting else ()))
     signatures = await connection.fetch(
         "SELECT p.oid::regprocedure::text AS name FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace "
