@@ -19,6 +19,11 @@ class CuttingProxy:
         self.cut: Callable[[bool], bool] | None = None
         """Hears of each message of a client whether it lets the server commit. True: it is passed on or not, and the
         connection is cut."""
+        self.watches = b"try_append"
+        """A word in the statements at whose end the server commits."""
+        self.openings: list[bytes] = []
+        """With which words each came."""
+        self._silent: set[asyncio.StreamWriter] = set()
         self.passes_on = True
         """Whether the message at which it cuts still reaches the server."""
         self.cuts = 0
@@ -35,11 +40,12 @@ class CuttingProxy:
         self._streams |= {to_client, to_server}
         answers = asyncio.ensure_future(self._answers(server, to_client))
         try:
-            await self._questions(client, server, to_server, answers)
+            await self._questions(client, server, to_client, to_server, answers)
         finally:
             answers.cancel()
             await asyncio.gather(answers, return_exceptions=True)
-            for stream in (to_client, to_server):
+            # Where a network has forgotten a connection, the server does not hear that the client has given it up.
+            for stream in (to_client, *(() if to_client in self._silent else (to_server,))):
                 self._streams.discard(stream)
                 stream.transport.abort()
 
@@ -47,6 +53,7 @@ class CuttingProxy:
         self,
         client: asyncio.StreamReader,
         server: asyncio.StreamReader,
+        to_client: asyncio.StreamWriter,
         to_server: asyncio.StreamWriter,
         answers: "asyncio.Future[None]",
     ) -> None:
@@ -57,10 +64,13 @@ class CuttingProxy:
                 size = await client.readexactly(4)
                 opening = await client.readexactly(struct.unpack("!I", size)[0] - 4)
                 to_server.write(size + opening)
-            watched = _Watched()
+            self.openings.append(opening)
+            watched = _Watched(self.watches)
             while True:
                 head = await client.readexactly(5)
                 body = await client.readexactly(struct.unpack("!I", head[1:])[0] - 4)
+                if to_client in self._silent:
+                    continue
                 is_commit = watched.commits(head[:1] + body)
                 if self.cut is not None and self.cut(is_commit):
                     self.cuts += 1
@@ -80,9 +90,14 @@ class CuttingProxy:
     async def _answers(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             while data := await server.read(65536):
-                to_client.write(data)
-                await to_client.drain()
+                if to_client not in self._silent:
+                    to_client.write(data)
+                    await to_client.drain()
         to_client.close()
+
+    def fall_silent(self) -> None:
+        """Pass nothing on any more of what is open now, and tell nobody."""
+        self._loop.call_soon_threadsafe(lambda: self._silent.update(self._streams))
 
     def cut_all(self) -> None:
         """Cut whatever is open, both ways at once."""
@@ -127,14 +142,15 @@ def cutting_proxy(port: int) -> Iterator[CuttingProxy]:
 class _Watched:
     """What one client says: which of its messages lets the server commit."""
 
-    def __init__(self) -> None:
+    def __init__(self, word: bytes) -> None:
+        self._word = word
         self._names: set[bytes] = set()
         self._is_bound = False
 
     def commits(self, message: bytes) -> bool:
         """A COMMIT in plain text; or the end of a question that was prepared as a commit in one step."""
         kind, body = message[:1], message[1:]
-        if kind == b"P" and b"try_append" in body:
+        if kind == b"P" and self._word in body:
             self._names.add(body.split(b"\0")[0])
         elif kind == b"B":
             self._is_bound = body.split(b"\0")[1] in self._names

@@ -19,6 +19,7 @@
     ├── StoreError            the memory could not be read or written
     │   ├── NewerStore        written by a later version of lastword
     │   ├── Overtaken         another process took over what this one was doing: it writes nothing more
+    │   ├── MayNotForget      the role at the server may append, and not forget
     │   └── Tampered          the chain of events does not hold; names the first bad one
     ├── SessionError          a session or run was used in a way it cannot serve
     │   └── Detached          a question was left waiting, and nobody waits for it here any more
@@ -149,6 +150,10 @@ class NewerStore(StoreError):
 
 class Overtaken(StoreError):
     """This process was taken for dead, and another took over what it was doing. It writes nothing more."""
+
+
+class MayNotForget(StoreError):
+    """Whoever comes to the server with this role may read and append. Forgetting is another's."""
 
 
 class Tampered(StoreError):

@@ -9,6 +9,7 @@ import pytest
 import lastword
 from lastword.cli import run
 from lastword.journal import Journal
+from lastword.server.conversations import ChatMessage, Conversations, Turn
 from lastword.store import Entry, Store, verify_store
 from lastword.store.address import open_store
 from lastword.store.copying import copy_store
@@ -169,9 +170,45 @@ def test_a_role_is_given_what_a_program_needs(address, postgres, capsys):
     assert told("token", "list", "--store", theirs) == 0
     assert "kitchen" in capsys.readouterr().out
     assert told("journal", "grant", "nobody_at_all", "--store", address) == 1
-    assert 'role "nobody_at_all" does not exist' in capsys.readouterr().err
+    assert "the server knows no role 'nobody_at_all'\nhint: make it: createuser NAME" in capsys.readouterr().err
     assert told("journal", "grant", "program", "--store", "sqlite:///here.db") == 2
     assert "only a server has roles" in capsys.readouterr().err
+
+
+@requirement("TEAM-7")
+def test_a_conversation_that_the_servers_role_may_not_forget_is_gone_and_stops_no_server(address, postgres, capsys):
+    """A client deletes one, and the role can only append. Its words go when somebody prunes who may."""
+    for role, more in (("program", []), ("pruner", ["--forgetting"])):
+        postgres.sql(f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        assert told("journal", "grant", role, *more, "--store", address) == 0
+    theirs, pruners = (address.replace("postgres@", f"{role}@") for role in ("program", "pruner"))
+
+    async def delete() -> None:
+        store = open_store(theirs)
+        conversations = Conversations(store)
+        await conversations.commit(
+            await conversations.begin("c", "ana"), "ana", Turn([ChatMessage("user", "Hi")], {}, [])
+        )
+        found = await conversations.find("c")
+        assert found is not None
+        neighbour = asyncio.ensure_future(store.commit(Entry("s", "noted", "x", 1, b"{}")))
+        await conversations.delete(found)
+        assert await neighbour, "whoever shares a transaction is not harmed"
+        assert await Conversations(store).find("c") is None
+        await Conversations(store).finish_deletions()  # As every server does when it starts.
+        await store.close()
+
+    async def words() -> list[bytes | None]:
+        store = open_store(theirs)
+        found = [record.data for record in await store.read(kind="conversation.message")]
+        await store.close()
+        return found
+
+    asyncio.run(delete())
+    assert asyncio.run(words()) != [None]
+    assert told("journal", "prune", "--before", "2020-01-01", "--store", pruners) == 0
+    assert asyncio.run(words()) == [None]
+    assert told("journal", "verify", "--store", theirs) == 0
 
 
 def test_every_command_finds_the_journal_that_the_configuration_names(address, capsys, monkeypatch):

@@ -119,6 +119,16 @@ def test_beyond_this_machine_a_server_has_to_prove_itself_unless_somebody_says_o
     assert not PostgresAddress(address, {"PGSSLMODE": "prefer"}).must_be_proven
 
 
+def test_a_server_that_a_file_names_has_to_prove_itself():
+    """The driver looks into a file of services. Where that leads is not in sight, so it is not taken for near."""
+    with pytest.raises(StoreError, match="service is not for an address to set"):
+        PostgresAddress("postgresql:///work?service=production", {})
+    environment = {"PGSERVICE": "production"}
+    assert PostgresAddress("postgresql:///work", environment).must_be_proven
+    assert not PostgresAddress("postgresql://localhost/work", environment).must_be_proven
+    assert not PostgresAddress("postgresql:///work?host=/run/postgresql", environment).must_be_proven
+
+
 def test_the_store_of_many_is_not_loaded_for_one(tmp_path):
     """It takes as long as all the rest, and few have it installed."""
     program = (

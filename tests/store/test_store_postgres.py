@@ -678,7 +678,7 @@ async def test_a_server_that_lacks_what_was_seen_of_it_starts_nothing_approved(s
     await store.commit(entry(1), entry(2, once="spent", irrevocable=True))
     digest = (await store.head()).digest
     await store.commit(entry(3, once="spent later", irrevocable=True))
-    (file,) = heads.iterdir()
+    file = heads / f"{store.address.digest}-head"
     assert HeadFile(file).read() == await store.head()
     assert (file.stat().st_mode & 0o777, heads.stat().st_mode & 0o777) == (0o600, 0o700)
     schema = schema_of(address)
@@ -703,7 +703,7 @@ async def test_a_server_that_lacks_what_was_seen_of_it_starts_nothing_approved(s
 async def test_a_head_that_cannot_be_kept_keeps_what_is_approved_from_starting(store, heads):
     """The record is there, and whoever would have acted upon it hears that they must not."""
     await store.commit(entry(1, irrevocable=True))
-    (file,) = heads.iterdir()
+    file = heads / f"{store.address.digest}-head"
     file.write_bytes(b"nonsense")
     with pytest.raises(StoreError, match="nothing approved starts here: the head that was last seen"):
         await store.commit(entry(2, irrevocable=True))

@@ -225,6 +225,7 @@ async def _prune(journal: Journal, before: float) -> tuple[Pruned, EndedUnused]:
     is_open = await journal.unfinished()
     forgotten = await journal.prune(before)
     conversations = Conversations(journal.store)
+    await conversations.finish_deletions()
     return forgotten, await conversations.end_unused(before, keep=is_open)
 
 

@@ -12,6 +12,7 @@ What does not live here: which messages count (intake.py), and what the model ge
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
@@ -19,12 +20,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from lastword.errors import MayNotForget
 from lastword.server.refusal import Refusal
 from lastword.server.tail import Tail
 from lastword.store import Entry, Record, Store
 from lastword.values import canonical
 
 STREAM = "conversation/"
+
+_log = logging.getLogger("lastword")
 
 # Conversations kept folded in memory, by number and by size; the others are read again when somebody comes back.
 CACHED_CONVERSATIONS = 512
@@ -283,7 +287,10 @@ class Conversations:
             data = canonical({"at": at})
             gone = Entry(_stream(conversation.id), "conversation.deleted", conversation.id, at, data, once)
             await self._commit(conversation, gone)
-            await self._forget(await self._caught_up(conversation.id))
+            try:
+                await self._forget(await self._caught_up(conversation.id))
+            except MayNotForget as problem:
+                _left_to_others(problem)
 
     async def end_unused(self, before: float, keep: Collection[str] = (), *, keep_pending: bool = False) -> EndedUnused:
         """Delete the conversations in which nothing was said since a time, except those that are to be kept.
@@ -313,9 +320,12 @@ class Conversations:
             after = more
 
     async def finish_deletions(self) -> None:
-        """Forget what a crash between deleting and forgetting left behind."""
-        for record in await self._store.read(kind="conversation.deleted"):
-            await self._forget(await self._caught_up(record.subject))
+        """Forget what a crash between deleting and forgetting left behind, or who may delete and not forget."""
+        try:
+            for record in await self._store.read(kind="conversation.deleted"):
+                await self._forget(await self._caught_up(record.subject))
+        except MayNotForget as problem:
+            _left_to_others(problem)
 
     async def page(self, owner: str | None, after: int, limit: int) -> tuple[list[Record], int | None]:
         """The next conversations of an owner, or of everybody, and the cursor of the page that follows."""
@@ -384,6 +394,11 @@ class Conversations:
         )
         await self._store.forget([*conversation.seqs, *(record.seq for record in listed)])
         conversation.seqs.clear()
+
+
+def _left_to_others(problem: MayNotForget) -> None:
+    """A deleted conversation is gone for everybody who asks for it. Its words go when somebody prunes who may."""
+    _log.warning("what was said in deleted conversations stays until the journal is pruned: %s", problem)
 
 
 class Running:

@@ -195,7 +195,8 @@ class Store(Protocol):
     async def forget(self, seqs: Iterable[int]) -> Pruned:
         """Drop the data of these records, and the contents that only they hold; heads, keys and chain stay.
 
-        Numbers that no record has, and records that were forgotten before, are passed over.
+        Numbers that no record has, and records that were forgotten before, are passed over. MayNotForget, with nothing
+        forgotten, where that is another's right.
         """
 
     def hold(self, name: str) -> Callable[[], None] | None:

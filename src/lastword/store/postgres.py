@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from lastword.errors import StoreError, Tampered
+from lastword.errors import MayNotForget, StoreError, Tampered
 from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
 from lastword.store.folders import data_folder
@@ -102,11 +102,14 @@ class PostgresStore:
         sql = (
             f"SELECT s.since, s.seq AS place, s.kind AS of_kind, s.stream AS of_stream, {columns} "
             f"FROM {self._schema}.standing AS s LEFT JOIN {self._schema}.records AS r ON r.seq = s.seq "
-            "WHERE s.kind = ANY ($1)"
+            "WHERE "
         )
         values: list[Any] = [[kind.encode()] if isinstance(kind, str) else [one.encode() for one in kind]]
-        if stream is not None:
-            sql += " AND s.stream = $2"
+        if stream is None:
+            # By an index of its own, in which what ended makes room for what begins.
+            sql += "(s.kind || ''::bytea) = ANY ($1)"
+        else:
+            sql += "s.kind = ANY ($1) AND s.stream = $2"
             values.append(stream.encode())
         found = []
         for since, place, of_kind, of_stream, *row in sorted(await self._query(sql, values), key=_by_since):
@@ -139,6 +142,9 @@ class PostgresStore:
         return Head(seq, digest)
 
     async def behind(self) -> Behind | None:
+        if not self._seen.knows_first:
+            rows = await self._query(f"SELECT digest FROM {self._schema}.records WHERE seq = 1", [])
+            self._seen.know_first(rows[0][0] if rows else None)
         seen = self._seen.read()
         sql = f"SELECT h.seq, h.digest, r.digest FROM {self._schema}.head AS h LEFT JOIN {self._schema}.records AS r"
         [(seq, digest, at_seen)] = await self._query(
@@ -168,6 +174,14 @@ class PostgresStore:
 
     async def forget(self, seqs: Iterable[int]) -> Pruned:
         refuse_if_watched(WRITE)
+        sql = f"SELECT has_function_privilege('{self._schema}.forget(bigint[], bytea[])', 'EXECUTE')"
+        if not (await self._query(sql, []))[0][0]:
+            # Asked before it is tried: what fails in a transaction fails for everybody who shares it.
+            raise MayNotForget(
+                "this role may not do that: it may append, and not forget",
+                place=self.address.shown,
+                hint="its owner gives the right: lastword journal grant ROLE --forgetting",
+            )
         forgotten = Pruned()
         rest = iter(seqs)
         while some := tuple(islice(rest, FORGET_RECORDS)):

@@ -23,7 +23,8 @@ DEFAULT_STORE = "lastword"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _FORM = "postgresql://USER@HOST:PORT/DATABASE?store=NAME"
 # These would make a commit return before it is durable, or change what our statements mean.
-_NOT_OURS_TO_SET = ("synchronous_commit", "search_path", "options", "default_transaction_read_only", "role")
+# And a service, whose file names the server, would hide from us where the way leads and whether it has to be proven.
+_NOT_OURS_TO_SET = ("synchronous_commit", "search_path", "options", "default_transaction_read_only", "role", "service")
 
 
 class PostgresAddress:
@@ -51,7 +52,9 @@ class PostgresAddress:
         # Whoever reads or changes what passes here could answer cards. Outside of this machine nothing less than a
         # proven server is taken, unless somebody says so.
         is_said = "sslmode" in dict(rest) or "PGSSLMODE" in environment
-        self.must_be_proven = not is_said and not _is_near(host)
+        # Where a service names the server, it is not in sight how far away that is.
+        is_near = _is_near(host) and not (environment.get("PGSERVICE") and not _names_host(parts, dict(rest)))
+        self.must_be_proven = not is_said and not is_near
 
     def __repr__(self) -> str:
         return f"PostgresAddress({self.shown!r})"
@@ -96,6 +99,10 @@ def _host(parts: SplitResult, options: Mapping[str, str], environment: Mapping[s
         port = options.get("port") or environment.get("PGPORT", "")
         named = f"{named}:{port}" if port else named
     return unquote(named).lower()
+
+
+def _names_host(parts: SplitResult, options: Mapping[str, str]) -> bool:
+    return bool(parts.netloc.rpartition("@")[2] or options.get("host"))
 
 
 def _is_near(hosts: str) -> bool:

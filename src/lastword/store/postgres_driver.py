@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -12,6 +13,10 @@ from lastword.lazily import brought_by
 
 with brought_by("postgres", "asyncpg"):
     import asyncpg
+
+
+# The driver says this on stderr, to nobody. We say it where a password is refused.
+warnings.filterwarnings("ignore", "password file .* permissions should be", UserWarning)
 
 
 class Connection(Protocol):
@@ -59,6 +64,11 @@ NO_SUCH_TABLE: tuple[type[Exception], ...] = (
     asyncpg.InvalidSchemaNameError,
     asyncpg.UndefinedColumnError,
 )
+NOT_OUR_SESSION: tuple[type[Exception], ...] = (
+    asyncpg.DuplicatePreparedStatementError,
+    asyncpg.InvalidSQLStatementNameError,
+)
+"""What a server says where somebody in between changes sessions behind our back."""
 OVERTAKEN = "LW001"
 """What our own function raises where another process took over."""
 

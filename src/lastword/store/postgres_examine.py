@@ -8,7 +8,7 @@ from typing import Any
 from lastword.errors import Tampered
 from lastword.store import GENESIS, check_content
 from lastword.store.postgres_driver import Connection
-from lastword.store.postgres_schema import MIGRATIONS, TABLES, filled_in
+from lastword.store.postgres_schema import MIGRATIONS, filled_in
 from lastword.store.standing import KINDS, Standing, contradicted
 
 _RESTORE = "restore it from a copy, and keep both for whoever investigates"
@@ -28,6 +28,7 @@ WHERE c.relnamespace = $1::regnamespace
 UNION ALL SELECT 'the index ' || c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 WHERE c.relnamespace = $1::regnamespace AND NOT (i.indisvalid AND i.indisready AND i.indislive)
 """
+_TABLE = re.compile(r"CREATE TABLE (\w+)")
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+)")
 _FUNCTION = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION (\w+)\(.*?\nAS \$\$(.*?)\$\$", re.DOTALL)
 
@@ -50,7 +51,7 @@ async def examine(connection: Connection, schema: str, place: str) -> None:
 async def _schema_changed(connection: Connection, schema: str) -> str | None:
     written = "\n".join(filled_in(step, schema) for step in MIGRATIONS)
     tables = await connection.fetch("SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace", schema)
-    missing = {*TABLES, *_INDEX.findall(written)} - {name for (name,) in tables}
+    missing = {*_TABLE.findall(written), *_INDEX.findall(written)} - {name for (name,) in tables}
     if missing:
         return f"{sorted(missing)[0]} is missing"
     for (strange,) in await connection.fetch(_STRANGE, schema):

@@ -108,20 +108,22 @@ class PostgresLedger:
                 break
         try:
             await connection.execute("BEGIN")
-            head, page, done = await self._carry_out(connection, changes)
+            page, done = await self._carry_out(connection, changes)
         except BaseException as problem:
             await self._roll_back(connection)
             if code_of(problem) == OVERTAKEN:
                 raise self._overtaken() from None
             raise
         if page is not None:
-            self._key, self._expected = page.key, head
+            self._key = page.key
         try:
             await self._patiently(connection, connection.execute("COMMIT"))
         except Exception:
             self._drop()
             if page is None or not await self._happened():
                 raise
+        if page is not None:
+            self._go_on(page)
         return done
 
     async def _guess(
@@ -133,7 +135,9 @@ class PostgresLedger:
         """
         if any(change.prune or change.accept is not None for change in changes):
             return None, False
-        seen = self._seen.read() if any(change.is_irrevocable for change in changes) else Head(0, GENESIS)
+        seen = (
+            await self._read_seen(connection) if any(change.is_irrevocable for change in changes) else Head(0, GENESIS)
+        )
         if not isinstance(seen, Head):
             return None, False
         page = _Page(self._expected, set())
@@ -151,21 +155,30 @@ class PostgresLedger:
             self._drop()
             if not await self._happened():
                 raise
-            self._expected = page.head
+            self._go_on(page)
             return results, False
         except PostgresError as problem:
             if code_of(problem) == OVERTAKEN:
                 raise self._overtaken() from None
             raise
-        self._expected = page.head if found["is_done"] else Head(found["seq"], found["digest"])
-        return results if found["is_done"] else None, found["is_only_behind"]
+        if not found["is_done"]:
+            self._expected = Head(found["seq"], found["digest"])
+            return None, found["is_only_behind"]
+        self._go_on(page)
+        return results, True
+
+    def _go_on(self, page: _Page) -> None:
+        """The next commit comes behind this one."""
+        self._expected = page.head
+        if page.records[0].seq == 1:
+            self._seen.know_first(page.records[0].digest)
 
     async def _carry_out(
         self, connection: Connection, changes: Sequence[StoreChange]
-    ) -> tuple[Head, _Page | None, list[Applied | StoreError]]:
+    ) -> tuple[_Page | None, list[Applied | StoreError]]:
         claimed = [entry.once.encode() for change in changes for entry in change.entries if entry.once is not None]
         is_irrevocable = any(change.is_irrevocable for change in changes)
-        seen = self._seen.read() if is_irrevocable else None
+        seen = await self._read_seen(connection) if is_irrevocable else None
         found = await connection.fetchrow(
             f"SELECT * FROM {self._schema}.begin_append($1, $2, $3)",
             self._owner.id,
@@ -200,7 +213,12 @@ class PostgresLedger:
                 results[place] = await self._forget(connection, change.prune)
             if change.accept is not None:
                 results[place] = await self._accept(connection, change.accept)
-        return page.head, page if page.records else None, results
+        return page if page.records else None, results
+
+    async def _read_seen(self, connection: Connection) -> Head | StoreError | None:
+        if not self._seen.knows_first:
+            self._seen.know_first(await connection.fetchval(f"SELECT digest FROM {self._schema}.records WHERE seq = 1"))
+        return self._seen.read()
 
     async def _forget(self, connection: Connection, seqs: Sequence[int]) -> Applied:
         row = await connection.fetchrow(f"SELECT * FROM {self._schema}.forget($1, $2)", list(seqs), _GONE)

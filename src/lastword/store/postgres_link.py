@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from threading import Lock, Thread
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from lastword.errors import StoreError
 from lastword.store.postgres_address import PostgresAddress
@@ -20,6 +21,7 @@ from lastword.store.postgres_driver import (
     FAILED,
     LOST,
     NOT_CONNECTED,
+    NOT_OUR_SESSION,
     Connection,
     DiskFull,
     InsufficientPrivilege,
@@ -53,9 +55,13 @@ class Away(StoreError):
 
 def _settings() -> dict[str, str]:
     return {
+        "synchronous_commit": "on",
         "lock_timeout": f"{int(BUSY_SECONDS * 1000)}",
         "idle_in_transaction_session_timeout": f"{int(IDLE_SECONDS * 1000)}",
         "statement_timeout": "0",
+        "transaction_timeout": "0",
+        # The lifeline says nothing for hours, and must not be ended for that.
+        "idle_session_timeout": "0",
         "default_transaction_isolation": "read committed",
         # Every question of ours has an index that fits. Without statistics, as after a restore, a server might not see
         # it.
@@ -70,6 +76,17 @@ def _settings() -> dict[str, str]:
     }
 
 
+# Said when a session has begun: a pooler lets nobody in who comes with such wishes. An older server does not know all
+# of them. And an operator may ask for a commit that waits for more than one disk, never for one that waits for less.
+_BEGIN = """
+SELECT pg_backend_pid() || ' ' || (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),
+       count(set_config(name, setting, false))
+FROM unnest($1::text[], $2::text[]) AS wanted (name, setting)
+WHERE current_setting(name, true) IS NOT NULL
+  AND (name <> 'synchronous_commit' OR current_setting(name) IN ('off', 'local'))
+"""
+
+
 class PostgresLink:
     """The thread, and the connections on its loop. Whoever makes it is the first user; the last ends it."""
 
@@ -77,6 +94,8 @@ class PostgresLink:
         self.address = address
         self._loop = asyncio.new_event_loop()
         self._idle: list[Connection] = []
+        # Who serves each of our sessions: two that stand at the same time are not served by one.
+        self._sessions: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
         self._readers = asyncio.Semaphore(MAX_READERS)
         self.is_prepared = False
         """Whether the store was found or made there, and is ours."""
@@ -134,15 +153,13 @@ class PostgresLink:
                 timeout=CONNECT_SECONDS,
                 command_timeout=ANSWER_SECONDS,
                 ssl=ssl.create_default_context() if self.address.must_be_proven else None,
-                server_settings={**_settings(), "application_name": f"lastword {purpose}"},
+                server_settings={"application_name": f"lastword {purpose}"},
             )
         except NOT_CONNECTED as problem:
             # Not `from` the problem: its frames hold the password.
             raise explain(problem, self.address.shown) from None
         try:
-            # An operator may ask for more than this, such as a replica that has it too, and never for less.
-            if await connection.fetchval("SHOW synchronous_commit") in ("off", "local"):
-                await connection.execute("SET synchronous_commit = on")
+            await self._begin(connection)
             await prepare(connection, self.address.schema, self.address.shown)
         except BaseException as problem:
             connection.terminate()
@@ -151,6 +168,13 @@ class PostgresLink:
             raise
         self.is_prepared = True
         return connection
+
+    async def _begin(self, connection: Connection) -> None:
+        settings = _settings()
+        session, _ = await connection.fetchrow(_BEGIN, list(settings), list(settings.values()))
+        if session in (kept for other, kept in self._sessions.items() if not other.is_closed()):
+            raise _shared(self.address.shown)
+        self._sessions[connection] = session
 
     @asynccontextmanager
     async def reader(self) -> AsyncIterator[Connection]:
@@ -194,12 +218,23 @@ async def end(connection: Connection) -> None:
         connection.terminate()
 
 
+def _shared(place: str) -> StoreError:
+    return StoreError(
+        "a pooler in between gives one session of the server to several of ours",
+        place=place,
+        hint="let it run in session mode (pool_mode = session), or name the server itself",
+    )
+
+
 def explain(problem: Exception, place: str) -> StoreError:
     """What went wrong with the server, and what to do about it. Words of the server are passed on, never an address."""
     if isinstance(problem, StoreError):
         return type(problem)(problem.fact, place=problem.place, hint=problem.hint)
     if isinstance(problem, WrongUser):
-        fact, hint = "the server refused the user or the password", "check both; ~/.pgpass and PGPASSWORD are looked at"
+        fact = "the server refused the user or the password"
+        hint = "check both; PGPASSWORD is looked at, and ~/.pgpass if nobody but you can read it (chmod 600)"
+    elif isinstance(problem, NOT_OUR_SESSION):
+        return _shared(place)
     elif isinstance(problem, NoSuchDatabase):
         fact, hint = "there is no such database", "make it: createdb NAME"
     elif isinstance(problem, InsufficientPrivilege):

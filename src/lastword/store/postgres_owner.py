@@ -28,6 +28,11 @@ LONGEST_PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 5.0
 # How long our own last session may keep its lock after it was ended.
 RETURN_SECONDS = 5.0
+# How often the lifeline is tried, and how long it may take to answer. One that a network forgot without a word looks as
+# if it stood: nothing is heard through it, and the server lets go of what it held.
+BEAT_SECONDS = 5.0
+# A number of ours has at most this many digits. Anybody at the database can say something longer.
+MAX_DIGITS = 19
 
 log = logging.getLogger("lastword")
 
@@ -54,6 +59,8 @@ class PostgresOwner:
         self._known = asyncio.Event()
         self._problem: Exception | None = None
         self._using = asyncio.Lock()
+        # Names that are held here, or just being asked for. The server's word about them may have been lost on its way.
+        self._mine: set[bytes] = set()
         # Names that were let go of here, and the server could not be told. It goes on holding them for us.
         self._left: set[bytes] = set()
         self._leaving = asyncio.Lock()
@@ -106,13 +113,26 @@ class PostgresOwner:
                     self.id = number
         except FAILED as problem:
             raise explain(problem, self._link.address.shown) from problem
-        if name in self._left:
-            await self._say_left()
-        answer = "again"
-        while answer == "again":
-            answer = await self._link.look(
-                lambda reader: reader.fetchval(f"SELECT {self._schema}.take($1, $2)", self.id, name)
-            )
+        if name in self._mine:
+            return False
+        self._mine.add(name)
+        try:
+            if name in self._left:
+                await self._say_left()
+            answer = "again"
+            while answer == "again":
+                answer = await self._link.look(
+                    lambda reader: reader.fetchval(f"SELECT {self._schema}.take($1, $2)", self.id, name)
+                )
+        except BaseException:
+            # Whether it was taken is not known. If it was, it is let go of before anybody asks again.
+            self._left.add(name)
+            self._mine.discard(name)
+            raise
+        # Ours although it was not held here: it was asked for twice, since the first answer never came.
+        is_taken = answer in ("taken", "ours")
+        if not is_taken:
+            self._mine.discard(name)
         if answer == "lost":
             self.is_lost = True
             raise Overtaken(
@@ -120,10 +140,11 @@ class PostgresOwner:
                 place=self._link.address.shown,
                 hint="start it again",
             )
-        return answer == "taken"
+        return is_taken
 
     async def _let_go(self, name: bytes) -> None:
         """Let go of a name, now or as soon as the server is back: nobody waits here for one that is away."""
+        self._mine.discard(name)
         self._left.add(name)
         if self._connection is not None:
             with suppress(StoreError):
@@ -155,6 +176,9 @@ class PostgresOwner:
                         await self._keep_lock(connection, self.id)
                     await connection.add_listener(channel(self._link.address.schema), self._hear)
                 except IN_WORDS as problem:
+                    if connection is not None:
+                        connection.terminate()
+                        connection = None
                     if pause == FIRST_PAUSE_SECONDS:
                         log.warning("the journal cannot be heard now: %s", problem)
                     self._problem = problem
@@ -168,7 +192,10 @@ class PostgresOwner:
                 self._wake()  # Whatever was written while nobody listened is looked for.
                 with suppress(StoreError):
                     await self._say_left()
-                await ended.wait()
+                while not await _comes(ended, BEAT_SECONDS):
+                    if not await self._beats(connection):
+                        connection.terminate()
+                        break
                 self._known.clear()
                 self._connection = None
         finally:
@@ -179,15 +206,25 @@ class PostgresOwner:
                             await connection.execute(f"SELECT {self._schema}.leave($1)", self.id)
                 await end(connection)
 
+    async def _beats(self, connection: Connection) -> bool:
+        try:
+            async with self._using, asyncio.timeout(BEAT_SECONDS):
+                await connection.fetchval("SELECT 1")
+        except FAILED:
+            return False
+        return True
+
     async def _keep_lock(self, connection: Connection, number: int) -> None:
         """Hold the lock of this number. A session of ours that the server still believes in is ended."""
-        ours = f"lastword owner {self._link.address.schema} {number}"
+        # The server cuts these names after 63 bytes, and lists them for all of its databases together.
+        ours = f"lastword owner {number} {self._link.address.schema}"[:63]
         sql = f"SELECT pg_try_advisory_lock('{self._schema}.owners'::regclass::oid::int4, $1)"
         async with asyncio.timeout(RETURN_SECONDS):
             while not await connection.fetchval(sql, number):
                 await connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE application_name = $1 AND usename = current_user AND pid <> pg_backend_pid()",
+                    "WHERE application_name = $1 AND usename = current_user AND datname = current_database() "
+                    "AND pid <> pg_backend_pid()",
                     ours,
                 )
                 await asyncio.sleep(FIRST_PAUSE_SECONDS)
@@ -195,5 +232,13 @@ class PostgresOwner:
 
     def _hear(self, connection: object, process: int, name: str, last: str) -> None:
         # A hint, which anybody at the database could give: whoever is woken looks for themselves.
-        if last.isdecimal():
+        if last.isdecimal() and len(last) <= MAX_DIGITS:
             self._heard(int(last))
+
+
+async def _comes(event: asyncio.Event, seconds: float) -> bool:
+    """Whether something happens within so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

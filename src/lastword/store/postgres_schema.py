@@ -13,6 +13,7 @@ from lastword.store.postgres_driver import NO_SUCH_TABLE, Connection, Insufficie
 # Found in pg_locks by whoever wonders what two processes wait for: "LWRD".
 MIGRATION_LOCK = 0x4C575244
 
+# By these a store is known for ours, in whatever form it is: the tables that it has had from the first.
 TABLES = ("records", "head", "standing", "contents", "holds", "owners", "names")
 READING = ("lives", "held")
 WRITING = ("begin_append", "append", "try_append", "has_happened", "new_owner", "take", "let_go", "leave")
@@ -114,6 +115,8 @@ def filled_in(step: str, schema: str) -> str:
 async def grant(connection: Connection, schema: str, role: str, *, forgetting: bool) -> None:
     """Let a role read and append, and nothing else; and forget, if it is said."""
     quoted: str = await connection.fetchval("SELECT quote_ident($1)", role)
+    if not await connection.fetchval("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = $1)", role):
+        raise StoreError(f"the server knows no role {role!r}", hint="make it: createuser NAME")
     functions = (*READING, *WRITING, *(FORGETTING if forgetting else ()))
     signatures = await connection.fetch(
         "SELECT p.oid::regprocedure::text AS name FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace "

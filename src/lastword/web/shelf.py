@@ -9,6 +9,7 @@ and the title. What was called in it stays in the journal, as everything that wa
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 
@@ -17,7 +18,7 @@ import msgspec
 from lastword.card.face import one_line
 from lastword.card.items import ConversationEntry, ConversationsFound
 from lastword.consent.people import People
-from lastword.errors import LastWordError, did_you_mean
+from lastword.errors import LastWordError, MayNotForget, did_you_mean
 from lastword.journal import Journal
 from lastword.journal.belonging import is_visible
 from lastword.server.refusal import Refusal
@@ -26,6 +27,8 @@ from lastword.talk.apiclient import Api, ApiError, ConnectionLost
 from lastword.talk.feedback import PROGRAM
 from lastword.values import canonical
 from lastword.web.gate import STREAM
+
+_log = logging.getLogger("lastword")
 
 SESSION = "page.session"
 SEEN = "page.seen"
@@ -117,7 +120,10 @@ class Shelf:
         await self._api.delete(id)
         self._note(REMOVED, id, {})
         await self._store.commit()
-        await self._store.forget([record.seq for record in await self._titles(id)])
+        try:
+            await self._store.forget([record.seq for record in await self._titles(id)])
+        except MayNotForget as problem:
+            _log.warning("the title of a removed conversation stays in the journal: %s", problem)
 
     async def check_finished(self, id: str) -> None:
         """Refuse while something of it waits or is in doubt."""
