@@ -1,6 +1,7 @@
 """The second step of a card, without a browser: what a window is told, what a yes takes, and what is refused."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from lastword.consent.outcome import Outcome
 from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
 from lastword.rules.policy import Policy
+from lastword.web.answers import UNREAD_SECONDS
 from requirements import requirement
 from surfaces.test_chat import READY
 from surfaces.test_inbox_api import Neighbour, entries, look, seen
@@ -186,10 +188,13 @@ def test_a_yes_names_a_step_that_this_very_window_was_shown(house, window):
 
 @requirement("GRANT-1")
 def test_a_yes_right_after_the_step_is_refused(house, window, unhurried):
-    """Nobody reads what they would agree to in no time."""
+    """Nobody reads what they would agree to in no time, though the card itself has been there for a while."""
     call = house.call("pay", **FIVE)
     card = card_of(house)
-    told = step(window, card)
+    readable = time.monotonic() + UNREAD_SECONDS
+    while time.monotonic() < readable:
+        step(window, card)
+    told = step(window, card, calls=3)
     status, said = window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})
     assert (status, said["error"]["code"]) == (409, "too_soon")
     assert grants(house) == []
