@@ -345,10 +345,13 @@ class Session(StateOwner):
 
     async def would_have_covered(self, call_id: str, terms: GrantTerms) -> GrantPast:
         """Of the last cards of the same tool, how many a grant from this one would have answered."""
-        waiting = {card.call_id: card for card in self.pending()}
-        if (card := waiting.get(call_id)) is None:
-            return GrantPast(0, 0, 0)
-        return await covered_before(self._journal, card, terms, self._door.folder, waiting)
+        cards, folder = {card.call_id: card for card in self.pending()}, self._door.folder
+        card = cards.get(call_id)
+        return await covered_before(self._journal, card, terms, folder, cards) if card else GrantPast(0, 0, 0)
+
+    async def explain(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Who would decide about a call now, and why: a rule, a grant, the preset, or you. Nothing is asked or done."""
+        return await self._door.explain(tool, arguments)
 
     def questions(self) -> list[ToolQuestion]:
         """What running tools ask and nobody has answered yet, oldest first. From any thread."""

@@ -74,11 +74,13 @@ async def till_at(terminal: Terminal, *, plain: bool = False) -> AsyncIterator[T
 
 async def open_step(terminal: Terminal) -> None:
     await terminal.until_menu()
-    await terminal.press_until("g", STEP)
+    terminal.press("g")
+    await terminal.until(STEP)
 
 
 async def type_word(terminal: Terminal, word: str = "grant", times: int = 1) -> None:
-    await terminal.press_until("w", WORD)
+    terminal.press("w")
+    await terminal.until(WORD)
     for key in f"{word}\r":
         terminal.press(key)
         await asyncio.sleep(0.06)  # A paste of the word is not taken.
@@ -134,7 +136,8 @@ async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> No
         elif what == "press alone":
             await terminal.press_until("a", "type the word first")
         elif what in ("paste", "bracketed"):
-            await terminal.press_until("w", WORD)
+            terminal.press("w")
+            await terminal.until(WORD)
             terminal.press("grant\r" if what == "paste" else "\x1b[200~grant\x1b[201~\r")
             await terminal.until("Nothing was granted: the word grant was not typed")
             await terminal.press_until("a", "type the word first")

@@ -8,8 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lastword.rules.grants import standing_grants
+from lastword.rules.policy import Policy, PolicyFile
 from requirements import requirement
 from surfaces.test_page_arming import Hand
+from surfaces.test_page_grants import RULES
 from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, settled
 
@@ -189,3 +191,40 @@ def test_the_second_step_looks_as_it_was_agreed(browser, house, size):
     page.context.close()
     for call in calls:
         call.cancel()
+
+
+@requirement("RULE-7")
+@pytest.mark.parametrize("size", SIZES)
+def test_grants_rules_and_what_decides_look_as_they_were_agreed(browser, house, tmp_path, size):
+    """A person asks what decides about a call, and reads it beside the rules with their file and layer."""
+    policy = Policy.vouched(RULES, house.session.registry)
+    files = [PolicyFile(Path("policy.toml"), "user", "", True)]
+    house.session.policy = Policy(policy.rules, lambda rule, tool: None, files)
+    page = window_of(browser, house, color_scheme="light", **SIZES[size])
+    call = house.call("pay", to="Bo", amount=12.5, note="tea")
+    open_step(page)
+    settled(page, ARMED_STEP)
+    page.locator(f"{STEP} .word").press_sequentially("grant")
+    page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click()
+    assert call.result(PATIENCE_SECONDS).success
+    page.get_by_role("link", name="Settings").click()
+    page.locator(".explaining select").select_option("pay", timeout=15_000)
+    page.locator(".explaining").get_by_label("to", exact=True).fill("Ada")
+    page.locator(".explaining").get_by_label("amount", exact=True).fill("25")
+    page.get_by_role("button", name="Say what decides").click()
+    expect(page.locator(".told")).to_have_text(
+        "You would be asked. Nearest: small lunches (policy.toml:2): amount 25 is more than 20."
+    )
+    page.locator(".grants").evaluate("part => part.scrollIntoView({block: 'start'})")
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        compare(PICTURES / f"rules-{theme}-{size}.png", picture_of(page))
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run('.grants', {resultTypes: ['violations']})")
+    assert [(problem["id"], problem["nodes"][0]["html"]) for problem in found["violations"]] == []
+    page.locator(".explaining").get_by_label("to", exact=True).fill("Mallory")
+    expect(page.locator(".told")).to_have_count(0)
+    page.get_by_role("button", name="Say what decides").click()
+    expect(page.locator(".told")).to_contain_text("It would not happen, and nobody would be asked. never Mallory")
+    assert house.effects == [("pay", "Bo", 12.5, "tea")]
+    page.context.close()

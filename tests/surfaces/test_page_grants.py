@@ -1,6 +1,7 @@
 """The second step of a card, without a browser: what a window is told, what a yes takes, and what is refused."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,10 @@ from typing import Any
 import pytest
 
 from lastword.consent.outcome import Outcome
+from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
+from lastword.rules.policy import Policy
+from lastword.web.answers import UNREAD_SECONDS
 from requirements import requirement
 from surfaces.test_chat import READY
 from surfaces.test_inbox_api import Neighbour, entries, look, seen
@@ -184,10 +188,13 @@ def test_a_yes_names_a_step_that_this_very_window_was_shown(house, window):
 
 @requirement("GRANT-1")
 def test_a_yes_right_after_the_step_is_refused(house, window, unhurried):
-    """Nobody reads what they would agree to in no time."""
+    """Nobody reads what they would agree to in no time, though the card itself has been there for a while."""
     call = house.call("pay", **FIVE)
     card = card_of(house)
-    told = step(window, card)
+    readable = time.monotonic() + UNREAD_SECONDS
+    while time.monotonic() < readable:
+        step(window, card)
+    told = step(window, card, calls=3)
     status, said = window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})
     assert (status, said["error"]["code"]) == (409, "too_soon")
     assert grants(house) == []
@@ -304,10 +311,116 @@ def test_a_card_of_another_program_is_granted_through_the_journal(house, window,
     assert is_over(asyncio.run_coroutine_threadsafe(work, house.loop)).success
 
 
+RULES = """
+[[rule]]
+name = "small lunches"
+tool = "pay"
+decide = "allow"
+limits = { calls = 1, sum = { amount = 30 }, per = "day" }
+[rule.where]
+to = { in = ["Ada"] }
+amount = { min = 0, max = 20 }
+note = { absent = true, is = "" }
+[rule.tests]
+match = [{ to = "Ada", amount = 20, note = "" }]
+not_match = [{ to = "Bo", amount = 20, note = "" }]
+
+[[rule]]
+name = "never Mallory"
+tool = "pay"
+decide = "deny"
+[rule.where]
+to = { is = "Mallory" }
+"""
+
+
+@requirement("RULE-7")
+def test_a_window_is_told_what_decides_about_a_call_and_nothing_of_it_happens(house, window):
+    """A rule, a rule that has nothing left, the nearest one, a no, and a grant: with the words of `policy explain`."""
+    house.session.policy = Policy.vouched(RULES, house.session.registry)
+
+    def told(**arguments):
+        status, said = window.post("/page/explain", {"tool": "pay", "arguments": arguments})
+        assert status == 200, said
+        return said["saying"], said["why"]
+
+    before = house.do(house.session.journal.store.head()).seq
+    assert told(to="Ada", amount="20") == ("allow", "small lunches (policy.toml:2)")
+    nearest = "Nearest: small lunches (policy.toml:2): amount 25 is more than 20"
+    assert told(to="Ada", amount="25") == ("ask", nearest)
+    assert told(to="Mallory", amount="1") == ("deny", "never Mallory (policy.toml:15)")
+    hostile = told(to="A”\n\u202e\x1b[2J<b>", amount="1")[1]
+    assert "“A‹U+201D›⏎‹U+202E›‹U+001B›[2J<b>” is none of “Ada”" in hostile
+    assert house.do(house.session.journal.store.head()).seq == before
+    assert (house.effects, house.session.pending()) == ([], [])
+    assert is_over(house.call("pay", to="Ada", amount=20)).approval == "rule"
+    used_up = "the rule small lunches (policy.toml:2) was for 1 calls, and they are used up"
+    assert told(to="Ada", amount="5") == ("ask", used_up)
+    call = house.call("pay", to="Bo", amount=5)
+    card = card_of(house)
+    window.post("/page/grant", {**card, "step": step(window, card)["digest"], "word": GRANT})
+    is_over(call)
+    saying, why = told(to="Bo", amount="5")
+    assert (saying, why.partition(", ")[2]) == ("allow", "1 of 10 calls")
+    for body in (
+        {"tool": "pay", "arguments": {"to": "Ada"}},
+        {"tool": "nothing"},
+        {"tool": "pay", "arguments": {"x": "1"}},
+    ):
+        assert window.post("/page/explain", body)[0] == 409
+
+
+@requirement("GRANT-7")
+def test_the_timeline_says_why_nobody_was_asked(house, window):
+    """As it happens and afterwards: the rule, or the grant with what was used of it, and never an id."""
+    house.session.policy = Policy.vouched(RULES, house.session.registry)
+    is_over(house.call("pay", to="Ada", amount=20))
+    call = house.call("pay", to="Bo", amount=5)
+    card = card_of(house)
+    window.post("/page/grant", {**card, "step": step(window, card, sums={"amount": "9"})["digest"], "word": GRANT})
+    is_over(call)
+    is_over(house.call("pay", to="Bo", amount=5))
+    denied = is_over(house.call("pay", to="Mallory", amount=5))
+    assert (denied.kind, "never Mallory (policy.toml:15)" in denied.message) == ("denied", True)
+    day = day_words(grants(house)[0].at)
+    with window.events() as following:
+        state = following()[2]
+    lived = [item for item in state["items"] if item["kind"] == "call"]
+    remembered = window.get("/page/timeline")[1]["calls"]
+    for calls in (lived, remembered):
+        assert [(call["reply"] or {"how": None, "by": None})["how"] for call in calls] == [
+            "standing",
+            "allowed",
+            "standing",
+            None,
+        ]
+        assert calls[0]["reply"]["by"] == "the rule small lunches (policy.toml:2), 1 of 1 calls, 20 of 30"
+        assert calls[2]["reply"]["by"] == f"your grant of {day}, 1 of 10 calls, 5 of 9"
+
+
+@requirement("GRANT-1")
+def test_a_folded_part_is_opened_before_a_grant_whatever_the_effect(house, window):
+    """The sentence has the beginning of a long text: the rest of what is granted stands on the card alone."""
+    call = house.call("pay", to="Ada", amount=5, note="x" * 5_000)
+    card = card_of(house)
+    body = {**card, "step": step(window, card)["digest"], "word": GRANT}
+    status, said = window.post("/page/grant", body)
+    assert (status, said["error"]["code"]) == (400, "not_opened")
+    assert (grants(house), call.done()) == ([], False)
+    assert window.post("/page/grant", {**body, "opened": ["argument note"]})[0] == 200
+    assert is_over(call).success
+
+
 @requirement("GRANT-5")
-@pytest.mark.parametrize("path", ["grant_step", "grant", "grant_revoke"])
+@pytest.mark.parametrize("path", ["grant_step", "grant", "grant_revoke", "explain"])
 def test_without_the_windows_token_nothing_is_granted_or_taken_back(house, window, path):
     """Another site that a browser has open can send a cookie, and no header of ours."""
     window.token = ""
-    body = {"id": "x"} if path == "grant_revoke" else {"call_id": "x", "digest": "x"}
+    body = (
+        {"id": "x"}
+        if path == "grant_revoke"
+        else {"tool": "pay"}
+        if path == "explain"
+        else {"call_id": "x", "digest": "x"}
+    )
     assert window.post(f"/page/{path}", body)[0] == 403

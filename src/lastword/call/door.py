@@ -15,12 +15,14 @@ from typing import Any
 
 import msgspec
 
+from lastword import ids
 from lastword.call.asking import Asking, Consent, Question, Reask
 from lastword.call.attempt import Attempt, decline
 from lastword.call.desk import Desk
 from lastword.call.events import Finished
 from lastword.call.questions import OnQuestion, QuestionDesk
 from lastword.call.setting import Setting
+from lastword.call.standing import StandingYes
 from lastword.call.waiver import waives
 from lastword.consent import outcome
 from lastword.consent.answerer import Answerer
@@ -147,6 +149,11 @@ class Door:
             return self._finish_freely(_forbidden(call, decider))
         question = Question(tool, call, decider, LiveCall(), problem=problem, earlier=earlier, denials=denials)
         return self._ask_and_run(question, resumable)
+
+    async def explain(self, name: str, arguments: Any) -> str:
+        """Who would decide about a call now, and why, in words that are marked."""
+        tool, call = self.admit(ids.new(), name, arguments, "")
+        return await StandingYes(self._setting).explain(tool, call)
 
     def turn_down(self, call_id: str, name: str, arguments: Any, words: str | None = None) -> Outcome | None:
         """End a call that a person has denied before it was asked for; None where it needs nobody's yes."""

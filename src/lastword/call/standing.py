@@ -16,7 +16,7 @@ from lastword.consent.call import Call
 from lastword.consent.decider import Auto, Forbidden, Granted, Nobody, Person, Ruled, Waived
 from lastword.journal.records import NotAsked
 from lastword.rules.counting import STREAM, Account, moment, next_use, utc_day
-from lastword.rules.deciding import Decision
+from lastword.rules.deciding import Decision, explain
 from lastword.rules.grants import GRANTED, GrantWho, living
 from lastword.rules.policy import folder_for
 from lastword.tools.tool import Tool
@@ -59,6 +59,17 @@ class StandingYes:
                 return Granted(grant.id, grant.words, account.calls, account.sums)
             why = use
         return msgspec.structs.replace(person, line=f"Asked because {why}.") if why else person
+
+    async def explain(self, tool: Tool, call: Call) -> str:
+        """What would be decided at this moment, and by what."""
+        found = await self.decide(tool, call)
+        setting = self._setting
+        if isinstance(found, Granted):
+            use = await next_use(self._journal, await self._account(found), call.id, values.decode(call.arguments))
+            return f"allow. {use if isinstance(use, str) else use.words}"
+        if isinstance(found, Person) and found.line.startswith("Asked because") and not found.is_ruled:
+            return f"ask. {found.line.removeprefix('Asked because ').removesuffix('.')}"  # Nothing is left of it.
+        return explain(tool, setting.preset, setting.policy, call, setting.folder)
 
     async def _if_left(self, rule: Ruled, tool: Tool, call: Call) -> Ruled | Person | Granted:
         use = await next_use(self._journal, await self._account(rule), call.id, values.decode(call.arguments))

@@ -74,6 +74,15 @@ class GrantStep(Done, frozen=True, kw_only=True):
     word: str = GRANT_WORD
 
 
+class ExplainedCall(Done, frozen=True, kw_only=True):
+    """What would be decided about a call, and why."""
+
+    saying: str
+    """`allow`, `ask` or `deny`."""
+    why: str
+    """The rule or the grant that decides; where a person is asked, the rule that comes nearest, and what misses."""
+
+
 class GrantEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A grant that stands."""
 

@@ -62,7 +62,7 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
     for file in found.files:
         click.echo(f"{visible(str(file.path))} ({file.layer}, {'accepted' if file.is_accepted else 'not accepted'})")
         for rule in (rule for rule in found.rules if rule.file == file.path):
-            click.echo(f"  {rule.saying:5}  {rule}: {_in_words(rule)}")
+            click.echo(f"  {rule.saying:5}  {rule}: {rule.words}")
     for note in notes:
         complain(note)
     return DONE
@@ -111,7 +111,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
             click.echo(f"  {visible(line)}", err=True)
     for rule, tool in new.values():
         state = "which has changed since" if rule_name(rule.key, tool.name) in known else "as it is now"
-        click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {_in_words(rule)}", err=True)
+        click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {rule.words}", err=True)
     facts = [[file.digest for file in files], {name: tool.digest for name, (_, tool) in new.items()}]
     question = "What these rules allow will happen without asking you."
     if not agreed(question, digest, values.digest(values.canonical(facts)), "--digest"):
@@ -165,11 +165,6 @@ def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
                 yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY} (autoApprove)"
             elif tool.manifest.auto_approve == "exact" and not rule.where.is_exact:
                 yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}"
-
-
-def _in_words(rule: PolicyRule) -> str:
-    where = rule.where.words() if rule.where.bounds or rule.where.is_whole else "every call"
-    return f"{visible(rule.tool)}, {where}"
 
 
 def _facts(found: Policy | None) -> dict[str, object]:

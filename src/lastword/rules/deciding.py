@@ -78,7 +78,9 @@ def explain(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folde
             return f"allow. {found.rule}"
         case Forbidden():
             return f"deny. {found.rule}"
-    if found.is_ruled or policy is None:
+    if policy is None:
+        return "ask. There are no rules"
+    if found.is_ruled:
         return f"ask. {found.line.removeprefix('Asked because the rule ').removesuffix(' says so.')}".rstrip(". ")
     if found.line.startswith("Asked although"):
         return f"ask. {found.line.removeprefix('Asked although the rule ').rstrip('.')}"

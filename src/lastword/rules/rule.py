@@ -33,6 +33,13 @@ class Budget(msgspec.Struct, frozen=True):
     per: Literal["day"] | None = None
     """Counted anew for each day, in UTC; without it, once and for all."""
 
+    @property
+    def words(self) -> str:
+        """After what it ends; empty when it does not."""
+        said = [] if self.calls is None else [f"{self.calls} call{'' if self.calls == 1 else 's'}"]
+        said += [f"{most.normalize():f} of {shown_name(name)} in all" for name, most in self.sums.items()]
+        return f"at most {', '.join(said)}{' each day' if self.per else ''}" if said else ""
+
 
 class Where:
     """The arguments of a call, bounded by name."""
@@ -92,9 +99,9 @@ class Where:
         for name, bound in self.bounds.items():
             if name not in arguments:
                 if not bound.may_be_absent:
-                    found.append(f"{name} is not given")
+                    found.append(f"{shown_name(name)} is not given")
             elif (said := bound.miss(arguments[name], folder)) is not None:
-                found.append(f"{name} does not fit" if name in secrets else f"{name} {said}")
+                found.append(f"{shown_name(name)} {'does not fit' if name in secrets else said}")
         if self.is_whole:
             found += [f"it says nothing of {visible(name[:60])}" for name in arguments if name not in self.bounds]
         return found
@@ -154,9 +161,16 @@ class PolicyRule:
         """Where it stands, for people: the file's name and the line."""
         return f"{self.file.name}:{self.line}"
 
+    @property
+    def words(self) -> str:
+        """Of which calls it speaks, and how many of them there may be."""
+        where = self.where.words() if self.where.bounds or self.where.is_whole else "every call"
+        limits = "" if self.budget is None else self.budget.words
+        return f"{visible(self.tool)}, {where}{f'; {limits}' if limits else ''}"
+
     @cached_property
-    def _words(self) -> str:
+    def _name(self) -> str:
         return f"{visible(self.name)} ({visible(self.place)})"
 
     def __str__(self) -> str:
-        return self._words  # Said three times for every call that it allows.
+        return self._name  # Said three times for every call that it allows.

@@ -56,6 +56,14 @@ class RevokeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
 
 
+class ExplainBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call that nobody makes: what would decide about it?"""
+
+    tool: str
+    arguments: dict[str, str] = {}
+    """By name, each as text: a string as it stands, everything else as JSON."""
+
+
 class SeenCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A card among several, as it was seen."""
 

@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lastword.card.grants import GRANT_WORD, GrantEntry, GrantsFound, GrantStep, RuleEntry, RuleFile
+from lastword.card.arguments import read_arguments
+from lastword.card.grants import GRANT_WORD, ExplainedCall, GrantEntry, GrantsFound, GrantStep, RuleEntry, RuleFile
 from lastword.card.second_act import is_typed
 from lastword.consent.approval import ApprovalRequest
 from lastword.display import visible
@@ -25,11 +26,10 @@ from lastword.rules.counting import last_use, moment
 from lastword.rules.granting import until_words
 from lastword.rules.grants import left_words, revoke, standing_grants, terms_words, why_over
 from lastword.rules.policy import Policy
-from lastword.rules.rule import PolicyRule
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.server.refusal import Refusal
 from lastword.web.answers import changed, check_opened, too_soon
-from lastword.web.bodies import GrantBody, GrantChoiceBody, RevokeBody
+from lastword.web.bodies import ExplainBody, GrantBody, GrantChoiceBody, RevokeBody
 from lastword.web.conversation import ConversationView
 from lastword.web.gate import PageGate, Visitor
 from lastword.web.inbox import LookedAt
@@ -77,6 +77,7 @@ class GrantDesk:
             changing("/page/grant_step", GrantChoiceBody, self.step),
             changing("/page/grant", GrantBody, self.grant),
             changing("/page/grant_revoke", RevokeBody, self.revoke),
+            changing("/page/explain", ExplainBody, self.explain),
         ]
 
     async def step(self, body: GrantChoiceBody, visitor: Visitor) -> GrantStep:
@@ -149,6 +150,14 @@ class GrantDesk:
         policy = self._view.session.policy
         return GrantsFound(grants=tuple(entries), files=() if policy is None else _files(policy))
 
+    async def explain(self, body: ExplainBody, visitor: Visitor) -> ExplainedCall:
+        """What decides about a call of this conversation, and why. Nothing is asked or written down."""
+        session = self._view.session
+        known = session.registry.lookup(body.tool)
+        given = read_arguments(known.manifest, [f"{name}={text}" for name, text in body.arguments.items()])
+        saying, _, why = (await session.explain(body.tool, given)).partition(". ")
+        return ExplainedCall(event=self._view.feed.last_id, saying=saying, why=why)
+
     async def revoke(self, body: RevokeBody, visitor: Visitor) -> None:
         """Take a grant back. What it has started goes on; nothing more starts by it."""
         if not await revoke(self._journal, body.id, visitor.by):
@@ -162,15 +171,10 @@ def _files(policy: Policy) -> tuple[RuleFile, ...]:
             layer=file.layer,
             accepted=file.is_accepted,
             rules=tuple(
-                RuleEntry(name=visible(str(rule)), saying=rule.saying, words=_in_words(rule))
+                RuleEntry(name=visible(str(rule)), saying=rule.saying, words=rule.words)
                 for rule in policy.rules
                 if rule.file == file.path
             ),
         )
         for file in policy.files
     )
-
-
-def _in_words(rule: PolicyRule) -> str:
-    where = rule.where.words() if rule.where.bounds or rule.where.is_whole else "every call"
-    return f"{visible(rule.tool)}, {where}"

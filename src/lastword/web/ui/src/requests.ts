@@ -1,6 +1,8 @@
 // What the page asks of the server, and what becomes of it. The shapes are in wire.ts.
 
 import type {
+  ExplainBody,
+  ExplainedCall,
   AddServerBody,
   AgainBody,
   AnswerBody,
@@ -62,6 +64,7 @@ type Posts = {
   grant_step: [GrantChoiceBody, GrantStep];
   grant: [GrantBody, Done];
   grant_revoke: [RevokeBody, Done];
+  explain: [ExplainBody, ExplainedCall];
   server_add: [AddServerBody, Done];
   server_look: [TrustBody, SeenServer];
   server_trust: [TrustBody, Done];

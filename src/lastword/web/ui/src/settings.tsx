@@ -113,7 +113,7 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
         </p>
       </section>
 
-      <GrantsOf />
+      <GrantsOf tools={settings.tools} />
 
       <section>
         <h2>Stop everything</h2>

@@ -557,6 +557,13 @@ export type GrantStep = {
   word: string;
 };
 
+/** What would be decided about a call, and why. */
+export type ExplainedCall = {
+  event: string;
+  saying: string;
+  why: string;
+};
+
 /** A grant that stands. */
 export type GrantEntry = {
   id: string;
@@ -619,6 +626,12 @@ export type GrantBody = {
 /** A grant to take back. */
 export type RevokeBody = {
   id: string;
+};
+
+/** A call that nobody makes: what would decide about it? */
+export type ExplainBody = {
+  tool: string;
+  arguments?: Record<string, string>;
 };
 
 /** A card among several, as it was seen. */
