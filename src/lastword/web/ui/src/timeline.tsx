@@ -14,7 +14,7 @@ type Filter = "all" | "person" | "auto" | "free" | "refused" | "open";
 const FILTERS: [Filter, string][] = [
   ["all", "Everything"],
   ["person", "Answered by a person"],
-  ["auto", "Answered by a preset, rule or grant"],
+  ["auto", "You were not asked"],
   ["free", "Needed no approval"],
   ["refused", "Not done"],
   ["open", "Unfinished"],
