@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from lastword.card.items import CallItem, MessageItem
 from lastword.card.trouble import trouble
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.consent.approval import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.talk.apiclient import ApiError, ConnectionLost
@@ -32,6 +32,7 @@ from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, Q
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
 from lastword.terminal.steps import WindowSteps
+from lastword.terminal.talks import CardTalk, QuestionTalk
 from lastword.terminal.thinking import Thinking
 from lastword.terminal.transcript import Transcript, answer_words, preset_mark, preset_status
 from lastword.terminal.window import Cut, Window, WindowEvent
@@ -71,7 +72,7 @@ class TerminalChat:
         self._changes = Pending()
         """What has happened and was not shown yet. A card has the screen to itself while it is answered."""
         self._is_cut = False
-        self._talk: _Conversation | _FormTalk | None = None
+        self._talk: CardTalk | QuestionTalk | None = None
         self._settled: set[str] = set()
         """Digests of the questions that are not shown again here."""
         self._invited: dict[str, None] = {}
@@ -278,8 +279,8 @@ class TerminalChat:
                 self._thinking.clear()
                 self.transcript.finish()
 
-    def _is_over(self, talk: _Conversation | _FormTalk) -> bool:
-        if isinstance(talk, _FormTalk):
+    def _is_over(self, talk: CardTalk | QuestionTalk) -> bool:
+        if isinstance(talk, QuestionTalk):
             return talk.is_over(self.picture.asking(), is_cut=self._is_cut)
         return talk.is_over(self._cards(), is_cut=self._is_cut)
 
@@ -308,7 +309,7 @@ class TerminalChat:
             asking = [c for c in self.picture.asking() if c.question and c.question.id not in self._settled]
             if asking:
                 self.transcript.finish()
-                self._talk = _FormTalk(asking[0], self._form(asking[0]))
+                self._talk = QuestionTalk(asking[0], self._form(asking[0]))
             return
         try:
             request = await self.window.question(ask.id, ask.digest)
@@ -326,7 +327,7 @@ class TerminalChat:
             # What stands on the card about who asked is the program's own word.
             self.transcript.print(f"This card is of another program: {self.picture.inbox[ask.id].program}.")
         steps = WindowSteps(request, self.window)
-        self._talk = _Conversation(request, self._dialogue(request, len(waiting) - 1, steps), steps)
+        self._talk = CardTalk(request, self._dialogue(request, len(waiting) - 1, steps), steps)
 
     def _form(self, call: CallItem) -> QuestionDialogue | FlatQuestionDialogue:
         question = call.question
@@ -353,9 +354,9 @@ class TerminalChat:
             return FlatDialogue(request, self._stdin, self._screen, others, steps)
         return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, others, steps)
 
-    async def _answer(self, talk: _Conversation | _FormTalk) -> None:
+    async def _answer(self, talk: CardTalk | QuestionTalk) -> None:
         """Send what the person did, and say what became of it if that is not what they meant."""
-        if isinstance(talk, _FormTalk):
+        if isinstance(talk, QuestionTalk):
             await self._end_form(talk)
             return
         if talk.task.cancelled():  # by Ctrl+C, where it is not a key
@@ -364,7 +365,7 @@ class TerminalChat:
             action = talk.request.close() if talk.task.cancelled() else talk.task.result()
         except OSError:
             raise Left from None  # The terminal is gone. The card still waits in other windows.
-        granted = talk.steps.agreed
+        granted = None if talk.task.cancelled() else talk.steps.agreed
         is_closed = granted is None and not action.agrees and not action.secondary_confirmed
         if is_closed and self._is_of_another(talk.request.call_id):
             # Whoever looked at what another program asks, and went away, has not answered it.
@@ -396,7 +397,7 @@ class TerminalChat:
         entry = self.picture.inbox.get(call_id)
         return entry is not None and bool(entry.session)
 
-    async def _end_form(self, talk: _FormTalk) -> None:
+    async def _end_form(self, talk: QuestionTalk) -> None:
         """The dialogue about a question is over. It has sent the answer itself, unless Ctrl+C ended it."""
         if talk.task.cancelled():
             talk.dialogue.say(CLOSED)
@@ -408,11 +409,11 @@ class TerminalChat:
                 raise Left from None  # The terminal is gone. The question still waits in other windows.
         self._settled.add(talk.question_id)
 
-    async def _take_card_away(self, talk: _Conversation | _FormTalk) -> None:
+    async def _take_card_away(self, talk: CardTalk | QuestionTalk) -> None:
         """The card was answered in another window, or asks nothing any more."""
         self._talk = None
         await talk.end()
-        if isinstance(talk, _FormTalk):
+        if isinstance(talk, QuestionTalk):
             gone = "The question comes back with the server." if self._is_cut else "This question waits no longer."
             talk.dialogue.say(gone)
             return
@@ -468,47 +469,3 @@ class TerminalChat:
         errand = asyncio.ensure_future(do())
         self._errands.add(errand)
         errand.add_done_callback(self._errands.discard)
-
-
-class _Conversation:
-    """A card that is on the screen, and the conversation about it."""
-
-    def __init__(self, request: ApprovalRequest, dialogue: CardDialogue | FlatDialogue, steps: WindowSteps) -> None:
-        self.request = request
-        self.dialogue = dialogue
-        self.steps = steps
-        self.task: asyncio.Task[UserAction] = asyncio.ensure_future(dialogue.hold())
-
-    def is_over(self, cards: Iterable[Ask], *, is_cut: bool) -> bool:
-        """Whether the question is not waiting any more, though it was not answered here."""
-        asked = {ask.digest for ask in cards}
-        return not self.task.done() and (is_cut or self.request.digest not in asked)
-
-    async def end(self) -> None:
-        """Stop the dialogue, and wait until the terminal is in order again."""
-        self.task.cancel()
-        await asyncio.wait({self.task})
-
-
-class _FormTalk:
-    """A question of a running tool that is on the screen, and the conversation about it."""
-
-    def __init__(self, call: CallItem, dialogue: QuestionDialogue | FlatQuestionDialogue) -> None:
-        assert call.question is not None
-        self.question_id = call.question.id
-        self.dialogue = dialogue
-        self.task: asyncio.Task[QuestionReply] = asyncio.ensure_future(dialogue.hold())
-
-    def is_over(self, calls: Iterable[CallItem], *, is_cut: bool) -> bool:
-        """Whether the question is not asked any more, though it was not answered here."""
-        asked = {call.question.id for call in calls if call.question is not None}
-        return not self.task.done() and (is_cut or self.question_id not in asked)
-
-    async def send_close(self) -> None:
-        """Tell the server that the person closed it."""
-        await self.dialogue.send(QuestionReply("close"))
-
-    async def end(self) -> None:
-        """Stop the dialogue, and wait until the terminal is in order again."""
-        self.task.cancel()
-        await asyncio.wait({self.task})

@@ -368,8 +368,6 @@ class ConversationView:
                 await asyncio.wait({task})
         self.feed.close()
 
-    # Inside.
-
     def _take_model(self) -> bool:
         """Let the model answer that a person chose. Never in the middle of a turn: that is the other one's."""
         words = self.model_form.take_next() if self.model_form else None
