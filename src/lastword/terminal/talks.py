@@ -1,6 +1,6 @@
 """What is on the screen of a chat and waits for its person: a card, or a question of a running tool.
 
-What does not live here: when one begins and what becomes of it (chat.py), what is said on it (dialogue.py, question.py).
+What does not live here: when one begins and what becomes of it (chat.py), what is said on it (dialogue.py).
 """
 
 from __future__ import annotations
