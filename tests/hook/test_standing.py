@@ -321,7 +321,7 @@ async def test_a_grant_that_is_taken_back_before_the_hand_over_hands_nothing_ove
     house.turn(claude="exact")
     given = await house.grant(house.said(), calls=10)
     store, commit = house.journal.store, house.journal.store.commit
-    revoked = []
+    revoked: list[bool] = []
 
     async def commit_after_revoking(*entries: Any) -> bool:
         if not revoked and any(entry.kind == "handed_over" for entry in entries):
