@@ -234,8 +234,8 @@ def test_folders_of_the_client_are_put_in_and_other_variables_refused(home, caps
     assert (way.args, way.env) == ([f"{home}/s.js"], {"AT": str(home), "K": "${k}"})
     assert "lastword mcp secret k" in told
     assert run(["mcp", "unwrap", ".vscode/mcp.json"]) == 0
-    for entry in ({"command": "${BIN:-node}"}, {"command": "x", "args": ["${KEY}"]}, {"url": "http://${HOST}/"}):
-        file.write_text(json.dumps({"servers": {"a": entry}}))
+    for other in ({"command": "${BIN:-node}"}, {"command": "x", "args": ["${KEY}"]}, {"url": "http://${HOST}/"}):
+        file.write_text(json.dumps({"servers": {"a": other}}))
         assert run(["mcp", "wrap", ".vscode/mcp.json"]) == 2
         assert "would not be put in" in capsys.readouterr().err
 

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -130,7 +131,7 @@ async def test_others_have_their_turn_while_lines_are_passed_over():
     ended: list[str] = []
     heard, unread = anyio.create_memory_object_stream[object](0)
     unread.close()
-    reading = asyncio.create_task(pipes._read(SimpleNamespace(stdout=output), heard, ended.append))
+    reading = asyncio.create_task(pipes._read(cast(Any, SimpleNamespace(stdout=output)), heard, ended.append))
     turns = 0
     while not reading.done():
         await asyncio.sleep(0)

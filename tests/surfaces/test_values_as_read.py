@@ -71,7 +71,7 @@ class Reader:
             assert all(line == "┊" or line.startswith("┊ ") for line in self.lines)
             return "\n".join(line[2:] for line in self.lines)
         text = "\n".join(self.lines)
-        ours = {"(nothing)": None, "(an empty list)": [], "(empty)": {}}
+        ours: dict[str, object] = {"(nothing)": None, "(an empty list)": [], "(empty)": {}}
         if text in ours:
             return ours[text]
         if text[:1] == '"':
