@@ -182,6 +182,8 @@ class DoorHost:
         """What a person's no to this call means for the rest. The journal says so, also to whoever resumes the run."""
         if life.answered is None or life.asked is None or life.outcome().kind != "denied":
             return
+        if life.answered.get("reason") == STOPPED:
+            return  # It was said to everything that waited. Whoever resumes the run wants what comes next.
         self._denies_rest = self._denies_rest or bool(life.answered.get("rest"))
         with suppress(ArgumentsError):
             self._past.denied.add(_key(tool, life.asked["arguments"]))

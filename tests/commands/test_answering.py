@@ -233,7 +233,7 @@ def test_stop_denies_and_cancels_in_other_programs(transcript: Transcript, capsy
         assert two.ended()[0] == 130
     assert Path("paid").read_text() == "Ben\n"
     again = transcript("stop", f"answer {call_id} --allow --digest DIGEST", f"show {call_id}")
-    assert "bills.0  pay is in doubt, its program is dead: lastword resolve bills.0\n[exit 0]" in again
+    assert "is in doubt, its program is dead: lastword resolve bills.0\n[exit 0]" in again
     assert "no such question waits" in again
     assert "denied by a person at the command line: everything was stopped" in again
 
@@ -254,7 +254,8 @@ def test_stop_names_a_program_that_does_not_answer(transcript: Transcript):
         asleep._process.send_signal(signal.SIGSTOP)
         said = transcript("stop")
         assert said.startswith("$ lastword stop\nNot everything could be stopped.\nWhat is left:\n")
-        assert said.endswith("pay runs in a program that does not answer: end the program\n[exit 1]\n")
+        assert "\n  Pay somebody (to: Ben, amount: 7), asked for by lastword call, process " in said
+        assert said.endswith(", runs in a program that does not answer: end the program\n[exit 1]\n")
         asleep._process.send_signal(signal.SIGCONT)
         assert asleep.ended()[0] == 130
 

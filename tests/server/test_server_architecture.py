@@ -12,6 +12,7 @@ from requirements import requirement
 
 ROOM = Path(lastword.server.__file__).parent
 MAY = (
+    "lastword.display",
     "lastword.errors",
     "lastword.log",
     "lastword.values",

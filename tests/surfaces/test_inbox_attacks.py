@@ -121,7 +121,7 @@ def test_a_card_that_is_closed_before_or_during_the_press_is_left_out_and_said(s
 
     page.route("**/page/answers", overtake)
     allow.click()
-    expect(page.get_by_role("heading", name="2 answered, 1 not")).to_be_focused()
+    expect(page.get_by_role("heading", name="2 allowed, 1 not")).to_be_focused()
     expect(page.locator(".one").nth(2)).to_contain_text("this question is not waiting any more")
     ends = {str(arguments["page"]): kind for _, arguments, kind in (asker.next_end() for _ in range(4))}
     assert ends == {"page 0": "succeeded", "page 1": "denied", "page 2": "denied", "page 3": "succeeded"}

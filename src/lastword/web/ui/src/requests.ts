@@ -1,8 +1,6 @@
 // What the page asks of the server, and what becomes of it. The shapes are in wire.ts.
 
 import type {
-  ExplainBody,
-  ExplainedCall,
   AddServerBody,
   AgainBody,
   AnswerBody,
@@ -17,6 +15,8 @@ import type {
   EarlierItems,
   EmptyBody,
   ErrorBody,
+  ExplainBody,
+  ExplainedCall,
   GrantBody,
   GrantChoiceBody,
   GrantStep,

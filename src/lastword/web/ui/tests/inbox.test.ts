@@ -44,7 +44,7 @@ test("a card that is over keeps its row, and one that is new comes last, however
   const reply = { how: "denied" as const, by: "the page", reason: "", surface: "page" as const };
   const next = standingAfter(standing(entry("1"), entry("2"), entry("3")), {
     put: [entry("0")],
-    gone: [{ id: "2", reply, end: null }],
+    gone: [{ id: "2", reply, end: null, at: 0 }],
     missed: null,
   });
   const after = arranged(before, next, ANYTHING, 10);
@@ -66,7 +66,11 @@ test("a card that is over keeps its row, and one that is new comes last, however
 
 test("a card that is asked again waits again in its old place, as another question", () => {
   const before = arranged([], standing(entry("1"), entry("2")), ANYTHING, 10);
-  const gone = standingAfter(standing(entry("1"), entry("2")), { put: [], gone: [{ id: "1", reply: null, end: null }], missed: null });
+  const gone = standingAfter(standing(entry("1"), entry("2")), {
+    put: [],
+    gone: [{ id: "1", reply: null, end: null, at: 0 }],
+    missed: null,
+  });
   const over = arranged(before, gone, ANYTHING, 10);
   assert.equal(over[0]?.isOver, true);
   const again = arranged(over, standingAfter(gone, { put: [entry("1", { digest: "other" })], gone: [], missed: null }), ANYTHING, 10);
@@ -120,7 +124,7 @@ test("one announcement is enough for many cards", () => {
 test("what nobody answered in time keeps its row, and stands apart once the list is made anew", () => {
   const before = arranged([], standing(entry("1"), entry("2")), ANYTHING, 10);
   const missed = [{ entry: entry("1"), at: 9 }];
-  const late = standingAfter(standing(entry("1"), entry("2")), { put: [], gone: [{ id: "1", reply: null, end: null }], missed });
+  const late = standingAfter(standing(entry("1"), entry("2")), { put: [], gone: [{ id: "1", reply: null, end: null, at: 0 }], missed });
   assert.deepEqual(
     arranged(before, late, ANYTHING, 10).map((row) => [row.entry.id, row.isOver, row.apart]),
     [
