@@ -123,7 +123,7 @@ class Stage:
         # Who asked is called otherwise in every run.
         page.evaluate(
             "for (const li of document.querySelectorAll('.stopped li'))"
-            " li.textContent = li.textContent.replace(/by [^ ]*, process \\d+/, 'by agent.py, process 4242')"
+            " li.textContent = li.textContent.replace(/by (a program|[^ ]*), process \\d+/, 'by agent.py, process 4242')"
         )
         page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
 
