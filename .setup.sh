@@ -71,15 +71,16 @@ page_changed() {
     [ -n "$(find $ui/src $ui/index.html $ui/package-lock.json -newer "$1" -print -quit)" ]
 }
 
-# make_browser: Debian's Chromium for the tests of the page, where the system's package manager is at hand.
+# make_browser NAME: a browser of Debian's for the tests of the page, where the system's package manager is at hand. The
+# whole one does for all of them where the shell is not to be had.
 make_browser() {
-  command -v chromium >/dev/null 2>&1 && return
+  command -v "$1" >/dev/null 2>&1 && return
   if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-    echo "Installing Chromium (once)…" >&2
-    { apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 || true
+    echo "Installing $1 (once)…" >&2
+    { apt-get update && apt-get install -y --no-install-recommends "$1" fonts-dejavu-core; } >/dev/null 2>&1 || true
   fi
-  command -v chromium >/dev/null 2>&1 ||
-    lacks "Chromium was not found and could not be installed: the tests of the page in a browser were left out."
+  command -v "$1" >/dev/null 2>&1 || [ "$1" != chromium ] ||
+    lacks "Chromium was not found and could not be installed: tests of the page in a browser were left out."
 }
 
 # make_postgres: Debian's PostgreSQL for the tests of the store, where the system's package manager is at hand. The tests

@@ -179,6 +179,31 @@ def test_every_command_is_there_and_helps(capsys: pytest.CaptureFixture[str]) ->
         assert "Usage: lastword" in capsys.readouterr().out
 
 
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    """It is what a person sees first, and should not keep them waiting."""
+    look = "import sys\nfrom lastword.cli import run\nrun(['--help'])\nprint(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {name for name in loaded if name.startswith("lastword.commands")} == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "unneeded"),
+    [
+        ("calls", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn", "lastword.session", "lastword.script.checker"}),
+        ("hook", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn", "lastword.session"}),
+        ("token", {"aiohttp", "prompt_toolkit", "uvicorn", "lastword.session", "lastword.script.checker"}),
+        ("approvals", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn"}),
+        ("tools", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn", "lastword.author.tooltests"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(command: str, unneeded: set[str]) -> None:
+    """Each is started for one answer. What draws cards, serves or talks with servers is for those that do."""
+    look = f"import sys\nfrom lastword.cli import run\nrun(['{command}', '--help'])\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60)
+    assert set(done.stdout.splitlines()[-1].split()) & unneeded == set()
+
+
 def test_the_version_is_the_package_version(capsys: pytest.CaptureFixture[str]) -> None:
     """So that a report of a fault can name it."""
     import lastword

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,12 +27,32 @@ def test_whoever_looks_through_all_modules_is_not_answered_with_an_error():
 
 
 def test_a_package_is_loaded_when_something_of_it_is_asked_for():
-    """The code of a module that nobody uses does not run."""
+    """The code of a module that nobody uses does not run, also when somebody looks at what stands for it."""
     program = (
         "import sys; from lastword.lazily import load_later; colors = load_later('colorsys')\n"
-        "print('rgb_to_hsv' in object.__getattribute__(colors, '__dict__'))\n"
-        "print(colors.rgb_to_hsv(0, 0, 0))"
+        "print(hasattr(colors, '__wrapped__'), 'colorsys' in sys.modules)\n"
+        "print(colors.rgb_to_hsv(0, 0, 0), 'colorsys' in sys.modules)\n"
+        "print(load_later('colorsys') is sys.modules['colorsys'])"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert told.stdout.split("\n")[0] == "False"
-    assert told.stdout.split("\n")[1] == "(0.0, 0.0, 0)"
+    assert told.stdout.split("\n")[:3] == ["False False", "(0.0, 0.0, 0) True", "True"]
+
+
+def test_two_threads_may_ask_first(tmp_path: Path):
+    """The second one waits until the module is whole. Tools are registered and projects looked at in any thread."""
+    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.3)\nvalue = 7\n")
+    program = (
+        "import sys, threading; from lastword.lazily import load_later; slow = load_later('slow_module')\n"
+        "together, said = threading.Barrier(8), []\n"
+        "def ask():\n"
+        "    together.wait()\n"
+        "    said.append(getattr(slow, 'value', 'half loaded'))\n"
+        "threads = [threading.Thread(target=ask) for _ in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "print(set(said))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path
+    )
+    assert told.stdout == "{7}\n"

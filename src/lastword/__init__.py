@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lastword.call.events import (
         Answered,
         Asked,
+        DeniedByRule,
         Finished,
         Printed,
         QuestionAnswered,
@@ -58,6 +59,7 @@ _ROOMS = {
     "Audio": "tools.content",
     "Closed": "tools.questions",
     "Declined": "tools.questions",
+    "DeniedByRule": "call.events",
     "Detached": "errors",
     "File": "tools.content",
     "Finished": "call.events",
@@ -121,6 +123,7 @@ __all__ = [
     "Audio",
     "Closed",
     "Declined",
+    "DeniedByRule",
     "Detached",
     "File",
     "Finished",

@@ -29,41 +29,42 @@ DONE, FAILED, WRONG_USAGE, NOT_ALLOWED, UNKNOWN, INTERRUPTED = 0, 1, 2, 3, 4, 13
 
 VERBOSE = "--verbose"
 
-# Where each command lives. A module is imported when its command is used.
+# Where each command lives below lastword.commands, and what the list of all says of it. A module is imported when its
+# command is used; the list needs none.
 COMMANDS = {
-    "call": "lastword.commands.tools:call",
-    "tools": "lastword.commands.tools:tools",
-    "new": "lastword.commands.tools:new",
-    "test": "lastword.commands.tools:test",
-    "demo": "lastword.commands.demo:demo",
-    "run": "lastword.commands.scripts:run",
-    "plan": "lastword.commands.scripts:plan",
-    "check": "lastword.commands.scripts:check",
-    "fmt": "lastword.commands.scripts:fmt",
-    "prompt": "lastword.commands.scripts:prompt",
-    "grammar": "lastword.commands.scripts:grammar",
-    "runs": "lastword.commands.memory:runs",
-    "calls": "lastword.commands.past:calls",
-    "sessions": "lastword.commands.past:sessions",
-    "show": "lastword.commands.memory:show",
-    "resume": "lastword.commands.memory:resume",
-    "approvals": "lastword.commands.memory:approvals",
-    "answer": "lastword.commands.memory:answer",
-    "resolve": "lastword.commands.memory:resolve",
-    "stop": "lastword.commands.stopping:stop_command",
-    "trust": "lastword.commands.trusting:trust",
-    "policy": "lastword.commands.policy:policy",
-    "grants": "lastword.commands.grants:grants",
-    "undo": "lastword.commands.editing:undo",
-    "journal": "lastword.commands.journal:journal",
-    "chat": "lastword.commands.chat:chat",
-    "edit": "lastword.commands.chat:edit",
-    "up": "lastword.commands.chat:up",
-    "serve": "lastword.commands.serving:serve",
-    "token": "lastword.commands.serving:token",
-    "mcp": "lastword.commands.mcp:mcp",
-    "hook": "lastword.commands.hooks:hook",
-    "doctor": "lastword.commands.examining:doctor",
+    "call": ("tools:call", "Call one tool, with consent in this terminal."),
+    "tools": ("tools:tools", "List the tools at hand."),
+    "new": ("tools:new", "Make something new."),
+    "test": ("tools:test", "Check tools: manifests, own tests, respect for a denial."),
+    "demo": ("demo:demo", "Play a few calls, without a model or a keypress."),
+    "run": ("scripts:run", "Carry out a script, with consent in this terminal."),
+    "plan": ("scripts:plan", "Say every call that a script may make, and who is asked."),
+    "check": ("scripts:check", "Find what is wrong with scripts, without running them."),
+    "fmt": ("scripts:fmt", "Lay scripts out the one way."),
+    "prompt": ("scripts:prompt", "Print what a model needs to write scripts for these tools."),
+    "grammar": ("scripts:grammar", "Print a GBNF grammar that admits only scripts for these tools."),
+    "runs": ("memory:runs", "List the scripts that were carried out, newest first."),
+    "calls": ("past:calls", "List the calls that were made, newest first."),
+    "sessions": ("past:sessions", "List the sessions that called something, newest first."),
+    "show": ("memory:show", "Show the life of a call, a run or a session, with times."),
+    "resume": ("memory:resume", "Go on with a run that was interrupted."),
+    "approvals": ("memory:approvals", "List the questions that wait for an answer."),
+    "answer": ("memory:answer", "Answer a waiting question, from any terminal."),
+    "resolve": ("memory:resolve", "Decide about a call that was running when its program died."),
+    "stop": ("stopping:stop_command", "Stop everything: deny what waits, cancel what runs, revoke grants."),
+    "trust": ("trusting:trust", "Accept the lastword.toml of a folder, after a look at it."),
+    "policy": ("policy:policy", "Rules: what need not be asked, or never happens."),
+    "grants": ("grants:grants", "What you allowed from cards; list it, take it back."),
+    "undo": ("editing:undo", "Take back what a call changed in files."),
+    "journal": ("journal:journal", "Verify, accept, export, copy or forget what is remembered."),
+    "chat": ("chat:chat", "Talk with the assistant in this terminal."),
+    "edit": ("chat:edit", "Talk about a project; every change waits for your yes."),
+    "up": ("chat:up", "Start the API, the page and a chat, on this machine only."),
+    "serve": ("serving:serve", "Serve the assistant API. It never runs a tool."),
+    "token": ("serving:token", "Tokens for whoever may use the API."),
+    "mcp": ("mcp:mcp", "Use the tools of MCP servers, and offer yours."),
+    "hook": ("hooks:hook", "Put the calls of Claude Code, Codex or Gemini CLI behind your cards."),
+    "doctor": ("examining:doctor", "Say what is configured, what was found, and whether it answers."),
 }
 
 
@@ -88,10 +89,16 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command = getattr(import_module(module), name)
+        place, words = COMMANDS[cmd_name]
+        module, _, name = place.partition(":")
+        command = getattr(import_module(f"lastword.commands.{module}"), name)
         assert isinstance(command, click.Command)
+        command.short_help = words
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

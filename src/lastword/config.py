@@ -48,6 +48,7 @@ import msgspec
 
 from lastword.errors import ConfigError, did_you_mean
 from lastword.server.limits import ServerLimits
+from lastword.store.address import from_folder
 from lastword.store.folders import data_folder
 from lastword.store.postgres_address import holds_password
 from lastword.tools.descent import is_below
@@ -144,7 +145,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
     sources: dict[str, str] = {}
     laid_aside: tuple[str, ...] = ()
-    """What the file says and does not count, because nobody has accepted it."""
+    """What the file says and does not count, because nobody has accepted it, or because a tool started this."""
 
     def persona_text(self) -> str | None:
         """What the persona's file says."""
@@ -206,6 +207,11 @@ def load(
     config = _convert(server, ServerConfig, ("server",), place)
     _check_values(config, place)
     presets = {name: _preset(table, name, place) for name, table in preset.items()}
+    turned = tuple(name for name, each in presets.items() if each.auto_approve)
+    if turned and is_below():
+        # The person accepted it for conversations of their own. What a tool starts does not turn their key with it.
+        presets = {name: msgspec.structs.replace(each, auto_approve=False) for name, each in presets.items()}
+        laid_aside = tuple(f"preset.{name}.auto_approve" for name in turned)
     editor = _editor(_table(tables, "editor", place), place, is_meant=is_meant)
     if environ.get("LASTWORD_PERSON"):
         people["me"] = environ["LASTWORD_PERSON"]
@@ -425,6 +431,8 @@ def _from_folder(table: dict[str, Any], file: Path | None) -> None:
     for name in ("persona", "key_file"):
         if isinstance(table.get(name), str) and file is not None:
             table[name] = str(file.parent / Path(table[name]).expanduser())
+    if isinstance(table.get("store"), str) and file is not None:
+        table["store"] = from_folder(table["store"], file.parent)
 
 
 def _check_values(config: ServerConfig, place: _Place) -> None:

@@ -5,31 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from lastword.errors import LastWordError
 
 
 def load_later(name: str, *, extra: str | None = None) -> ModuleType:
-    """The module of that name. Its code runs when something of it is asked for.
+    """The module of that name. It is imported when something of it is asked for, by whichever thread comes first.
 
     A package that only an `extra` brings may be missing: then whatever is asked of it says what to install.
     """
     if name in sys.modules:
         return sys.modules[name]
-    spec = find_spec(name)
-    if spec is None and extra is not None:
+    if extra is not None and find_spec(name) is None:
         return _Missing(name, extra)
-    assert spec is not None, name
-    assert spec.loader is not None, name
-    loader = LazyLoader(spec.loader)
-    spec.loader = loader
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    loader.exec_module(module)
-    return module
+    return _Later(name)
 
 
 @contextmanager
@@ -48,6 +41,15 @@ def _missing(name: str, extra: str) -> LastWordError:
     return LastWordError(
         f"this needs the package {name}, which is not installed", hint=f"pip install 'lastword[{extra}]'"
     )
+
+
+class _Later(ModuleType):
+    """Passes on what is asked of it. (A second thread can see a lazy module of the standard library half loaded.)"""
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # Asked by Python itself, and by whoever looks through everything.
+            raise AttributeError(attribute)
+        return getattr(import_module(self.__name__), attribute)
 
 
 class _Missing(ModuleType):

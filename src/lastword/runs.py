@@ -320,7 +320,7 @@ def signature_of(
         ),
         returns=returns,
         needs_person=needs_person,
-        may_pass=needs_person and has_rule,
+        may_pass=needs_person and (has_rule or manifest.auto_approve is not False),
         additional=manifest.additional_parameters,
         effect=None if manifest.effect is None else EFFECT_WORDS[manifest.effect],
         display_name=manifest.display_name,

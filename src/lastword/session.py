@@ -32,6 +32,7 @@ from lastword.journal import Journal
 from lastword.journal.belonging import open_as
 from lastword.journal.records import Life, data_of
 from lastword.lazily import load_later
+from lastword.rules.deciding import Explanation
 from lastword.rules.granting import GrantOffer, GrantPast, covered_before, offer_for, settled_by
 from lastword.rules.grants import end_session_grants, revoke_all
 from lastword.rules.policy import Policy
@@ -224,8 +225,7 @@ class Session(StateOwner):
     async def resume(self, run_id: str) -> Run:
         """Go on with a run that was interrupted. What was done is not done again."""
         refuse_if_watched("run a script")
-        if not self._opened:
-            await self.open()
+        await self.open()
         return await self._stoppable(runs.resume(self._door, run_id))
 
     async def in_doubt(self) -> list[Life]:
@@ -238,8 +238,7 @@ class Session(StateOwner):
         Whoever takes it as done may say what `value` it gave; a script that goes on gets that, else null.
         """
         refuse_if_watched("decide about the call ", call_id)
-        if not self._opened:
-            await self.open()
+        await self.open()
         return await self._stoppable(recovery.resolve(self._door, call_id, decision, by, value))
 
     async def content(self, call_id: str, digest: str) -> bytes:
@@ -335,23 +334,24 @@ class Session(StateOwner):
 
     def grant_offer(self, call_id: str) -> GrantOffer | str:
         """What could be granted from a card that waits here, or why nothing can (rules/granting.py says how to)."""
-        waiting = self._door.desk.pending.get(call_id)
-        return "its card does not wait here" if waiting is None else offer_for(waiting.request, self._door.folder)
+        card = next((card for card in self.pending() if card.call_id == call_id), None)
+        return "its card does not wait here" if card is None else offer_for(card, self._door.folder(card))
 
     def would_settle(self, call_id: str, terms: GrantTerms) -> list[ApprovalRequest]:
         """The other cards that wait here and that a grant from this one would answer, if it lists them."""
-        waiting = self._door.desk.pending.get(call_id)
-        return [] if waiting is None else settled_by(terms, waiting.request, self.pending(), self._door.folder)
+        card = next((card for card in self.pending() if card.call_id == call_id), None)
+        return [] if card is None else settled_by(terms, card, self.pending(), self._door.folder(card))
 
     async def would_have_covered(self, call_id: str, terms: GrantTerms) -> GrantPast:
         """Of the last cards of the same tool, how many a grant from this one would have answered."""
-        cards, folder = {card.call_id: card for card in self.pending()}, self._door.folder
+        cards = {card.call_id: card for card in self.pending()}
         card = cards.get(call_id)
-        return await covered_before(self._journal, card, terms, folder, cards) if card else GrantPast(0, 0, 0)
+        return await covered_before(self._journal, card, terms, self._door.folder(card), cards) if card else GrantPast()
 
-    async def explain(self, tool: str, arguments: Mapping[str, Any]) -> str:
+    async def explain(self, tool: str, arguments: Mapping[str, Any]) -> Explanation:
         """Who would decide about a call now, and why: a rule, a grant, the preset, or you. Nothing is asked or done."""
-        return await self._door.explain(tool, arguments)
+        session = self if self._is_new else await self.open()  # An old one learns then whose it is.
+        return await session._door.explain(tool, arguments)
 
     def questions(self) -> list[ToolQuestion]:
         """What running tools ask and nobody has answered yet, oldest first. From any thread."""

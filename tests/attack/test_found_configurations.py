@@ -178,6 +178,25 @@ def test_a_tool_that_names_a_configuration_names_nothing(tmp_path):
     assert "this does not count: preset.default" in named.stderr
 
 
+@requirement("CONF-2")
+def test_an_accepted_preset_that_auto_approves_asks_below_a_tool(tmp_path, monkeypatch):
+    """A tool that starts a chat brings the model and its words along: the person's key would be in its hands."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / ".data"))
+    monkeypatch.chdir(tmp_path)
+    text = '[preset.default]\nauto_approve = true\n[preset.bold]\nauto_approve = true\nprotocol = "script"\n'
+    found(tmp_path, text)
+    assert run(["trust", "--digest", digest_of_text(text)]) == 0
+    environ = {"XDG_DATA_HOME": str(tmp_path / ".data")}
+    assert load(environ=environ).preset["bold"].auto_approve
+    monkeypatch.setenv(MARKER, "1")
+    below = load(environ=environ)
+    assert [each.auto_approve for each in below.preset.values()] == [False, False]
+    assert below.preset["bold"].protocol == "script"
+    told = piped("chat", "--preset", "bold", "--store", "memory:", cwd=tmp_path, **{MARKER: "1"})
+    words = "a tool or an agent started this, so this does not count: preset.default.auto_approve, preset.bold"
+    assert words in told.stderr
+
+
 @requirement("CONF-1")
 def test_a_person_accepts_a_file_by_a_whole_word(tmp_path):
     """In a terminal the file is shown, with what could mislead in it marked, and Enter alone agrees to nothing."""

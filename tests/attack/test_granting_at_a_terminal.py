@@ -12,6 +12,7 @@ from typing_streams import draw
 
 from lastword import Session, ToolRegistry
 from lastword.rules.grants import standing_grants
+from lastword.rules.policy import Policy
 from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS
 from requirements import requirement
 from surfaces.conftest import approver_at
@@ -20,6 +21,7 @@ from surfaces.screens import Terminal
 STEP = "[Esc] back to the card"
 WORD = "Type grant and press Enter"
 PAYMENT = {"to": "Ada", "amount": 12.5}
+ASKS = '[[rule]]\nname = "payments"\ntool = "pay"\ndecide = "ask"\n'
 
 
 @pytest.fixture
@@ -53,6 +55,11 @@ class Till:
         def whisper(text: str) -> str:
             """Says something quietly."""
             return "Said."
+
+        @registry.tool(auto_approve=True, effect="reversible", secret=("code",))
+        def unlock(code: str) -> str:
+            """Opens a door."""
+            return "Open."
 
         approver = approver_at(terminal, plain=plain)
         self.session = Session(registry, approver=approver)
@@ -132,7 +139,7 @@ async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> No
             for _ in range(3):
                 terminal.press("\r")
                 await asyncio.sleep(ARMING_SECONDS + ALONE_SECONDS)
-            await terminal.until("Enter alone grants nothing")
+            await terminal.until_sent(b"Enter alone grants nothing", 1)
         elif what == "press alone":
             await terminal.press_until("a", "type the word first")
         elif what in ("paste", "bracketed"):
@@ -144,9 +151,11 @@ async def test_one_act_alone_grants_nothing(terminal: Terminal, what: str) -> No
         else:
             word = {"wrong word": "granted", "allow": "allow", "word alone": "grant"}[what]
             await type_word(terminal, word)
+        if what in ("wrong word", "allow"):
+            await terminal.press_until("a", "type the word first")
         if what == "word alone":
             terminal.press("\r")
-            await terminal.until("Enter alone grants nothing")
+            await terminal.until_sent(b"Enter alone grants nothing", 1)
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
         await give_up(terminal, asking)
 
@@ -163,6 +172,52 @@ async def test_a_bound_that_is_changed_takes_the_word_back(terminal: Terminal, q
         await terminal.press_until("a", "type the word first")
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
         await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+async def test_a_window_that_became_narrower_shows_the_step_again_and_takes_the_word_back(
+    terminal: Terminal, quick: None
+) -> None:
+    """Many terminals cut off what no longer fits: the end of the sentence, with what it ends after, is gone then."""
+    async with till_at(terminal) as till:
+        asking = till.ask()
+        await open_step(terminal)
+        await type_word(terminal)
+        await terminal.until("[a] Allow, and don't ask again")
+        terminal.resize(60)
+        await terminal.press_until("a", "The window is narrower than it was.")
+        await terminal.until(STEP, times=3)
+        await terminal.press_until("a", "type the word first")
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
+async def test_a_card_that_is_answered_elsewhere_takes_its_step_away(
+    terminal: Terminal, quick: None, plain: bool
+) -> None:
+    """The last key or word comes too late. What it would be taken for next is another card, which hears neither."""
+    async with till_at(terminal, plain=plain) as till:
+        asking, other = till.ask(), till.ask(to="Bo", amount=1)
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+            await terminal.until("back to the card")
+            terminal.press("grant\n")
+            await terminal.until("to grant it.")
+        else:
+            await open_step(terminal)
+            await type_word(terminal)
+            await terminal.until("[a] Allow, and don't ask again")
+        [card, _] = till.session.pending()
+        till.session.answer(card.call_id, card.deny())
+        terminal.press("pay\n" if plain else "a")
+        assert (await asking).kind == "denied"
+        await terminal.until("This card waits no longer")
+        await terminal.until("Type one of these" if plain else "[Esc] close", times=2)
+        assert (till.paid, await till.grants(), other.done()) == ([], [], False)
+        await give_up(terminal, other)
 
 
 @requirement("GRANT-1")
@@ -202,10 +257,8 @@ async def test_what_was_not_shown_whole_is_not_granted(terminal: Terminal, quick
 
 
 @requirement("GRANT-2")
-async def test_free_text_is_never_offered_and_a_tool_without_its_key_has_no_step(
-    terminal: Terminal, quick: None
-) -> None:
-    """A key that would loosen a text is none; where nothing can be granted, g is no key."""
+async def test_free_text_is_never_offered(terminal: Terminal, quick: None) -> None:
+    """A key that would loosen a text is none."""
     async with till_at(terminal) as till:
         asking = till.ask(to="Ada", amount=1, note="tea")
         await open_step(terminal)
@@ -213,36 +266,75 @@ async def test_free_text_is_never_offered_and_a_tool_without_its_key_has_no_step
         assert [line for line in lines if "“tea”" in line and "[" in line] == []
         assert [line for line in lines if "“Ada”" in line and "[" in line] == []
         await give_up(terminal, asking)
-        other = till.ask("whisper", text="psst")
-        await terminal.until("Says something quietly.")
-        await terminal.until_menu(2)
-        assert "ask again" not in "\n".join(terminal.lines).rpartition("Says something quietly.")[2]
-        await give_up(terminal, other)
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
+@pytest.mark.parametrize(
+    ("tool", "why"),
+    [
+        ("whisper", "This tool must be asked about each time."),
+        ("unlock", "It takes a secret, which is kept nowhere, so it is asked about each time."),
+        ("pay", "What a rule wants asked is asked about each time."),
+    ],
+)
+async def test_a_card_without_a_second_step_says_why_and_has_no_key_for_it(
+    terminal: Terminal, quick: None, plain: bool, tool: str, why: str
+) -> None:
+    """Without the tool's key, with a secret, or where a rule asks: nothing that is pressed or typed leads to a step."""
+    async with till_at(terminal, plain=plain) as till:
+        till.session.policy = Policy.vouched(ASKS, till.session.registry)
+        arguments: dict[str, Any] = {"whisper": {"text": "psst"}, "unlock": {"code": "1234"}, "pay": PAYMENT}
+        asking = till.ask(tool, **arguments[tool])
+        await terminal.until(why)
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("don't ask again\n")
+            await terminal.until("That is not one of the answers.")
+        else:
+            await terminal.until_menu()
+            terminal.press("g")
+            await terminal.until_listening()
+        assert terminal.text.count("ask again") == plain  # What was typed, and no word of ours.
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
-async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None) -> None:
+@pytest.mark.parametrize("plain", [False, True], ids=["card", "plain"])
+async def test_an_edited_call_has_no_second_step(terminal: Terminal, quick: None, plain: bool) -> None:
     """The bounds are of the call that was asked for; what was changed is another call."""
-    async with till_at(terminal) as till:
+    async with till_at(terminal, plain=plain) as till:
         asking = till.ask()
-        await terminal.until_menu()
-        await terminal.press_until("e", "Edit: to, amount")
-        await terminal.until("▸ Edit:")
-        terminal.press("amount=99\r")
-        await terminal.until("99")
-        terminal.press("\r")
-        await terminal.until_menu(2)
-        await terminal.press_until("g", "without your changes")
-        assert (till.paid, await till.grants(), STEP in terminal.text) == ([], [], False)
+        if plain:
+            await terminal.until("Type one of these")
+            terminal.press("edit amount=99\n")
+            await terminal.until("with your changes")
+            terminal.press("don't ask again\n")
+            await terminal.until("without your changes")
+        else:
+            await terminal.until_menu()
+            await terminal.press_until("e", "Edit: to, amount")
+            await terminal.until("▸ Edit:")
+            terminal.press("amount=99\r")
+            await terminal.until("99")
+            terminal.press("\r")
+            await terminal.until_menu(2)
+            await terminal.press_until("g", "without your changes")
+        assert (till.paid, await till.grants(), "It begins with calls" in terminal.text) == ([], [], False)
         await give_up(terminal, asking)
 
 
 @requirement("GRANT-1")
 @pytest.mark.parametrize(
-    "lines", [["grant"], ["grant", "grant"], ["grant", ""], ["pay"], ["allow"], ["1", "pay"], ["grant\npay"]]
-)
+    "lines",
+    [
+        ["grant"], ["grant", "grant"], ["grant", ""], ["pay"], ["allow"], ["1", "pay"], ["grant\npay"],
+        ["granted", "pay"], ["grant", "PAY"], ["grant", "pay pay"], ["grant pay"], ["grant", "back to the card", "pay"],
+    ],
+)  # fmt: skip
 async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(
-    terminal: Terminal, lines: list[str]
+    terminal: Terminal, quick: None, lines: list[str]
 ) -> None:
     """Said aloud it takes the word, and then the name of the tool, each alone."""
     async with till_at(terminal, plain=True) as till:
@@ -255,6 +347,44 @@ async def test_words_that_are_not_the_two_acts_grant_nothing_in_plain_mode(
             terminal.press(f"{line}\n")
             await terminal.until_sent(b"press Enter", asked + 1)
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize("number", ["7", "0000029", "2 2", "２"])
+async def test_a_number_chooses_the_line_that_has_it_and_no_other(terminal: Terminal, quick: None, number: str) -> None:
+    """A number that stands before no line must not be read as another one."""
+    async with till_at(terminal, plain=True) as till:
+        asking = till.ask()
+        await terminal.until("Type one of these")
+        terminal.press("don't ask again\n")
+        await terminal.until("back to the card")
+        terminal.press(f"{number}\n")
+        await terminal.until("That is not one of the answers.")
+        await terminal.until("back to the card", times=2)
+        assert "amount at most" not in terminal.text
+        terminal.press("2\n")
+        await terminal.until("amount at most 12.5,")
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+async def test_where_there_are_more_lines_than_keys_it_says_how_they_are_chosen(
+    terminal: Terminal, quick: None
+) -> None:
+    """Otherwise somebody looks for a key that is not there, and a line without one seems to be fixed."""
+    async with till_at(terminal) as till:
+
+        @till.session.registry.tool(auto_approve=True, effect="reversible")
+        def many(
+            a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int, i: int, j: int, k: int, m: int
+        ) -> str:  # fmt: skip
+            """Takes many numbers."""
+            return "Done."
+
+        asking = till.ask("many", **dict.fromkeys("abcdefghijkm", 1))
+        await open_step(terminal)
+        assert "There are more lines than keys." in terminal.text
         await give_up(terminal, asking)
 
 

@@ -46,13 +46,16 @@ PAY_MANIFEST = {
     "displayName": "Pay", "id": "pay", "description": "Pays.", "requireApproval": True, "parameters": [],
     "effect": "reversible",  # so that nothing but where it was typed stands in the way of an --allow
 }  # fmt: skip
+LIGHT_MANIFEST = PAY_MANIFEST | {"displayName": "Light", "id": "light", "autoApprove": True}
+LIGHT = PAY.replace("paid", "lit")
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a shell as a tool."""
     folder = tmp_path_factory.mktemp("house")
-    for name, code, manifest in (("shell", SHELL, SHELL_MANIFEST), ("pay", PAY, PAY_MANIFEST)):
+    tools = ("shell", SHELL, SHELL_MANIFEST), ("pay", PAY, PAY_MANIFEST), ("light", LIGHT, LIGHT_MANIFEST)
+    for name, code, manifest in tools:
         (folder / "mine" / name).mkdir(parents=True)
         (folder / "mine" / name / "assistant_tool.py").write_text(code)
         (folder / "mine" / name / "assistant_tool.json").write_text(json.dumps(manifest))
@@ -77,9 +80,9 @@ def question(home: Path) -> Iterator[str]:
     process.communicate()
 
 
-def said_by_the_shell(home: Path, command: str) -> str:
+def said_by_the_shell(home: Path, command: str, *options: str) -> str:
     """What a command says that the assistant's shell runs."""
-    done = piped("call", "shell", f"command={command}", "--tools", "mine", "--json", cwd=home)
+    done = piped("call", "shell", f"command={command}", "--tools", "mine", "--json", *options, cwd=home)
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["message"])
 
@@ -93,6 +96,7 @@ COMMANDS = {
     "token": "token create mine",
     "accept": "journal accept --head 1:00",
     "up": "up --port 0",
+    "a window on the conversation of an up": "chat --attach",
 }
 
 
@@ -111,6 +115,7 @@ def test_no_command_of_a_person_runs_below_a_tool(home, question, command):
 
 DETOURS = {
     "without the marker": f"env -u {MARKER} {{it}}",
+    "without the marker and without a shell between": f"exec env -u {MARKER} {{it}}",
     "with another marker": f"{MARKER}=1 {{it}}",
     "with a marker of its own": f"sh -c '{MARKER}=$$ exec {{it}}'",
     "with an empty environment": 'env -i PATH="$PATH" HOME="$HOME" XDG_DATA_HOME="$XDG_DATA_HOME" {it}',
@@ -127,6 +132,56 @@ def test_a_command_does_not_lose_its_origin_on_a_detour(home, question, detour):
     said = said_by_the_shell(home, detour.format(it=f"{LASTWORD} answer {question} --allow"))
     assert "for a person to decide" in said
     assert not (home / "paid").exists()
+
+
+AUTO_APPROVED = f"{LASTWORD} call light --tools mine --auto-approve"
+TURNING = {
+    "a call": AUTO_APPROVED,
+    "a script": f"echo 'CALL light' | {LASTWORD} run - --tools mine --auto-approve",
+    "before anything is looked for": f"{LASTWORD} call light --tools nowhere --auto-approve",
+    "without the marker": f"exec env -u {MARKER} {AUTO_APPROVED}",
+    "on no memory": f"exec env -u {MARKER} {AUTO_APPROVED} --store memory:",
+    "on another memory": f"exec env -u {MARKER} LASTWORD_STORE=memory: {AUTO_APPROVED}",
+    "in another home": f"exec env -u {MARKER} XDG_DATA_HOME=$PWD/other {AUTO_APPROVED}",
+}
+
+
+@requirement("CONF-2")
+@pytest.mark.parametrize("command", TURNING.values(), ids=TURNING)
+def test_the_key_of_a_preset_is_not_turned_below_a_tool_by_auto_approve(home, command):
+    """Of two keys one is the person's. A flag that the model itself may type would leave the tool's alone."""
+    said = said_by_the_shell(home, command)
+    assert said.startswith("2: ")
+    assert "--auto-approve: this is for a person to decide" in said
+    assert "hint: leave it out; with --wait a person answers its card elsewhere" in said
+    assert not (home / "lit").exists()
+
+
+@requirement("CONF-2")
+def test_nobody_is_told_below_a_tool_to_turn_the_key(home):
+    """A model does what a hint says, and this one would lead it into a refusal."""
+    said = said_by_the_shell(home, f"{LASTWORD} call light --tools mine")
+    assert said.startswith("3: ")
+    assert "hint: with --wait a person answers it elsewhere" in said
+    assert "--auto-approve" not in said
+    assert not (home / "lit").exists()
+
+
+@requirement("CONF-2")
+def test_a_memory_of_its_own_hides_nobody_who_works_on_it(home):
+    """A program that runs tools on a memory that was named holds its name there, and not in the usual one."""
+    other = "sqlite:///other.db"
+    answer = f"exec env -u {MARKER} {LASTWORD} answer nothing --allow --store {other}"
+    assert "for a person to decide" in said_by_the_shell(home, answer, "--store", other)
+
+
+@requirement("CONF-2")
+def test_a_marker_with_the_number_of_the_process_itself_is_a_marker(home):
+    """Who runs tools marks itself with its number. A shell knows the number before it becomes our command."""
+    accept = f"{MARKER}=$$ exec {LASTWORD} policy accept --tools mine"
+    said = said_by_the_shell(home, accept, "--store", "sqlite:///other.db")
+    assert said.startswith("2: ")
+    assert "for a person to decide" in said
 
 
 @requirement("CONF-2")

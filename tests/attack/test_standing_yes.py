@@ -18,7 +18,8 @@ from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.journal.records import data_of
 from lastword.rules.counting import STREAM, USED
 from lastword.rules.granting import GrantOffer, offer_for
-from lastword.rules.grants import REVOKED, revoke, standing_grants
+from lastword.rules.grants import REVOKED, revoke, standing_grants, why_over
+from lastword.store import PAGE_RECORDS
 from requirements import requirement
 
 PROGRAM = Path(__file__).with_name("granted_program.py")
@@ -154,7 +155,8 @@ async def test_a_revocation_wins_or_loses_against_a_start_and_never_both(store: 
 
 @requirement("GRANT-5")
 async def test_the_clock_set_back_revives_no_grant():
-    """Until tonight was over, and it is noon again. What was written in the night says that it was."""
+    """Until tonight was over, and it is noon again. What was written in the night says that it was, whatever is written
+    after it: every call that is asked about leaves records with the time of noon."""
     now = [1_000_000.0]
     paid: list[float] = []
     journal = Journal(clock=lambda: now[0])
@@ -165,10 +167,65 @@ async def test_the_clock_set_back_revives_no_grant():
         now[0] = 1_000_101.0
         assert (await session.call("pay", {"amount": 2})).kind == "denied"
         now[0] = 1_000_050.0
-        assert (await session.call("pay", {"amount": 2})).kind == "denied"
-        now[0] = 900_000.0
-        assert (await session.call("pay", {"amount": 2})).kind == "denied"
+        assert [(await session.call("pay", {"amount": 2})).kind for _ in range(3)] == ["denied"] * 3
+        [grant] = await standing_grants(journal)
+        assert await why_over(journal, grant) == "its time is over"
     assert paid == [1, 2]
+
+
+@requirement("GRANT-5")
+async def test_a_clock_before_the_time_of_a_grant_ends_it():
+    """It is known to be wrong, and so nobody knows how long the grant would live."""
+    now = [1_000_000.0]
+    paid: list[float] = []
+    journal = Journal(clock=lambda: now[0])
+    registry = registry_with_pay(paid)
+    await granted(journal, registry, 1, 5, calls=50, until=1_000_100.0)
+    now[0] = 900_000.0
+    async with Session(registry, approver=no, journal=journal) as session:
+        assert [(await session.call("pay", {"amount": 2})).kind for _ in range(3)] == ["denied"] * 3
+    assert paid == [1]
+
+
+@requirement("GRANT-5")
+async def test_the_clock_set_back_revives_no_grant_for_a_program_that_starts_later(store: str):
+    """Another program wrote in the night and more at noon, and this one has seen none of it: more than a page of it."""
+    now = [1_000_000.0]
+    paid: list[float] = []
+    journal = lastword.open_journal(store)
+    journal.clock = lambda: now[0]
+    registry = registry_with_pay(paid)
+    await granted(journal, registry, 1, 5, calls=50, until=1_000_100.0)
+    for at in (1_000_101.0, *[1_000_050.0] * (PAGE_RECORDS + 1)):
+        now[0] = at
+        journal.note("elsewhere", "note", "n", {})
+    await journal.close()
+    later = lastword.open_journal(store)
+    later.clock = lambda: now[0]
+    async with Session(registry, approver=no, journal=later) as session:
+        assert (await session.call("pay", {"amount": 2})).kind == "denied"
+    await later.close()
+    assert paid == [1]
+
+
+@requirement("GRANT-5")
+async def test_a_clock_that_was_ahead_before_a_grant_does_not_end_it():
+    """Only what was written since the grant says how late it is: the person has corrected the clock and then granted,
+    though an older grant made us look at what was written before."""
+    now = [1_000_000.0]
+    paid: list[float] = []
+    journal = Journal(clock=lambda: now[0])
+    registry = registry_with_pay(paid)
+    await granted(journal, registry, 1, 1, calls=50, until=1_000_100.0)
+    now[0] = 9_000_000.0
+    journal.note("elsewhere", "note", "n", {})
+    now[0] = 1_000_010.0
+    async with Session(registry, approver=no, journal=journal) as session:
+        assert (await session.call("pay", {"amount": 1})).kind == "denied"
+    await granted(journal, registry, 5, 5, calls=50, until=1_000_100.0)
+    async with Session(registry, approver=no, journal=journal) as session:
+        assert (await session.call("pay", {"amount": 2})).approval == "grant"
+    assert paid == [1, 5, 2]
 
 
 @requirement("GRANT-2")
@@ -265,10 +322,31 @@ async def test_the_limits_of_a_rule_hold_for_all_sessions_and_begin_anew_each_da
     assert [await pay(1) for _ in range(5)] == ["rule"] * 5
     assert await pay(0) == "person", "the calls of the day are used up"
     now[0] -= 2 * 86_400
-    assert await pay(1) == "person", "it is still the day that was written down last"
+    for _ in range(3):
+        assert await pay(1) == "person", "it is still the day that was counted last, whatever was written since"
     assert paid == [3, 5, 1, 1, 1, 1, 1]
     started = [data_of(r).get("why", "") for r in await journal.store.read(kind="started")]
     assert started[1] == "the rule small payments (policy.toml:2), 2 of 5 calls, 8 of 8"
+
+
+@requirement("GRANT-4")
+@pytest.mark.parametrize("is_kept", [True, False], ids=["in one session", "in sessions of their own"])
+async def test_a_clock_that_goes_back_and_forth_over_midnight_gives_each_day_once(is_kept: bool):
+    """Two calls in the evening, two after midnight, then evening and morning again."""
+    now = [0.0]
+    paid: list[float] = []
+    journal = Journal(clock=lambda: now[0])
+    registry = registry_with_pay(paid)
+    policy = Policy.vouched(LIMITED.replace("calls = 5, sum = { amount = 8 }", "calls = 1"), registry)
+    evening = 86_400 * 20_000 - 100.0
+    sessions = [Session(registry, approver=no, journal=journal, policy=policy) for _ in range(1 if is_kept else 7)]
+    said = []
+    for number, seconds in enumerate((0, 0, 500, 500, 0, 0, 500)):
+        now[0] = evening + seconds
+        said.append((await sessions[number % len(sessions)].call("pay", {"amount": 2})).approval)
+    for session in sessions:
+        await session.close()
+    assert said == ["rule", "person", "rule", "person", "person", "person", "person"]
 
 
 @requirement("GRANT-5")

@@ -93,7 +93,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
     (tmp_path / "ask.py").write_text(
         "import asyncio, pathlib\n"
         "from lastword import Session, ToolRegistry\n"
-        "from lastword.terminal import TerminalApprover\n"
+        "from lastword.terminal.approver import TerminalApprover\n"
         "registry = ToolRegistry()\n"
         "@registry.tool(effect='reversible')\n"
         "def leave_trace(name: str) -> str:\n"

@@ -123,8 +123,10 @@ def test_an_answer_to_a_program_that_was_killed_is_not_said_to_be_heard(transcri
     with started(*PAY_ANN) as program:
         call_id = waiting_call(program)
         assert [facts["asker"] for facts in questions(capsys)] == ["waits"]
+        assert "  waiting  " in transcript("calls")
         program.kill()
     assert [facts["asker"] for facts in questions(capsys)] == ["ended"]
+    assert "  left waiting  " in transcript("calls")
     said = transcript("approvals", f"answer {call_id} --allow --digest DIGEST")
     assert "Of these the program that asked has ended, and an answer starts nothing by itself:\n" in said
     assert "Allowed.\nThe program that asked has ended, so nothing comes of it.\n[exit 0]" in said
@@ -182,7 +184,7 @@ def test_of_a_question_of_an_earlier_version_nothing_is_claimed(transcript: Tran
     asyncio.run(without_process())
     assert [facts["asker"] for facts in questions(capsys)] == ["unknown"]
     said = transcript("approvals", "answer old --allow --digest DIGEST")
-    assert "asked by a program of which nobody knows whether it lives" in said
+    assert "Nobody knows whether the program that asked lives." in said
     assert "If the program that asked still lives it goes on by itself; of that nothing is known." in said
 
 

@@ -61,6 +61,44 @@ def test_grants_are_listed_with_what_is_left(grant_id: str, capsys):
     assert (facts["id"], facts["used"], facts["totals"], facts["over"]) == (grant_id, 1, {"amount": "12.5"}, None)
 
 
+@requirement("GRANT-7")
+def test_the_life_of_a_grant_and_of_its_call_say_that_it_was_given(grant_id: str, capsys):
+    """Whoever looks later at either finds the other in words."""
+    assert run(["show", grant_id]) == 0
+    said = capsys.readouterr().out
+    assert "granted: don't ask again for pay {" in said
+    assert ", in all your sessions until midnight, the end of " in said
+    assert "; calls: 10\n" in said
+    assert run(["grants", "--json"]) == 0
+    [facts] = json.loads(capsys.readouterr().out)
+    assert run(["show", facts["call_id"]]) == 0
+    assert ", with a grant for calls like it\n" in capsys.readouterr().out
+
+
+@requirement("GRANT-5")
+async def test_a_grant_for_a_session_names_it_and_says_when_it_is_used_up(home: Path, capsys):
+    """Read in another terminal, "this session" would be the wrong one."""
+    registry = lastword.ToolRegistry()
+
+    @registry.tool(auto_approve=True)
+    def pay(to: str) -> str:
+        """Pay."""
+        return "paid"
+
+    async def approve(request: ApprovalRequest) -> UserAction:
+        offer = offer_for(request, home)
+        assert isinstance(offer, GrantOffer)
+        return request.allow_with(offer.terms({}, "session", calls=1))
+
+    journal = lastword.open_journal(f"sqlite:///{JOURNAL.absolute()}")
+    async with lastword.Session(registry, id="monday", approver=approve, journal=journal) as session:
+        for left in ("; 0 of 1 calls\n", "; 1 of 1 calls, used up\n"):
+            assert (await session.call("pay", {"to": "Ada"})).success
+            assert await asyncio.to_thread(run, ["grants"]) == 0
+            assert capsys.readouterr().out.endswith(f"until the program of session monday ends{left}")
+    await journal.close()
+
+
 @requirement("GRANT-5")
 def test_a_grant_is_taken_back_by_its_id_or_with_all_others(grant_id: str, capsys):
     """And a second time there is nothing to take back."""

@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from lastword.cli import NOT_ALLOWED, WRONG_USAGE, run
+from lastword.cli import FAILED, NOT_ALLOWED, WRONG_USAGE, run
 from requirements import requirement
 
 POLICY = """
@@ -76,6 +77,29 @@ def test_changed_code_of_a_tool_is_asked_about_again(file, home, capsys):
     assert run(["call", "pay", "to=Ada", "amount=5", *TOOLS]) == NOT_ALLOWED
     assert run(["policy", "explain", "pay", "to=Ada", "amount=5", *TOOLS]) == 0
     assert "the tool is not the one that was accepted for it" in capsys.readouterr().out
+    assert run(["policy", "check", *TOOLS]) == 0
+    assert "small payments (policy.toml:2): it allows nothing of pay: the tool is not" in capsys.readouterr().err
+    assert run(["policy", "accept", *TOOLS, "--digest", digest_in(capsys)]) == 0
+    assert "allows nothing" not in capsys.readouterr().err, "it allows again"
+    assert run(["policy", "check", *TOOLS]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@requirement("RULE-3")
+def test_check_says_of_a_text_that_is_bounded_by_a_folder_that_it_may_be_no_path(file, capsys):
+    """Any text that begins with that folder passes: to whom something is paid, and what else stands in it."""
+    file.write_text(POLICY.replace('in = ["Ada", "Bo"]', 'under = "/var"').replace('"Ada"', '"/var/a"'))
+    assert run(["policy", "check", *TOOLS]) == 0
+    assert "pay does not say that to is a path" in capsys.readouterr().err
+
+
+@requirement("RULE-7")
+def test_explain_takes_the_name_that_stands_on_the_card_of_an_agent(file, capsys):
+    """A person reads it there, and asks about it here."""
+    assert run(["policy", "explain", "claude__Bash", "command=ls", "cwd=/"]) == 0
+    by_card = capsys.readouterr().out
+    assert run(["policy", "explain", "claude:Bash", "command=ls", "cwd=/"]) == 0
+    assert capsys.readouterr().out == by_card
 
 
 @requirement("RULE-7")
@@ -97,11 +121,67 @@ def test_check_lists_the_rules_and_what_may_not_be_meant(file, capsys):
     file.write_text(POLICY + other)
     assert run(["policy", "check", *TOOLS]) == 0
     said = capsys.readouterr()
-    assert "policy.toml (user, not accepted)\n" in said.out
+    assert "policy.toml (user, not accepted: it can only ask and deny)\n" in said.out
     assert "  allow  small payments (policy.toml:2): pay, to one of “Ada”, “Bo”, amount at most 20\n" in said.out
     assert "other (policy.toml:13): there is no tool gone here" in said.err
     assert run(["policy", "check", *TOOLS, "--json"]) == 0
     assert [rule["line"] for rule in json.loads(capsys.readouterr().out)["rules"]] == [2, 13]
+
+
+@requirement("RULE-7")
+def test_check_says_of_a_rule_that_sums_a_secret_that_it_allows_nothing(file, home, capsys):
+    """Each use would write down what the secret comes to."""
+    manifest = home / "mine/pay/assistant_tool.json"
+    facts = json.loads(manifest.read_text())
+    for parameter in facts["parameters"]:
+        parameter["secret"] = parameter["name"] == "amount"
+    manifest.write_text(json.dumps(facts))
+    file.write_text(POLICY.replace("[rule.where]", "limits = { sum = { amount = 50 } }\n[rule.where]"))
+    assert run(["policy", "check", *TOOLS]) == 0
+    said = capsys.readouterr().err
+    assert "allows nothing of pay: it sums amount, which is secret, and the sum would tell it" in said
+
+
+@requirement("RULE-7")
+def test_check_finds_an_argument_that_no_tool_has(file, home, capsys):
+    """Somebody who denies large payments and mistypes the argument would deny nothing, and rely on it."""
+    slip = '[[rule]]\nname = "never large"\ntool = "pay"\ndecide = "deny"\nwhere = { amout = { min = 100 } }\n'
+    file.write_text(slip + slip.replace("large", "there").replace('"pay"', '"pey"'))
+    assert run(["policy", "check", *TOOLS]) == 0
+    said = capsys.readouterr().err
+    assert "never large (policy.toml:1): it never matches: pay has no argument amout; did you mean amount?" in said
+    assert "never there (policy.toml:6): there is no tool pey here; did you mean pay?" in said
+    file.write_text(slip.replace("amout", "amount"))
+    assert run(["policy", "check", *TOOLS]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@requirement("RULE-7")
+def test_explain_counts_what_is_used_up_and_uses_nothing(file, capsys):
+    """An allow that has nothing left is a question, and whoever asks about it hears so."""
+    file.write_text(POLICY.replace('decide = "allow"', 'decide = "allow"\nlimits = { calls = 1 }'))
+    assert run(["policy", "accept", *TOOLS, "--digest", digest_in(capsys)]) == 0
+    explain = ["policy", "explain", "pay", "to=Ada", "amount=5", *TOOLS]
+    for _ in range(2):
+        assert run(explain) == 0
+        assert capsys.readouterr().out.endswith("allow. small payments (policy.toml:2)\n")
+    # Nor is anything written down.
+    assert run(["journal", "verify"]) == WRONG_USAGE
+    assert "there is nothing in this journal" in capsys.readouterr().err
+    assert run(["call", "pay", "to=Ada", "amount=5", *TOOLS]) == 0
+    capsys.readouterr()
+    assert run(explain) == 0
+    assert capsys.readouterr().out == "ask. the rule small payments (policy.toml:2) was for 1 call, and it is used up\n"
+
+
+@requirement("RULE-9")
+def test_a_file_that_allows_nothing_is_not_said_to(file, capsys):
+    """A person who reads that something will happen without a question should not look for it in vain."""
+    file.write_text('[[rule]]\nname = "never"\ntool = "pay"\ndecide = "deny"\n')
+    assert run(["policy", "accept", *TOOLS]) == NOT_ALLOWED
+    said = capsys.readouterr().err
+    assert "These rules allow nothing: they ask and deny, and hold already." in said
+    assert "without asking you" not in said
 
 
 @requirement("RULE-7")
@@ -124,12 +204,38 @@ def test_nothing_starts_with_a_broken_policy(file, home, capsys, command):
     assert "policy.toml:5: unknown field decides of rule\nhint: did you mean decide?" in said
 
 
+@requirement("RULE-4", "RULE-9")
+def test_the_doctor_names_the_rules_and_a_broken_file(file, capsys):
+    """Nothing starts with it, and this is where somebody looks who does not know why."""
+    rules = lambda: next(each for each in json.loads(capsys.readouterr().out) if each["what"] == "rules")  # noqa: E731
+    run(["doctor", "--json"])
+    assert rules() == {
+        "what": "rules",
+        "well": True,
+        "found": f"{file}: 1 rule, not accepted: it can only ask and deny",
+    }
+    file.write_text(POLICY.replace("decide", "decides"))
+    assert run(["doctor", "--json"]) == FAILED
+    broken = rules()
+    assert not broken["well"]
+    assert "policy.toml:5: unknown field decides of rule; hint: did you mean decide?" in broken["found"]
+
+
 @requirement("RULE-1")
 def test_a_project_that_denies_is_heard_without_a_question(home, capsys):
     """Stricter is always believed."""
     (home / "lastword.policy.toml").write_text('[[rule]]\nname = "never"\ntool = "pay"\ndecide = "deny"\n')
     assert run(["call", "pay", "to=Ada", "amount=5", *TOOLS, "--auto-approve"]) == NOT_ALLOWED
-    assert "the rule never (lastword.policy.toml:1) denies it" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "the rule never (lastword.policy.toml:1) denies it. Asking again changes nothing" in said
+    # What was asked for is remembered, as it is of a call that somebody was asked about.
+    assert run(["calls", "--json"]) == 0
+    [call] = json.loads(capsys.readouterr().out)
+    assert (call["tool"], call["arguments"], call["status"]) == ("pay", {"to": "Ada", "amount": 5}, "denied")
+    assert run(["show", call["call_id"]]) == 0
+    assert 'asked for pay {"to":"Ada","amount":5}, which the rule never (lastword.policy.toml:1) denies\n' in (
+        capsys.readouterr().out
+    )
 
 
 @requirement("CONF-2")
@@ -140,3 +246,23 @@ def test_a_tool_cannot_accept_a_policy(file, home):
     done = subprocess.run(program.split(), env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert "this is for a person to decide" in done.stderr
     assert done.returncode == WRONG_USAGE
+
+
+@requirement("RULE-7", "RULE-9")
+def test_the_guides_walk_with_files_prints_what_the_guide_says(file, home, capsys):
+    """docs/rules.md shows a check, a yes, a call and an explanation. They are run here, in that order."""
+    guide = (Path(__file__).parents[2] / "docs/rules.md").read_text()
+    walk = guide.split("## The same with files")[1].split("```text\n")[1].split("```")[0]
+    commands = re.findall(r"^\$ lastword (.*)\n((?:(?!\$ ).*\n)*)", walk, re.MULTILINE)
+    assert [command.split()[0] for command, _ in commands] == ["policy", "policy", "call", "policy"]
+    file.write_text(guide.split('RULES = """\n')[1].split('"""')[0])
+    code = home / "mine/pay/assistant_tool.py"
+    code.write_text(code.read_text().replace("{params['to']}.", "{params['to']}"))
+    digest = digest_in(capsys)
+    for command, shown in commands:
+        accepts = command == "policy accept"
+        assert run([*command.split(), *TOOLS, *(["--digest", digest] if accepts else [])]) == 0
+        said = "".join(capsys.readouterr())
+        for line in shown.replace("/home/you/.local/share/lastword/policy.toml", str(file)).splitlines():
+            if line != "…" and not line.startswith(("What these", "Type yes")):  # at a terminal
+                assert re.sub(r"\([0-9a-f]{12}\)", "", line) in re.sub(r"\([0-9a-f]{12}\)", "", said)

@@ -19,9 +19,10 @@ from lastword.server.upstream import HttpUpstream
 from lastword.store import Entry
 from lastword.store.address import open_store
 from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire
+from lastword.talk.apiclient import ApiError, ConnectionLost
 from lastword.talk.bounds import Bounds
 from lastword.talk.heard import Forgotten, Retrying
+from lastword.talk.httpwire import HttpWire
 from lastword.talk.inprocess import InProcessWire, alive
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement

@@ -182,6 +182,8 @@ WRONG = {
     "an endless session": {"session_id": "x" * 5000},
     "an id that is no text": {"tool_use_id": 5},
     "an empty id": {"tool_use_id": ""},
+    "no folder at all": {"cwd": "/a\0b"},
+    "a folder without end": {"cwd": "/" + "a" * 5000},
 }
 
 
@@ -191,6 +193,7 @@ async def test_an_event_with_something_missing_is_a_no(gate: Gate, queue: Queue,
     """What cannot be understood cannot be shown, and what cannot be shown is not allowed."""
     answer = await gate.ask(CLAUDE_BEFORE | wrong)
     assert (answer.code, answer.printed) == (DENIED, "")
+    assert "itself failed" not in answer.complaint
     assert await queue.journal.waiting() == []
 
 

@@ -29,9 +29,9 @@ AGENTS_AND_CONTENTS = [
 ]
 
 
-def lastword(home: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def lastword(home: Path, *words: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "lastword", *words], cwd=cwd or home, env=clean_environment(home),
+        [sys.executable, "-P", "-m", "lastword", *words], cwd=cwd or home, env=clean_environment(home, **environment),
         capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
 
@@ -185,6 +185,22 @@ def test_the_doctor_proves_a_gate_by_a_call_that_must_be_denied(tmp_path: Path, 
     agreed(tmp_path, "hook", "install", agent)
     found = examined(tmp_path)[f"hook of {name}"]
     assert (found["well"], "was denied" in found["found"]) == (True, True)
+    assert found["found"].endswith("; every call of its tools asks you")
+
+
+@requirement("HOOK-6", "HOOK-7")
+def test_the_doctor_says_whether_rules_and_grants_may_answer_for_an_agent(tmp_path: Path):
+    """Nobody remembers for months which way a key was turned. A list that others could write is said to be one."""
+    agreed(tmp_path, "hook", "install", "claude", "--standing", "exact")
+    found = examined(tmp_path)["hook of Claude Code"]
+    assert found["well"] is True
+    assert found["found"].endswith(
+        "; your rules and grants may answer for calls that they name exactly, folder included"
+    )
+    (tmp_path / ".data" / "lastword" / "agent_keys.json").chmod(0o666)
+    found = examined(tmp_path)["hook of Claude Code"]
+    assert found["well"] is False
+    assert "others could have written this list of keys" in found["found"]
 
 
 def _broken(home: Path, file: Path, how: str) -> None:
@@ -249,6 +265,22 @@ def test_the_shell_of_a_hooked_agent_does_not_press_our_buttons(tmp_path: Path, 
     assert "for a person to decide" in done.stdout
     mine = lastword(tmp_path, *command.split())
     assert "for a person to decide" not in mine.stderr  # Beside the agent, and not below it.
+
+
+@requirement("CONF-2")
+@pytest.mark.parametrize("home", ["XDG_DATA_HOME=/nowhere", "HOME=/nowhere XDG_DATA_HOME=", "env -i"])
+def test_the_shell_of_a_hooked_agent_does_not_get_away_by_naming_another_home(tmp_path: Path, home: str):
+    """Which process is an agent stands in the person's folder. One word before a command would lead past it."""
+    line = f"{sys.executable} -P -m lastword"
+    event = json.dumps({"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash",
+                        "tool_input": {"command": "x"}, "tool_use_id": "t"})  # fmt: skip
+    store = f"--store sqlite:///{tmp_path / '.data' / 'lastword' / 'lastword.db'}"
+    done = subprocess.run(
+        [sys.executable, "-c", AGENT, event, f"{line} hook claude", f"{home} {line} answer x --allow {store}"],
+        cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_SECONDS,
+        check=True,
+    )  # fmt: skip
+    assert "for a person to decide" in done.stdout
 
 
 @requirement("HOOK-3")

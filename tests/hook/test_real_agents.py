@@ -19,7 +19,7 @@ import pytest
 from hook.fake_models import FakeModel
 from hook.gates import Queue, opened
 from hook.installed_agents import NODE, program
-from hook.test_installing import FILES, agreed
+from hook.test_installing import FILES, agreed, lastword
 from lastword.journal.handover import handover_in_words
 from requirements import requirement
 from surfaces.screens import clean_environment
@@ -166,7 +166,7 @@ async def test_our_crash_means_no(agent: Agent, queue: Queue, tmp_path: Path):
     agent.install()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "msgspec.py").write_text("raise RuntimeError('half an installation')")
-    agent.rewrite(sys.executable, f"env PYTHONPATH={tmp_path / 'broken'} {sys.executable}")
+    agent.rewrite(f"{sys.executable} -E", f"env PYTHONPATH={tmp_path / 'broken'} {sys.executable}")
     async with agent.working(SHELLS[agent.key], agent.shell("echo yes > made")):
         pass
     assert not (agent.project / "made").exists()
@@ -206,6 +206,66 @@ async def test_without_the_shell_between_us_the_docs_are_right_about_who_goes_on
     async with agent.working(SHELLS[agent.key], agent.shell("echo yes > made")):
         pass
     assert (agent.project / "made").exists() == (agent.key != "claude")
+
+
+STANDING = """
+[[rule]]
+name = "this very command"
+tool = "{tool}"
+decide = "allow"
+[rule.where]
+command = {{ is = "echo yes > made" }}
+cwd = {{ is = "{project}" }}
+[rule.tests]
+match = [{{ command = "echo yes > made", cwd = "{project}" }}]
+not_match = [{{ command = "echo yes > made; ls", cwd = "{project}" }}]
+"""
+
+
+@requirement("HOOK-7", "GRANT-7")
+@pytest.mark.parametrize("key", ["claude", "gemini"])
+async def test_what_a_rule_allows_happens_in_its_folder_without_a_card(tmp_path: Path, queue: Queue, key: str):
+    """The agent takes the yes with its reason, and says itself that it was carried out as allowed."""
+    agent = Agent(tmp_path, key)
+    assert agreed(tmp_path, "hook", "install", key, "--standing", "exact").returncode == 0
+    policy = tmp_path / ".data" / "lastword" / "policy.toml"
+    policy.write_text(STANDING.format(tool=f"{key}:{SHELLS[key]}", project=agent.project))
+    digest = re.search(r"--digest ([0-9a-f]{64})", lastword(tmp_path, "policy", "accept").stderr)
+    assert digest is not None
+    assert lastword(tmp_path, "policy", "accept", "--digest", digest[1]).returncode == 0
+    async with agent.working(SHELLS[key], agent.shell("echo yes > made")):
+        pass
+    assert (agent.project / "made").exists()
+    [handed] = await queue.journal.store.read(kind="handed_over")
+    life = await queue.journal.life(handed.subject)
+    assert handover_in_words(life) == "handed over, done"
+    assert life.handed_over is not None
+    assert life.handed_over["why"] == "the rule this very command (policy.toml:2) allows it"
+
+
+@requirement("HOOK-3", "HOOK-7")
+@pytest.mark.parametrize("key", ["claude", "gemini"])
+async def test_variables_of_the_project_lead_to_no_other_gate(tmp_path: Path, queue: Queue, key: str):
+    """Both take them from files of the folder that they are started in, and give them to their hooks."""
+    agent = Agent(tmp_path, key)
+    agent.install()
+    del agent.environment["XDG_DATA_HOME"]  # Most people have none.
+    here = "/proc/self/cwd"
+    variables = {"PYTHONPATH": here, "XDG_DATA_HOME": f"{here}/evil", "LASTWORD_STORE": "sqlite:///evil.db"}
+    if key == "claude":
+        (agent.project / ".claude").mkdir()
+        (agent.project / ".claude" / "settings.json").write_text(json.dumps({"env": variables}))
+    else:
+        (agent.project / ".env").write_text("".join(f"{name}={value}\n" for name, value in variables.items()))
+    (agent.project / "lastword.py").write_text("import os; os._exit(0)")
+    shell = agent.shell("echo $PYTHONPATH $XDG_DATA_HOME $LASTWORD_STORE > made")
+    async with agent.working(SHELLS[key], shell):
+        card = await queue.card()
+        assert not (agent.project / "made").exists()
+        await queue.answer(card, card.allow())
+        await queue.until(card.call_id, "handed_back")
+    taken = (agent.project / "made").read_text().split()
+    assert {here, "sqlite:///evil.db"} <= set(taken), "the agent does take them from there"
 
 
 @requirement("HOOK-2")

@@ -45,7 +45,8 @@ async def test_the_person_turns_the_key_writes_a_rule_accepts_it_and_the_agent_i
     assert agreed(tmp_path, "hook", "install", "claude").returncode == 0
     said = CLAUDE_BEFORE | {"cwd": str(project), "tool_input": {"command": "git status", "description": "Look"}}
     explain = ("policy", "explain", "claude:Bash", "command=git status", f"cwd={project}")
-    assert "must be asked about each time" in lastword(tmp_path, *explain).stdout
+    said_first = lastword(tmp_path, *explain).stdout
+    assert "must be asked about each time; lastword hook install claude --standing exact lets rules" in said_first
     turned = agreed(tmp_path, "hook", "install", "claude", "--standing", "exact")
     assert "name exactly, folder included" in turned.stdout
     assert "not accepted as it is" in lastword(tmp_path, *explain).stdout

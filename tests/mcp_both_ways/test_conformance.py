@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from bearer import with_token
 from real_servers import CHECKS, NODE
+from served import served, token
 
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped
@@ -108,25 +109,8 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def port(home: Path) -> Iterator[int]:
-    """`lastword mcp serve --http`, on any free port."""
-    command = [*lastword_command(), "mcp", "serve", "--tools", "mine", "--http", "0"]
-    server = subprocess.Popen(command, cwd=home, env=clean_environment(home), stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stderr is not None
-        line = server.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", line)
-        assert found, line + server.stderr.read()
-        yield int(found[1])
-    finally:
-        server.terminate()
-        server.communicate(timeout=60)
-
-
-def token(home: Path) -> str:
-    made = piped("token", "create", "checks", "--scope", "tools", "--json", cwd=home)
-    assert made.returncode == 0, made.stderr
-    found: str = json.loads(made.stdout)["token"]
-    return found
+    with served(home) as found:
+        yield found
 
 
 async def node(*words: str, home: Path) -> tuple[int, str, str]:

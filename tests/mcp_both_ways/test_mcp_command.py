@@ -15,6 +15,7 @@ from lastword.config import FILE, load
 from lastword.errors import ConfigError
 from lastword.mcp.entries import add_entry, remove_entry
 from lastword.mcp.foreign import servers_in
+from lastword.mcp.pins import Pins
 from lastword.testing.scripted import ScriptedModel
 from lastword.tools.descent import MARKER
 from lastword.tools.trust import digest_of_text
@@ -51,6 +52,28 @@ def trusted_shop(home: Path, capsys: pytest.CaptureFixture[str]) -> Neighbour:
     capsys.readouterr()
     shop.diary.unlink()
     return shop
+
+
+@requirement("RULE-7", "RULE-9")
+def test_the_key_of_a_servers_tools_is_turned_by_a_yes_of_its_own(home, capsys):
+    """Less would be asked from then on: that is said, asked about, and listed. Nobody turns it by the way."""
+    trusted_shop(home, capsys)
+    turn = ["mcp", "trust", "shop", "--standing", "exact"]
+    assert run(turn) == 3
+    asked = capsys.readouterr().err
+    assert "From now on your rules and grants may answer for calls that they name exactly. Change it like" in asked
+    explain = ["policy", "explain", "mcp:shop/pay", "amount=5"]
+    rule = '[[rule]]\nname = "tea"\ntool = "mcp:shop/pay"\ndecide = "allow"\n[rule.where]\n'
+    tests = "[rule.tests]\nmatch = [{ amount = 5 }]\nnot_match = [{ amount = 6 }]\n"
+    (home / ".data/lastword/policy.toml").write_text(f"{rule}amount = {{ is = 5 }}\n{tests}")
+    assert run(explain) == 0
+    assert "each time; lastword mcp trust shop --standing exact lets rules answer\n" in capsys.readouterr().out
+    assert run([*turn, "--tools", digest_in(asked, "--tools")]) == 0
+    assert "may answer for calls that they name exactly." in capsys.readouterr().out
+    assert run(["mcp", "list"]) == 0
+    assert "    your rules and grants may answer for calls that they name exactly." in capsys.readouterr().out
+    assert run(["mcp", "trust", "shop", "--standing", "never"]) == 0
+    assert "shop is trusted as it is: every call of its tools asks you." in capsys.readouterr().out
 
 
 @requirement("MCP-1", "MCP-2", "MCP-3")
@@ -111,6 +134,34 @@ def test_what_changed_is_shown_as_a_diff_and_trusted_again(home, capsys):
     assert '- "description": "Pays."' in seen
     assert run(["mcp", "trust", "shop", "--tools", digest_in(seen, "--tools")]) == 0
     assert run(["mcp", "refresh"]) == 0
+
+
+@requirement("MCP-6", "RULE-5")
+def test_whoever_turns_the_key_of_a_servers_tools_is_told_what_it_means_and_asked(home, capsys):
+    """It is trusted already, and not with that. Turned back it is at once, and without a word with every change."""
+    shop = trusted_shop(home, capsys)
+    pins = Pins()
+    assert run(["mcp", "trust", "shop", "--standing", "bounds"]) == 3
+    seen = capsys.readouterr().err
+    assert "your rules and grants may answer for calls within their bounds." in seen
+    assert "asks you before each call" not in seen
+    [pinned] = pins._read().values()
+    assert pinned.standing is False
+    assert run(["mcp", "trust", "shop", "--standing", "bounds", "--tools", digest_in(seen, "--tools")]) == 0
+    assert run(["mcp", "trust", "shop"]) == 0
+    assert "within their bounds" in capsys.readouterr().out
+    assert run(["mcp", "trust", "shop", "--standing", "exact"]) == 0
+    said = capsys.readouterr().out
+    assert "name exactly" in said
+    assert "until they are started again" in said
+    shop.define(PAY | {"description": "Pays more."})
+    assert run(["mcp", "trust", "shop"]) == 3
+    seen = capsys.readouterr().err
+    assert "every call of its tools asks you." in seen
+    assert run(["mcp", "trust", "shop", "--tools", digest_in(seen, "--tools")]) == 0
+    assert "It was otherwise before" in capsys.readouterr().out
+    [pinned] = pins._read().values()
+    assert pinned.standing is False
 
 
 @requirement("MCP-2")

@@ -18,10 +18,10 @@ from lastword.mcp.pins import Pins
 from lastword.store.memory import MemoryStore
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement
-from surfaces.conftest import browser, quick, windows
+from surfaces.conftest import browser, launch, quick, windows
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, settled
 
-__all__ = ["browser", "quick", "windows"]
+__all__ = ["browser", "launch", "quick", "windows"]
 
 ARMED = ".card[data-armed=true]"
 PAY = defined("pay", description="Pays.", inputSchema=MONEY)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import re
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,9 @@ import pytest
 from counter import meta, words
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from served import served, token
 
+from lastword.tools.descent import MARKER, _agent_name, _began
 from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped
@@ -101,6 +103,33 @@ async def test_a_client_starts_us_and_a_person_answers_in_another_terminal(home)
     assert paid(home) == ["7"]
 
 
+@requirement("CONF-2")
+def test_a_client_below_a_tool_does_not_answer_itself(home):
+    """A script that an assistant runs speaks the protocol, too, and would accept its own dialogue."""
+    # Before anything is looked for, or loaded.
+    done = piped("mcp", "serve", "--tools", "nowhere", "--approve", "client", cwd=home, **{MARKER: "1"})
+    assert done.returncode == 2
+    assert "--approve client: this is for a person to decide" in done.stderr
+    assert "hint: leave it out; a person answers on the page of lastword up" in done.stderr
+    assert piped("mcp", "serve", "--tools", "mine", cwd=home, **{MARKER: "1"}).returncode == 0
+
+
+async def yes(context, params):
+    return types.ElicitResult(action="accept", content={"allow": True})
+
+
+@requirement("CONF-2", "MCP-22")
+async def test_a_client_whose_hook_asks_here_answers_by_its_own_dialogue(home):
+    """Claude Code has our hook and starts our server as its child: its person sees the dialogue there."""
+    agents = home / ".data" / "lastword" / "agents"
+    agents.mkdir(parents=True)
+    (agents / _agent_name(os.getpid(), _began(os.getpid()))).touch()
+    assert "for a person to decide" in piped("token", "create", "mine", cwd=home).stderr
+    async with over_stdio(home, "--approve", "client", elicitation_callback=yes) as desk:
+        assert words(await desk.call_tool("pay", {"amount": 7})) == "Paid 7."
+    assert paid(home) == ["7"]
+
+
 @requirement("MCP-23")
 async def test_killed_between_rounds_it_runs_once(home):
     """kill -9 after the question. Another process opens the sealed round, pays once, and never again."""
@@ -139,24 +168,8 @@ async def test_killed_between_rounds_it_runs_once(home):
 
 @pytest.fixture
 def port(home: Path) -> Iterator[int]:
-    """`lastword mcp serve --http`, on any free port."""
-    command = [*lastword_command(), "mcp", "serve", "--tools", "mine", "--http", "0", "--approve", "client"]
-    server = subprocess.Popen(command, cwd=home, env=clean_environment(home), stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stderr is not None
-        line = server.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", line)
-        assert found, line + server.stderr.read()
-        yield int(found[1])
-    finally:
-        server.terminate()
-        server.communicate(timeout=60)
-
-
-def token(home: Path, scope: str) -> str:
-    made = piped("token", "create", scope, "--scope", scope, "--json", cwd=home)
-    assert made.returncode == 0, made.stderr
-    return json.loads(made.stdout)["token"]
+    with served(home, "--approve", "client") as found:
+        yield found
 
 
 @asynccontextmanager

@@ -1,9 +1,16 @@
 """Rules and the tools of MCP servers: the person holds both keys, and each is turned by itself."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from lastword import Policy, Preset, ToolRegistry
+from lastword import Journal, Policy, Preset, ToolRegistry
+from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import ConfigError
+from lastword.mcp.launch import launch_of
+from lastword.mcp.looking import look_at
+from lastword.rules.granting import GrantOffer, offer_for
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined, opened
 from requirements import requirement
@@ -89,3 +96,88 @@ async def test_a_path_from_a_folder_of_the_server_lies_inside_of_none(tmp_path, 
         assert whole.approval == "rule"
         assert (whole.kind == "denied") == (decide == "deny")
     assert len(asked.requests) == (3 if decide == "allow" else 0)
+
+
+async def _granted(shop: Neighbour, journal: Journal) -> None:
+    """A person allows one payment, and ten like it until tonight."""
+
+    async def grant(request: ApprovalRequest) -> UserAction:
+        offer = offer_for(request, Path())
+        assert isinstance(offer, GrantOffer)
+        return request.allow_with(offer.terms(None, "until", calls=10))
+
+    assert await _paid(shop, journal, grant) == ("succeeded", "person")
+    assert await _paid(shop, journal) == ("succeeded", "grant")
+
+
+async def _paid(shop: Neighbour, journal: Journal, approver: Any = None) -> tuple[str, str]:
+    async with shop.servers() as servers:
+        session = await opened(servers, approver or FixedApprover(lambda request: request.deny()), journal=journal)
+        outcome = await session.call("shop__pay", {"amount": 7})
+        await session.close()
+        return outcome.kind, outcome.approval
+
+
+CHANGED = {
+    "its words": {"description": "Pays!"},
+    "a hint": {"annotations": {"readOnlyHint": True}},
+    "its result": {"outputSchema": {"type": "object", "properties": {"paid": {"type": "number"}}}},
+    "what it takes": {"inputSchema": MONEY | {"properties": MONEY["properties"] | {"to": {"type": "string"}}}},
+    "what nobody shows": {"_meta": {"x": 1}},
+}
+
+
+@requirement("MCP-3", "MCP-6", "GRANT-2")
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+async def test_a_tool_that_its_server_defines_anew_has_lost_its_grant(tmp_path: Path, change: dict[str, Any]):
+    """Withheld until it is trusted again, and then it is another tool: also when it looks the same to a person."""
+    shop, journal = Neighbour(tmp_path, PAY), Journal()
+    await shop.trust(True)
+    await _granted(shop, journal)
+    shop.define(PAY | change)
+    assert (await _paid(shop, journal))[0] != "succeeded"
+    await shop.trust(True)
+    assert await _paid(shop, journal) == ("denied", "person")
+    shop.define(PAY)
+    await shop.trust("exact")
+    assert await _paid(shop, journal) == ("denied", "person"), "the key is another one than it was granted with"
+    assert len(shop.calls()) == 0
+
+
+@requirement("MCP-3", "MCP-6", "GRANT-2")
+async def test_another_server_under_the_same_name_has_not_inherited_a_grant(tmp_path: Path):
+    """It says the same of its tools, word for word. What is started for it is something else."""
+    shop, journal = Neighbour(tmp_path, PAY), Journal()
+    await shop.trust(True)
+    await _granted(shop, journal)
+    other = Neighbour(tmp_path, PAY, env={"OTHER": "1"})
+    await other.trust(True)
+    assert await _paid(other, journal) == ("denied", "person")
+
+
+@requirement("MCP-4", "MCP-6")
+async def test_a_name_that_is_listed_twice_by_now_starts_nothing(tmp_path: Path):
+    """Which of the two a call would reach is the server's secret."""
+    shop, journal = Neighbour(tmp_path, PAY), Journal()
+    await shop.trust(True)
+    await _granted(shop, journal)
+    called = len(shop.calls())
+    shop.define(PAY, PAY | {"description": "Pays more."})
+    assert (await _paid(shop, journal))[0] == "failed"
+    shop.define(PAY, PAY)
+    assert (await _paid(shop, journal))[0] == "failed"
+    assert len(shop.calls()) == called
+
+
+@requirement("RULE-5", "MCP-3")
+async def test_whoever_looks_at_a_server_on_the_page_leaves_its_key_as_it_is_and_a_change_turns_it_back(tmp_path: Path):
+    """What was looked at and is the same is pinned again, with what it calls itself by now."""
+    shop = Neighbour(tmp_path, PAY)
+    await shop.trust(True)
+    launch = launch_of("shop", shop.config, shop.folder)
+    async with shop.servers() as servers:
+        await servers.trust(await look_at(launch, shop.secrets))
+        assert [pinned.standing for pinned in shop.pins._read().values()] == [True]
+        shop.define(PAY | {"description": "Pays more."})
+        await servers.trust(await look_at(launch, shop.secrets))
+        assert [pinned.standing for pinned in shop.pins._read().values()] == [False]

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 import json
+import threading
 from typing import Any
 
 import mcp_types as types
@@ -76,6 +77,51 @@ async def test_a_client_whose_patience_ends_is_told_and_goes_on_with_the_same_ca
         assert meta(fresh)["lastword/kind"] == "waiting"
         assert meta(fresh)["lastword/call"] != card.call_id
     assert counter.paid == [7.0]
+
+
+@requirement("MCP-21")
+async def test_a_client_is_told_that_a_call_runs_only_once_it_was_allowed(tmp_path):
+    """Not while its card is drawn: a model would go on as if somebody had agreed."""
+    begun, go_on = threading.Event(), threading.Event()
+    async with serving(tmp_path, patience_seconds=0) as counter, client(counter) as desk:
+
+        @counter.registry.tool(effect="reversible")
+        def walk() -> str:
+            """Walks."""
+            begun.set()
+            go_on.wait(60)
+            return "there"
+
+        told = await desk.call_tool("walk", {})
+        assert meta(told)["lastword/kind"] == "waiting"
+        assert "waits for a person's answer, and nothing has happened yet." in words(told)
+        counter.answer(await counter.card(), ALLOWED)
+        await until(begun.is_set)
+        told = await desk.call_tool("walk", {})
+        assert meta(told)["lastword/kind"] == "running"
+        assert "of walk was allowed, and is running. It goes on without you." in words(told)
+        go_on.set()
+    async with serving(tmp_path) as counter, client(counter) as desk:
+        counter.registry.tool(walk, effect="reversible")
+        assert words(await desk.call_tool("walk", {})) == f"there\n{EARLIER}"
+
+
+@requirement("MCP-21")
+async def test_of_a_script_it_is_not_said_that_nothing_has_happened(tmp_path):
+    """Some of its calls may be done when the next one is asked about."""
+    text = "LET x = CALL look {}\nLET y = CALL pay { amount: 1 }"
+    async with serving(tmp_path, patience_seconds=0) as counter, client(counter) as desk:
+        told = await desk.call_tool("run_script", {"script": text})
+        assert meta(told)["lastword/kind"] == "running"
+        assert "is running. It goes on without you." in words(told)
+        assert "allowed" not in words(told)
+        card = await counter.card()
+        told = await desk.call_tool("run_script", {"script": text})
+        assert meta(told)["lastword/kind"] == "waiting"
+        assert "waits for a person's answer about its next call. It goes on without you." in words(told)
+        counter.answer(card, ALLOWED)
+        await until(lambda: counter.paid)
+    assert counter.paid == [1.0]
 
 
 @requirement("MCP-21")
@@ -394,3 +440,29 @@ async def test_the_journal_names_the_client_of_every_call(tmp_path):
         kept = {record.kind: data_of(record) for record in await counter.journal.store.read(subject=call_id)}
         assert kept["mcp_call"] == {"tool": "pay", "client": "editor‹U+202E› 7"}
         assert "editor‹U+202E› 7" in json.dumps(kept["asked"], ensure_ascii=False)
+
+
+JOTTING = """
+[[rule]]
+name = "this very text"
+tool = "jot"
+decide = "allow"
+where = { text = { is = "tea" } }
+tests = { match = [{ text = "tea" }], not_match = [{ text = "teas" }] }
+"""
+
+
+@requirement("RULE-7", "GRANT-7")
+async def test_a_client_is_told_by_whose_word_nobody_was_asked_and_a_card_names_the_nearest_rule(tmp_path):
+    """Beside the result, which stays the tool's own."""
+    async with serving(tmp_path) as counter, client(counter) as desk:
+        await desk.call_tool("look", {})
+        counter.sessions["mcp-stdio"].policy = lastword.Policy.vouched(JOTTING, counter.registry)
+        told = await desk.call_tool("jot", {"text": "tea"})
+        assert words(told) == "jotted tea"
+        assert meta(told)["lastword/not_asked"] == "the rule this very text (policy.toml:2) allows it"
+        asked = asyncio.create_task(desk.call_tool("jot", {"text": "teas"}))
+        card = await counter.card()
+        assert card.rule_line == "Asked. Nearest rule: this very text (policy.toml:2): text “teas” is not “tea”."
+        counter.answer(card, ALLOWED)
+        assert "lastword/not_asked" not in meta(await asked)

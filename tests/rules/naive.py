@@ -56,9 +56,18 @@ def same(left: Any, right: Any) -> bool:
 
 
 def lies_under(value: str, under: str, folder: Path) -> bool:
-    if not value or any(ord(letter) < 32 or letter == "\x7f" for letter in value) or value.startswith("~"):
+    if not value or any(ord(letter) < 32 or letter == "\x7f" for letter in value):
         return False
-    return Path(os.path.realpath(folder / value)).is_relative_to(os.path.realpath(under))
+    if value.startswith(("~", "/proc")) or "$" in value or value.strip() != value:
+        return False
+    if (
+        value[0] == "-"
+        or ":" in value.split("/")[0]
+        or any(part in value.lower() for part in ("\\", "`", "{", "%2e", "%2f"))
+    ):
+        return False
+    ways = (f"{folder}/{value}" if value[0] != "/" else value, os.path.abspath(folder / value))
+    return all(Path(os.path.realpath(way)).is_relative_to(os.path.realpath(under)) for way in ways)
 
 
 TEXTS = [
@@ -79,7 +88,10 @@ TEXTS = [
     "true",
     "x" * 9,
 ]
-NUMBERS = [0, -0.0, 1, 1.5, -1, 19.99, 20, 20.01, 2**53, 2**53 + 1, 2**70, -(2**70), 1e300, 5e-324, 0.1, 10**30]
+# Beyond 2**53 a float stands for another number than its digits say, and JSON and Python may take it for either.
+LARGE = [2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, 2**64 + 1, 2**70, 10**22, 10**30, 10**300]
+NUMBERS = [0, -0.0, 1, 1.5, -1, 19.99, 20, 20.01, 1e300, 5e-324, 0.1, *LARGE]
+NUMBERS += [-number for number in LARGE] + [float(sign * number) for number in LARGE for sign in (1, -1)]
 OTHERS: list[Any] = [
     True,
     False,
@@ -108,6 +120,21 @@ PATHS = [
     "link",
     "in\0x",
     "in/missing/x",
+    "in/$HOME",
+    " in/x",
+    "in/x\u00a0",
+    "in/link/../x",
+    "up/../x",
+    "up/../in/x",
+    "/proc/self/cwd",
+    "-in",
+    "file:///etc/passwd",
+    "host:in",
+    "in/a:b",
+    "in\\..\\..",
+    "in/{x,y}",
+    "in/`id`",
+    "in/%2E%2e/x",
 ]
 
 
@@ -118,6 +145,8 @@ def random_value(chance: random.Random) -> Any:
         value = [value] * chance.randint(0, 4)
     elif chance.random() < 0.05:
         value = {"a": value}
+    elif isinstance(value, int) and abs(value) > 2**53 and chance.random() < 0.3:
+        value = chance.choice((float(value), value + 1, value - 1, int(float(value))))
     elif isinstance(value, float) and chance.random() < 0.3:
         value = math.nextafter(value, chance.choice((-math.inf, math.inf)))
     return values.plain(value)
@@ -159,7 +188,12 @@ def near(bound: dict[str, Any], chance: random.Random) -> Any:
     known += [bound[word] for word in ("min", "max") if word in bound]
     if "each" in bound and chance.random() < 0.7:
         return [near(bound["each"], chance) for _ in range(chance.randint(0, 3))]
-    return values.plain(chance.choice(known)) if known and chance.random() < 0.7 else random_value(chance)
+    if not known or chance.random() < 0.3:
+        return random_value(chance)
+    value = chance.choice(known)
+    if type(value) in (int, float) and abs(value) < 1e308 and chance.random() < 0.3:
+        value = chance.choice((float(value), int(value)))  # The same number as the other kind, or nearly.
+    return values.plain(value)
 
 
 class Disagreement(AssertionError):
@@ -193,4 +227,6 @@ def folder_with_links(folder: Path) -> Path:
     (folder / "out").mkdir()
     (folder / "in/link").symlink_to("../out")
     (folder / "link").symlink_to("in")
+    (folder / "in/deep").mkdir()
+    (folder / "up").symlink_to("in/deep")
     return folder

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import threading
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,19 @@ import msgspec
 import pytest
 from ruled_house import LUNCH, PolicyHouse, saying
 
-from lastword import Policy, Preset, Session, ToolRegistry
+from lastword import DeniedByRule, Finished, Policy, Preset, Session, ToolRegistry, values
 from lastword.card.face import face
+from lastword.consent.approval import MASK
 from lastword.consent.call import Call
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.journal.records import data_of
 from lastword.journal.timeline import timeline
-from lastword.rules.deciding import explain
+from lastword.rules.counting import STREAM
+from lastword.rules.deciding import decide, explained
 from lastword.testing import FixedApprover
+from lastword.values import canonical
+from lastword.web.story import Story
 from requirements import requirement
 
 
@@ -39,7 +44,8 @@ async def test_the_card_says_which_rule_comes_nearest_and_what_misses(tmp_path: 
     nearest = "Asked. Nearest rule: small lunches (policy.toml:2): "
     assert await line_of(house, 25) == f"{nearest}amount 25 is more than 20."
     assert await line_of(house, 5, "Mallory") == f"{nearest}to “Mallory” is none of “Ada”, “Bo”."
-    assert await line_of(house, 25, "Mallory") == f"{nearest}to “Mallory” is none of “Ada”, “Bo”, and 1 more."
+    both = f"{nearest}to “Mallory” is none of “Ada”, “Bo”; 1 more argument does not fit."
+    assert await line_of(house, 25, "Mallory") == both
 
 
 @requirement("RULE-7")
@@ -94,6 +100,54 @@ async def test_a_secret_is_not_told_by_the_rule_that_it_misses(tmp_path: Path):
     assert asked.requests[0].rule_line == "Asked. Nearest rule: known pins (policy.toml:2): pin does not fit."
 
 
+@requirement("RULE-6")
+async def test_what_a_rule_denies_is_remembered_with_its_arguments_and_without_its_secrets():
+    """Somebody who reads what an assistant tried must see what it was to do. A page that comes later shows it, too."""
+    registry = ToolRegistry()
+
+    @registry.tool(secret=("pin",))
+    def enter(door: str, pin: str) -> str:
+        """Enter."""
+        return "in"
+
+    heard: list[Any] = []
+    text = '[[rule]]\nname = "never"\ntool = "enter"\ndecide = "deny"\n'
+    async with Session(registry, policy=Policy.vouched(text, registry)) as session:
+        session.listen(heard.append)
+        assert (await session.call("enter", {"door": "front", "pin": "9876"}, call_id="tried")).kind == "denied"
+        records = await session.journal.store.read(subject="tried")
+        story = Story.begin("tried")
+        for record in records:
+            story.add(record)
+    assert [record.kind for record in records] == ["forbidden", "finished"]
+    assert all(b"9876" not in record.data for record in records if record.data is not None)
+    assert data_of(records[0])["rule"] == "never (policy.toml:1)"
+    assert story.item.arguments == (("door", "front"), ("pin", MASK))
+    told, ended = heard
+    shown = canonical({"door": "front", "pin": MASK})
+    assert told == DeniedByRule("tried", "enter", shown, "", "never (policy.toml:1)")
+    assert isinstance(ended, Finished)
+
+
+@requirement("RULE-6")
+async def test_what_a_person_changed_into_something_that_a_rule_denies_is_remembered_as_that():
+    """The card showed one door; what the person made of it is another, and that is what the rule stopped."""
+    registry = ToolRegistry()
+
+    @registry.tool
+    def enter(door: str) -> str:
+        """Enter."""
+        return "in"
+
+    text = '[[rule]]\nname = "never"\ntool = "enter"\ndecide = "deny"\nwhere = { door = { is = "back" } }\n'
+    policy = Policy.vouched(text, registry)
+    async with Session(registry, approver=lambda card: card.edit(door="back"), policy=policy) as session:
+        assert (await session.call("enter", {"door": "front"}, call_id="tried")).kind == "denied"
+        records = await session.journal.store.read(subject="tried")
+    forbidden = [data_of(record)["arguments"] for record in records if record.kind == "forbidden"]
+    assert forbidden == [{"door": "back"}]
+
+
 @requirement("RULE-7")
 def test_explain_names_the_rule_that_decides_or_the_nearest(tmp_path: Path):
     """The same words as on the card, before anything is asked for."""
@@ -104,12 +158,141 @@ def test_explain_names_the_rule_that_decides_or_the_nearest(tmp_path: Path):
 
     def said(amount: float, to: str, preset: Preset | None = None) -> str:
         call = Call("c", "pay", tool.validate({"to": to, "amount": amount}))
-        return explain(tool, preset or Preset(), house.policy(), call, lambda: tmp_path)
+        given = (tool, preset or Preset(), house.policy(), call, lambda: tmp_path)
+        return str(explained(decide(*given), *given))
 
     assert said(5, "Ada") == "allow. small lunches (policy.toml:2)"
     assert said(25, "Ada") == "ask. Nearest: small lunches (policy.toml:2): amount 25 is more than 20"
     assert said(5, "Eve") == "deny. no Eve (policy.toml:12)"
     assert said(25, "Ada", Preset(True)) == "allow. The preset default and the tool both say so"
+
+
+def payment(name: str, amount: str, limits: str = "") -> str:
+    """A rule that allows payments of 2."""
+    return f"""
+    [[rule]]
+    name = "{name}"
+    tool = "pay"
+    decide = "allow"
+    {f"limits = {{ {limits} }}" if limits else ""}
+    where = {{ to = {{ is = "Ada" }}, amount = {{ {amount} }} }}
+    tests = {{ match = [{{ to = "Ada", amount = 2 }}], not_match = [{{ to = "Ada", amount = 6 }}] }}
+    """
+
+
+ONCE = payment("once", "min = 0, max = 5", "calls = 1")
+TWICE = payment("twice", "min = 0, max = 5", "calls = 2")
+ALWAYS = payment("always", "min = 0, max = 4")
+THE_SAME = payment("the same", "is = 2")
+ONCE_THE_SAME = payment("once the same", "is = 2", "calls = 1")
+NEAR = payment("near", "in = [1, 2]", "sum = { amount = 3 }")
+
+
+@requirement("RULE-2")
+@pytest.mark.parametrize(
+    ("rules", "key", "said"),
+    [
+        ([ONCE, ALWAYS], True, ["always"] * 4),
+        ([ONCE, TWICE], True, ["once", "twice", "twice", "asked: once"]),
+        ([ONCE, TWICE, NEAR], True, ["near", "once", "twice", "twice"]),
+        ([ALWAYS, THE_SAME], "exact", ["the same"] * 4),
+        ([ONCE, ALWAYS, ONCE_THE_SAME], "exact", ["once the same", *["asked: once the same"] * 3]),
+        ([ONCE, ALWAYS], False, ["asked: always"] * 4),
+    ],
+    ids=["no limit", "each limit", "limits and a sum", "exact", "exact and a limit", "no key"],
+)
+async def test_the_order_of_rules_decides_nothing_among_allows_either(rules: list[str], key: Any, said: list[str]):
+    """Every one that counts is tried: one without limits wins, else the first by name of which something is left. A
+    person is asked when none is left, and hears of the same rule whatever the order."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve=key, effect="reversible")
+    def pay(to: str, amount: float) -> str:
+        """Pay somebody."""
+        return "paid"
+
+    for texts in permutations(rules):
+        asked = FixedApprover(lambda request: request.deny())
+        async with Session(registry, approver=asked, policy=Policy.vouched("".join(texts), registry)) as session:
+            heard = []
+            for number in range(len(said)):
+                told = await session.explain("pay", {"to": "Ada", "amount": 2})
+                outcome = await session.call("pay", {"to": "Ada", "amount": 2}, call_id=f"c{number}")
+                assert told.saying == ("allow" if outcome.success else "ask")
+                life = await session.journal.life(f"c{number}")
+                if life.started is not None and life.answered is not None:
+                    heard.append(_rule_in(life.started["why"]))
+                    assert heard[-1] == _rule_in(f"the rule {life.answered['approver']['name']}")
+                else:
+                    heard.append(f"asked: {_rule_in(asked.requests[-1].rule_line)}")
+            assert heard == said
+
+
+def _rule_in(words: str) -> str:
+    return words.partition("the rule ")[2].partition(" (")[0]
+
+
+@requirement("RULE-3")
+@pytest.mark.parametrize("decide", ["allow", "ask", "deny"])
+@pytest.mark.parametrize("levels", [1, 45])
+async def test_a_rule_about_something_nested_deeply_decides_and_breaks_nothing_off(decide: str, levels: int):
+    """A call may have more levels than a validator compares: the rule means what it says all the same."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve=True, effect="reversible")
+    def send(data: Any) -> str:
+        """Send something."""
+        return "sent"
+
+    def nested(levels: int) -> Any:
+        return values.decode(b"[" * levels + b"1" + b"]" * levels)
+
+    text = f'[[rule]]\nname = "deep"\ntool = "send"\ndecide = "{decide}"\n'
+    text += f"where = {{ data = {{ is = {nested(levels)} }} }}\n"
+    if decide == "allow":
+        text += f"tests = {{ match = [{{ data = {nested(levels)} }}], not_match = [{{ data = 1 }}] }}\n"
+    asked = FixedApprover(lambda request: request.deny())
+    async with Session(registry, approver=asked, policy=Policy.vouched(text, registry)) as session:
+        meant = await session.call("send", {"data": nested(levels)})
+        apart = (1 if levels > 1 else 2, nested(levels - 1), nested(levels + 1), nested(254), nested(260), nested(500))
+        others = [await session.call("send", {"data": data}) for data in apart]
+    ends = {"allow": ("succeeded", "rule"), "ask": ("denied", "person"), "deny": ("denied", "rule")}
+    assert (meant.kind, meant.approval) == ends[decide]
+    assert [other.approval for other in others] == ["person"] * 6
+    assert sum("says so" in request.rule_line for request in asked.requests) == (decide == "ask")
+
+
+@requirement("GRANT-4")
+async def test_a_rule_that_sums_a_secret_allows_nothing_and_tells_nothing_of_it():
+    """What comes to a sum is written down with each use and told on each card. So somebody is asked, who is told why
+    and not how much."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve=True, effect="reversible", secret=("salary",))
+    def record(who: str, salary: float) -> str:
+        """Record a salary."""
+        return "recorded"
+
+    text = """
+    [[rule]]
+    name = "salaries"
+    tool = "record"
+    decide = "allow"
+    limits = { sum = { salary = 100000 } }
+    where = { who = { is = "Ada" }, salary = { min = 0, max = 90000 } }
+    tests = { match = [{ who = "Ada", salary = 1 }], not_match = [{ who = "Bo", salary = 1 }] }
+    """
+    asked = FixedApprover(lambda request: request.allow())
+    async with Session(registry, approver=asked, policy=Policy.vouched(text, registry)) as session:
+        outcome = await session.call("record", {"who": "Ada", "salary": 73123})
+        assert (outcome.kind, outcome.approval) == ("succeeded", "person")
+        why = "the rule salaries (policy.toml:2) allows it: it sums salary, which is secret, and the sum would tell it"
+        assert asked.requests[0].rule_line == f"Asked although {why}."
+        told = await session.explain("record", {"who": "Ada", "salary": 73123})
+        assert str(told) == f"ask. {why}"
+        records = await session.journal.store.read()
+        assert not any(b"73123" in (record.data or b"") for record in records)
+        assert await session.journal.store.read(stream=STREAM) == []
 
 
 @requirement("RULE-6")
@@ -234,6 +417,11 @@ async def test_writing_a_policy_file_through_the_editor_is_always_asked(tmp_path
     async with Session(registry, approver=asked, preset=Preset(True), editor=editor) as session:
         free = await session.call("write_file", {"path": "notes.md", "text": "hi"})
         assert free.success, free.message
+        told = {
+            where: await session.explain("write_file", {"path": where, "text": "hi"}) for where in ("notes.md", path)
+        }
+        assert [told["notes.md"].saying, told[path].saying] == ["allow", "ask"]
+        assert told[path].why == f"{path} has rules, which are changed by people alone"
         outcome = await session.call("write_file", {"path": path, "text": "hi"})
     assert (outcome.kind, len(asked.requests)) == ("denied", 1)
     assert not (tmp_path / path).exists()

@@ -4,20 +4,32 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from granted_house import paying
 from ruled_house import LUNCH, PolicyHouse
 
-from lastword import Journal, Session, UserAction
+from lastword import Journal, Session, ToolRegistry, UserAction, wait_for_answer
 from lastword.consent.answerer import Answerer, person
+from lastword.consent.approval import ApprovalRequest
 from lastword.consent.grant import GrantTerms
 from lastword.consent.people import People
-from lastword.errors import LastWordError, SessionError
+from lastword.errors import Detached, LastWordError, SessionError
 from lastword.journal.records import data_of
 from lastword.journal.timeline import timeline
 from lastword.rules.counting import STREAM, USED
-from lastword.rules.granting import answer_elsewhere, offer_for, summary
-from lastword.rules.grants import GRANTED, REVOKED, revoke, standing_grants
+from lastword.rules.granting import GrantOffer, answer_elsewhere, grant_of, offer_for, summary, why_not_given
+from lastword.rules.grants import (
+    GRANTED,
+    REVOKED,
+    granted_entry,
+    revoke,
+    revoke_all,
+    seen_grants,
+    standing_grants,
+    terms_words,
+)
+from lastword.rules.second_step import GrantChoice, step_of
 from lastword.store import Entry
 from lastword.store.memory import MemoryStore
 from requirements import requirement
@@ -40,7 +52,7 @@ async def test_a_grant_starts_exact_and_is_loosened_by_hand():
         terms = offer.terms({"amount": {"min": 0, "max": 12.5}}, calls=10, sums={"amount": "100"})
         assert summary(card, terms) == (
             "Allow, and don't ask again for: pay, to “Ada”, amount at most 12.5, note empty; in this session; "
-            "ends after 10 calls, 100 of amount in all, or when the tool changes."
+            "ends after 10 calls or 100 of amount in all, whichever comes first, or when the tool changes."
         )
         payer.session.answer(card.call_id, card.allow_with(terms))
         assert (await task).approval == "person"
@@ -61,11 +73,54 @@ async def test_the_step_says_what_it_would_have_covered_before():
         assert card is not None
         terms = payer.offer(card).terms(AT_MOST)
         past = await payer.session.would_have_covered(card.call_id, terms)
-        assert past.words == (
-            "It would have answered 2 of your last 3 cards of this tool; 2 of them you denied or changed."
-        )
+        answered = "Of the last 3 cards of this tool that you answered it would have answered 2"
+        assert past.words == f"{answered}; 2 of them you denied or changed."
         payer.session.answer(card.call_id, card.deny())
         await task
+
+
+@requirement("GRANT-1")
+async def test_what_nobody_was_asked_about_is_no_card_that_it_would_have_answered():
+    """A call that a grant stood for was never seen: it is no help in judging the next one."""
+    async with paying() as payer:
+        await payer.grant(AT_MOST)
+        assert [await payer.pay(3), await payer.pay(4)] == ["ran", "ran"]
+        task = payer.ask(30)
+        card = await payer.card(task)
+        assert card is not None
+        past = await payer.session.would_have_covered(card.call_id, payer.offer(card).terms())
+        assert past.words == "It would not have answered the one card of this tool that you answered."
+        payer.session.answer(card.call_id, card.deny())
+        await task
+
+
+@requirement("GRANT-1")
+async def test_a_total_that_not_even_one_call_fits_into_is_refused_in_words():
+    """A grant that can never serve reads like one that does."""
+    async with paying() as payer:
+        task = payer.ask(5)
+        card = await payer.card(task)
+        assert card is not None
+        offer = payer.offer(card)
+        with pytest.raises(LastWordError, match="It would never answer: each call takes 5 of amount or more"):
+            offer.terms(sums={"amount": "4.99"})
+        assert offer.terms(sums={"amount": "5"}).sums == {"amount": "5"}
+        assert offer.terms(AT_MOST, sums={"amount": "1"}).sums == {"amount": "1"}, "a smaller one would fit"
+        payer.session.answer(card.call_id, card.deny())
+        await task
+
+
+@requirement("GRANT-1", "RULE-7")
+async def test_whoever_is_asked_although_they_granted_it_is_told_that_the_tool_has_changed():
+    """Else nobody knows why a grant that is in the list does not serve."""
+    async with paying() as payer:
+        await payer.grant(AT_MOST)
+        assert await payer.pay(3) == "ran"
+        payer.register(description="Pay somebody, or somebody else.")
+        line = await payer.pay(3)
+        assert line.startswith("Asked because the tool is not the one that your grant of ")
+        assert line.endswith(" was given for.")
+        assert await payer.pay(30) == "asked", "what it never covered is not its business"
 
 
 @requirement("GRANT-2")
@@ -156,6 +211,130 @@ async def test_a_folder_bounds_a_path_and_no_words_with_a_slash_in_them(tmp_path
         assert offer.terms({"file": offer.looser["file"][0]}).where["file"] == {"under": str(tmp_path)}
         payer.session.answer(card.call_id, card.deny())
         await task
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": "notes.md"},
+        {"path": "../notes.md"},
+        {"path": "~/notes.md"},
+        {"path": "/notes.md", "more": ["/more.md", "notes.md"]},
+        {"path": "/notes.md", "kept": "notes.md"},
+    ],
+    ids=str,
+)
+async def test_a_path_that_is_not_whole_is_not_granted_for_sessions_of_other_folders(given: dict[str, Any]):
+    """`notes.md` is another file there. From this card it is for this session, whose folder it is meant from, and a
+    surface that sends the longer time all the same grants nothing with its yes."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve="exact", effect="irreversible")
+    def remove(path: Path, more: list[Path] | None = None, kept: Path | None = None) -> str:
+        """Remove a file, or several."""
+        return "removed"
+
+    manifest = registry.lookup("remove").manifest
+    async with Session(registry, approver=wait_for_answer) as session:
+        task = asyncio.create_task(session.call("remove", given, call_id="a"))
+        card, offer = await session.card_for("a"), session.grant_offer("a")
+        assert isinstance(card, ApprovalRequest)
+        assert isinstance(offer, GrantOffer)
+        assert offer.scopes == ("session",)
+        with pytest.raises(LastWordError, match="cannot be granted in all your sessions until tonight from this card"):
+            offer.terms(None, "until", calls=3)
+        seen = await step_of(card, GrantChoice(scope="until"), Path("/"), (), session.journal)
+        assert (seen.terms, seen.step.scopes) == (None, (("session", "in this session"),))
+        assert "until tonight from this card" in seen.step.problem
+        forged = msgspec.structs.replace(offer.terms(calls=3), scope="until", until=session.journal.clock() + 1000)
+        why = why_not_given(manifest, card, forged, person("me"), card.allow_with(forged))
+        assert why == f"{[*given][-1]} is another file in a session of another folder"
+        session.answer("a", card.allow_with(forged))
+        assert (await task).success
+        assert await standing_grants(session.journal) == []
+
+
+@requirement("GRANT-1")
+async def test_a_whole_path_may_be_granted_until_tonight():
+    """It is the same file wherever a session works."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve="exact", effect="irreversible")
+    def remove(path: Path) -> str:
+        """Remove a file."""
+        return "removed"
+
+    async with Session(registry, approver=wait_for_answer) as session:
+        task = asyncio.create_task(session.call("remove", {"path": "/notes.md"}, call_id="a"))
+        card, offer = await session.card_for("a"), session.grant_offer("a")
+        assert isinstance(card, ApprovalRequest)
+        assert isinstance(offer, GrantOffer)
+        assert offer.scopes == ("session", "until")
+        session.answer("a", card.deny())
+        await task
+
+
+def nested(levels: int) -> Any:
+    """A list in a list, so many levels deep."""
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize("levels", [65, 256, 590])
+async def test_what_is_nested_too_deeply_to_be_read_is_not_granted_and_asked_about_again(levels: int):
+    """Nobody sees what they would agree to. A record of such a grant, of an earlier version, stands for nobody either,
+    and the call that it names is asked about and not broken off."""
+    async with paying() as payer:
+
+        @payer.registry.tool(auto_approve=True, effect="reversible")
+        def send(data: Any) -> str:
+            """Send something."""
+            return "sent"
+
+        async def card_of(task: asyncio.Task[Any]) -> ApprovalRequest:
+            card = await payer.card(task)
+            assert card is not None
+            return card
+
+        task = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
+        card = await card_of(task)
+        with pytest.raises(LastWordError, match="data is nested more than 64 levels deep"):
+            payer.offer(card).terms(calls=5)
+        terms = GrantTerms(where={"data": {"is": nested(levels)}}, scope="session", calls=5)
+        payer.session.answer(card.call_id, card.allow_with(terms))
+        assert (await task).success
+        journal = payer.session.journal
+        assert await standing_grants(journal) == [], "the yes counts, and the grant does not"
+        old = grant_of(card, terms, person(""), journal.process_name(), None, journal.clock())
+        assert await journal.store.commit(granted_entry(journal, old))
+        again = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
+        card = await card_of(again)
+        payer.session.answer(card.call_id, card.deny())
+        assert (await again).kind == "denied"
+        [grant] = await standing_grants(journal)
+        assert terms_words(grant.tool, grant.where).startswith("send, data [[[")
+
+
+@requirement("GRANT-2")
+async def test_what_a_person_can_read_is_granted_however_it_is_nested():
+    """Sixty-four levels are enough for everybody."""
+    async with paying() as payer:
+
+        @payer.registry.tool(auto_approve=True, effect="reversible")
+        def send(data: Any) -> str:
+            """Send something."""
+            return "sent"
+
+        task = asyncio.create_task(payer.session.call("send", {"data": nested(64)}))
+        card = await payer.card(task)
+        assert card is not None
+        payer.session.answer(card.call_id, card.allow_with(payer.offer(card).terms(calls=5)))
+        assert (await task).success
+        assert (await payer.session.call("send", {"data": nested(64)})).approval == "grant"
 
 
 @requirement("GRANT-2")
@@ -316,6 +495,24 @@ async def test_a_session_ends_its_grants_and_a_later_one_of_the_same_name_has_no
 
 
 @requirement("GRANT-5")
+async def test_a_session_ends_the_grants_that_another_program_gave_for_it():
+    """The program lives on, as one that holds many conversations does, and comes back to this one later."""
+    journal = Journal()
+    async with paying(journal, id="s") as payer:
+        task = payer.ask()
+        card = await payer.card(task)
+        assert card is not None
+        elsewhere = Journal(journal.store)
+        [facts] = await elsewhere.waiting()
+        assert await answer_elsewhere(elsewhere, facts, card.allow_with(payer.offer(card).terms()), person("answer"))
+        assert (await task).success
+        assert await payer.pay() == "ran"
+    assert await standing_grants(journal) == []
+    async with paying(journal, id="s") as later:
+        assert await later.pay() == "asked"
+
+
+@requirement("GRANT-5")
 async def test_a_run_ends_its_grants():
     """A grant for this run says nothing of the next."""
     async with paying() as payer:
@@ -398,6 +595,40 @@ async def test_a_grant_settles_the_waiting_cards_that_it_listed_and_no_others():
 
 
 @requirement("GRANT-6")
+@pytest.mark.parametrize("is_listed", [False, True], ids=["not listed", "listed"])
+async def test_a_card_that_waited_before_a_grant_is_answered_by_it_only_if_it_was_listed_when_its_run_comes_back(
+    is_listed: bool,
+):
+    """Its program had ended, so no list of cards had it. The grant is for what is asked for from then on, and whoever
+    resumes the run finds the card as it was left."""
+    journal = Journal()
+    async with paying(journal, id="first") as left:
+        run = asyncio.create_task(left.session.run_script('CALL pay { to: "Ada", amount: 5, note: "" }', run_id="R"))
+        await until(lambda: left.session.pending())
+        [waiting] = left.session.pending()
+        left.session.detach(waiting.call_id)
+        with pytest.raises(Detached):
+            await run
+    async with paying(journal, id="second") as payer:
+        card = await payer.card(task := payer.ask())
+        assert card is not None
+        terms = payer.offer(card).terms(None, "until", calls=9)
+        terms = msgspec.structs.replace(terms, settles=(waiting.call_id,) if is_listed else ())
+        payer.session.answer(card.call_id, card.allow_with(terms))
+        assert (await task).success
+        assert await payer.pay() == "ran", "what is asked for now is covered"
+    async with paying(journal, id="first") as again:
+        resumed = asyncio.create_task(again.session.resume("R"))
+        await until(lambda: resumed.done() or again.session.pending())
+        assert resumed.done() == is_listed
+        for card in again.session.pending():
+            assert (card.nonce, card.problem) == (waiting.nonce, None), "the very card that was left"
+            again.session.answer(card.call_id, card.deny())
+        await resumed
+        assert again.paid == ([("Ada", 5)] if is_listed else [])
+
+
+@requirement("GRANT-6")
 async def test_a_surface_cannot_settle_what_the_grant_does_not_cover():
     """It lists a card that lies outside of the bounds. That card is asked again."""
     async with paying() as payer:
@@ -427,7 +658,7 @@ async def test_a_grant_may_be_given_where_another_program_shows_the_card():
         elsewhere = Journal(store)
         [facts] = await elsewhere.waiting()
         request = payer.session.pending()[0].from_facts(facts)
-        offer = offer_for(request, payer.session._door.folder)
+        offer = offer_for(request, Path.cwd())
         assert not isinstance(offer, str)
         with pytest.raises(SessionError, match="written down with its answer"):
             await elsewhere.answer(facts, request.allow_with(offer.terms()), person("page"))
@@ -473,3 +704,35 @@ async def test_the_journal_says_which_rules_were_read(tmp_path):
     policy = house.policy()
     assert policy is not None
     assert (file["digest"], file["layer"], file["accepted"]) == (policy.files[0].digest, "user", False)
+
+
+@requirement("GRANT-5", "TEAM-3")
+async def test_the_grants_of_another_person_are_neither_listed_nor_counted_nor_taken_back_by_name():
+    """Arguments stand in them. Whoever may answer for somebody sees theirs too, and a stop is anybody's."""
+    store = MemoryStore()
+
+    def at(who: str) -> Journal:
+        return Journal(store, people=People(who, {"lead": ("*",)}))
+
+    async with paying(at("ada")) as ada, paying(at("bo")) as bo, paying(at("lead")) as lead:
+        given = await ada.grant(scope="until")
+        assert await seen_grants(bo.session.journal) == []
+        assert [grant.id for grant in await seen_grants(lead.session.journal)] == [given.id]
+        for unknown in (given.id, "nothing"):
+            with pytest.raises(SessionError, match=f"{unknown}: there is no such grant"):
+                await revoke(bo.session.journal, unknown, person("page"))
+        assert await ada.pay() == "ran"
+        # Nor does a step of bo's count what ada was asked.
+        task = bo.ask()
+        card = await bo.card(task)
+        assert card is not None
+        past = await bo.session.would_have_covered(card.call_id, bo.offer(card).terms())
+        assert past.words == "You have not answered a card of this tool before."
+        bo.session.answer(card.call_id, card.deny())
+        await task
+        assert await revoke(lead.session.journal, given.id, person("page"))
+        assert not await revoke(ada.session.journal, given.id, person("page"))
+        assert await ada.pay() == "asked"
+        await ada.grant(scope="until")
+        assert len(await revoke_all(bo.session.journal, person("page"))) == 1
+        assert await ada.pay() == "asked"

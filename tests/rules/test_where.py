@@ -42,7 +42,8 @@ def test_the_naive_reference_agrees_on_random_calls(tmp_path: Path):
     assert matched > 100
 
 
-numbers = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+large = st.builds(lambda number, more: number + more, st.sampled_from(naive.LARGE), st.integers(-2, 2))
+numbers = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), large, large.map(float))
 
 
 @requirement("RULE-3")
@@ -53,6 +54,18 @@ def test_a_number_fits_exactly_between_its_bounds(low: float, high: float, value
     assert fits(values.plain(value), min=low, max=high) == (low <= value <= high)
     assert fits(values.plain(low), min=low, max=high)
     assert fits(values.plain(high), min=low, max=high)
+
+
+@requirement("RULE-3")
+@given(meant=st.one_of(large, large.map(float)), value=st.one_of(large, large.map(float)))
+def test_a_large_number_is_the_same_only_as_an_equal_one(meant: float, value: float):
+    """1e30 is the nearest that a computer has to ten to the thirtieth, and another number; 2.0**70 is exactly 2**70."""
+    same = meant == value
+    assert fits(values.plain(value), **{"is": meant}) == same
+    assert fits(values.plain(value), **{"in": ["x", meant, True]}) == same
+    assert fits(values.plain(value), not_in=[meant]) != same
+    assert fits([{"b": values.plain(value)}], **{"is": [{"b": meant}]}) == same
+    assert fits([values.plain(value)], each={"is": meant}) == same
 
 
 @requirement("RULE-3")
@@ -87,6 +100,8 @@ LOOK_ALIKES = [
     (0, False),
     (2**53, 2**53 + 1),
     (2**70, 2**70 + 1),
+    (10**30, 1e30),
+    (1e30, 10**30),
     (0.1, 0.1000000000000001),
     ({"a": 1}, {"a": 1, "b": 2}),
     ({"a": [1]}, {"a": [True]}),
@@ -109,6 +124,9 @@ def test_one_number_written_in_two_ways_is_one_number():
     assert fits(values.plain(1.0), **{"is": 1})
     assert fits(1, **{"in": [1.0]})
     assert fits({"b": 2, "a": 1}, **{"is": {"a": 1, "b": 2}})
+    assert fits(2.0**70, **{"is": 2**70})
+    assert fits(2**70, **{"in": [2.0**70]})
+    assert fits(2.0**62, max=2**62)
 
 
 @requirement("RULE-3")
@@ -203,6 +221,89 @@ def test_a_path_is_followed_to_where_it_leads(tmp_path: Path):
     assert not fits(str(folder / "was/x"), folder, **terms), "where the folder itself leads is looked at each time"
 
 
+@requirement("RULE-3")
+@pytest.mark.parametrize(
+    "path",
+    ["$HOME/x", "in/${X}", "up/../x", " in/x", "in/x ", "in/x\u00a0", "\ufeffin/x", "/proc/self/cwd/in/x", "own/in/x"],
+)
+def test_a_path_that_programs_read_differently_is_asked_about_and_denied(path: str, tmp_path: Path):
+    """One expands variables, one takes `..` away before it follows a link, one trims; and /proc/self is every program's
+    own. An allow counts what leads inside for all of them, a deny what may for one."""
+    folder = naive.folder_with_links(tmp_path / "p")
+    (folder / "own").symlink_to("/proc/self/cwd")
+    # By the letters alone `up/../x` is beside the folder, and by its links in it.
+    assert not fits(path, folder, under=str(folder / "in"))
+    assert read_bound({"under": str(folder / "in")}, wrong, counts_unclear=True).miss(path, folder) is None
+
+
+@requirement("RULE-3")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "-x",
+        "file:///etc/passwd",
+        "http://evil/x",
+        "host:x",
+        "u@host:/x",
+        "in\\..\\x",
+        "{x,/etc/passwd}",
+        "`id`",
+        "%2e%2E/x",
+        "a%2Fb",
+    ],
+)
+def test_what_is_more_than_a_path_is_not_allowed_as_one(path: str, tmp_path: Path):
+    """A tool may hand it to a program that takes an option, an address, or what a shell expands."""
+    bound = str(tmp_path)
+    assert not fits(path, tmp_path, under=bound)
+    assert not fits(path, tmp_path, each={"under": bound}, length=1)
+    for plain in ("a-x", "in/a:b", "in/-x", "50%25", "[id].tsx", "a b (c).txt"):
+        assert fits(plain, tmp_path, under=bound)
+
+
+@requirement("RULE-3")
+def test_a_deny_over_a_folder_holds_for_an_address_of_a_file(tmp_path: Path):
+    """It may lead there, in letters that stand for others."""
+    bound = read_bound({"under": str(tmp_path)}, wrong, counts_unclear=True)
+    assert bound.miss(f"File://{tmp_path}/x", Path("/srv")) is None
+    assert bound.miss("/srv/file:x", Path("/srv")) is not None
+
+
+@requirement("RULE-3")
+@pytest.mark.parametrize(
+    ("line", "is_meant"),
+    [
+        ("rm", False),
+        ("rm x", True),
+        ("rm x y", True),
+        ("rm -rf x", True),
+        ("/bin/rm x", True),
+        ("pkexec rm x", True),
+        ("python3.12 -c 'import os; os.system(\"rm x\")'", True),
+        ("git -c alias.z='!rm x' z", True),
+        ("poetry run rm x", True),
+        ("r\\m x", True),
+        ("bash -c \"r'm' x\"", True),
+        ("sh -c 'r$@m x'", True),
+        ("RM x", True),
+        ("git rm x", False),
+        (["rm", "-rf", "x"], True),
+        (["ls", "x"], False),
+        ([1, None], False),
+        (3, False),
+    ],
+    ids=repr,
+)
+def test_a_deny_of_a_command_is_not_passed_by_one_word_more(line: Any, is_meant: bool, tmp_path: Path):
+    """What an ask or a deny says of the arguments is how they begin. An allow speaks of every one of them."""
+    terms = {"command": {"program": "rm", "args": [".*"], "cwd": "/"}}
+    found = Where({"c": read_bound(terms, wrong, counts_unclear=True)}, is_whole=False)
+    assert found.covers({"c": line}, tmp_path) is is_meant
+    assert (not found.misses({"c": line}, tmp_path)) is is_meant
+    assert not fits("rm x y", tmp_path, **terms)
+    assert not fits(["rm", "x"], tmp_path, **terms)
+
+
 NOT_SIMPLE = [
     "git status; rm -rf /",
     "git status && ls",
@@ -233,6 +334,8 @@ NOT_SIMPLE = [
     "! git status",
     "git !status",
     'git "a!b"',
+    "git =ls",
+    "git %self",
     "git\tstatus",
     "git\u00a0status",
     "git stat\x00us",
@@ -310,3 +413,14 @@ def test_a_bound_that_means_nothing_is_refused(terms: dict[str, Any], fact: str)
 def test_open_text_and_open_numbers_are_not_closed(terms: dict[str, Any]):
     """What an injected text could fill is what leaks."""
     assert not bound(**terms).is_closed
+
+
+@requirement("GRANT-1")
+def test_whoever_agrees_is_told_a_command_and_a_folder_to_their_end():
+    """Two of them are often alike for longer than a line, and the difference is what matters."""
+    long = "git log --oneline --graph --decorate --all --since=2.weeks -- src/lastword; rm -rf ~"
+    assert bound(**{"is": long}).words() == f"“{long}”"
+    assert bound(**{"in": [long]}).words() == f"“{long}”"
+    assert bound(**{"is": "x" * 1_000}).words() == f"“{'x' * 400}”… (600 more characters)"
+    command = {"program": "git", "args": ["log", "--since=[0-9]+.weeks", "--author=[a-z]+@example.org"], "cwd": "/p"}
+    assert " ".join(command["args"]) in bound(command=command).words()

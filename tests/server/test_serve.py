@@ -243,7 +243,12 @@ def test_with_nothing_configured_the_rehearsal_model_answers_and_says_so(tmp_pat
     assert status == 200
     asked = answer["tool_request"]
     assert (asked["name"], asked["arguments"]) == ("lookup_weather", {"city": "Lisbon"})
-    looked = "import sys, lastword.commands.serving; print(*sorted(sys.modules))"
+    looked = (
+        "import sys\n"
+        "from lastword.commands.serving import app, model_choice, presence, serving\n"
+        "app.build_app, model_choice.choose_model, presence.Stopping, serving.Serving\n"  # Loaded by being asked for.
+        "print(*sorted(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "lastword.talk.rehearsal" in loaded

@@ -47,6 +47,33 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def listening_socket(port: int) -> str:
+    """The socket of a port, as a process's list of open files names it."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    [inode] = [row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
+    return f"socket:[{inode}]"
+
+
+def is_accepting(pid: int, socket: str) -> bool:
+    """Whether a process waits for connections. It has the socket from its first moment on, and asks the system to be
+    told of connections when everything else is up: one that is stopped before may hold the lock under which a memory
+    is made."""
+    files = {link.name: os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    polls = [Path(f"/proc/{pid}/fdinfo/{name}").read_text() for name, file in files.items() if "eventpoll" in file]
+    watched = {line.split()[1] for poll in polls for line in poll.splitlines() if line.startswith("tfd:")}
+    return any(files[name] == socket for name in watched & files.keys())
+
+
+def are_up(server: Served) -> bool:
+    """Whether both workers take connections, and do nothing."""
+    socket = listening_socket(server.port)
+    try:
+        workers = workers_of(server)
+        return len(workers) == 2 and all(is_accepting(pid, socket) and state_of(pid) == "S" for pid in workers)
+    except OSError:
+        return False  # Something was closed while we looked.
+
+
 def is_gone(pid: int) -> bool:
     try:
         return state_of(pid) == "Z"
@@ -71,7 +98,7 @@ def alone(server: Served, worker: int, others: set[int], work: Callable[[], tupl
 def test_a_conversation_goes_on_at_any_worker(model, store, tmp_path):
     """Each of them sees what the others have written, at once."""
     with served("--workers", "2", "--upstream", model, "--store", store, folder=tmp_path) as server:
-        until(lambda: len(workers_of(server)) == 2)
+        until(lambda: are_up(server))
         workers = workers_of(server)
         for turn, worker in enumerate([*workers, *workers], start=1):
             status, _ = alone(server, worker, workers, lambda: server.chat("Hello", conversation="trip"))

@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from lastword import Session, ToolRegistry
-from lastword.terminal import TerminalApprover
+from lastword.terminal.approver import TerminalApprover
 from surfaces.screens import Program, Terminal, lastword_command
-from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS
+from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS, WHOLE
 
 
 @pytest.fixture(autouse=True)
@@ -87,11 +87,32 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def launch() -> Iterator[Callable[[str | None], Browser]]:
+    """Start browsers, each once."""
+    started: dict[str | None, Browser] = {}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield browser
-        browser.close()
+
+        def start(program: str | None) -> Browser:
+            if program not in started:
+                started[program] = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+            return started[program]
+
+        yield start
+        for browser in started.values():
+            browser.close()
+
+
+@pytest.fixture
+def browser(launch: Callable[[str | None], Browser], request: pytest.FixtureRequest) -> Browser:
+    """Chromium; `whole_browser` for the one with windows of its own."""
+    return launch(WHOLE if "whole_browser" in request.fixturenames else CHROMIUM)
+
+
+@pytest.fixture
+def whole_browser() -> None:
+    """The browser knows which of its windows is in front. In its shell each of them is."""
+    if WHOLE is None:
+        pytest.skip("Chromium is not installed; the last lines of ./test say so")
 
 
 @pytest.fixture

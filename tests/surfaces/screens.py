@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -58,7 +59,8 @@ class Terminal(Emulator):
     def __init__(self, columns: int = 100, lines: int = 60) -> None:
         super().__init__(columns, lines)
         self._near, far = os.openpty()
-        fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._far = far
+        self.resize(columns, lines)
         self.stdin = os.fdopen(far, "r", encoding="utf-8")
         self.screen_file = os.fdopen(os.dup(far), "w", encoding="utf-8")
         self._changed = asyncio.Event()
@@ -81,6 +83,12 @@ class Terminal(Emulator):
             asyncio.get_running_loop().remove_reader(self._near)
             os.close(self._near)
             self._near = -1
+
+    def resize(self, columns: int, lines: int | None = None) -> None:
+        """Make the window another size. It cuts off what no longer fits, as many do."""
+        self.screen.resize(lines or self.screen.lines, columns)
+        size = struct.pack("HHHH", self.screen.lines, columns, 0, 0)
+        fcntl.ioctl(self._far, termios.TIOCSWINSZ, size)
 
     def press(self, keys: str) -> None:
         os.write(self._near, keys.encode())
@@ -189,6 +197,9 @@ class Program(Emulator):
         return int(self._child.exitstatus)
 
     def close(self) -> None:
+        if self._child.isalive():
+            self._child.kill(signal.SIGKILL)
+            self._child.wait()  # Else it is given a tenth of a second, which is little on a busy machine.
         self._child.close(force=True)
 
     def _read(self, deadline: float) -> bool:

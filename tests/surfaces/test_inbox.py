@@ -235,6 +235,7 @@ def test_everything_in_the_inbox_is_done_by_keyboard(street, windows, size):
     assert len(asker.done) == 1
     page.keyboard.press("Control+Enter")
     assert [asker.next_end()[2] for _ in range(2)] == ["succeeded", "succeeded"]
+    expect(page.locator(".act h2")).to_be_focused()
     tab_to(page, ".act button")
     page.keyboard.press("Enter")
     # Deny one with a reason.

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from surfaces.test_page_conversations import Listening
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, Up
@@ -66,6 +66,28 @@ def test_conversations_are_found_renamed_deleted_and_opened_with_the_keyboard(ho
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_the_list_of_conversations_is_gone_as_soon_as_another_one_is_shown(houses, windows):
+    """Not a frame later: the list would take for itself the press that is meant to open it again."""
+    page = windows(houses("Hello Ann.", "Hello Bob.").key())
+    say(page, "I am Ann")
+    answer(page, "Hello Ann.")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".message")).to_have_count(0)
+    say(page, "I am Bob")
+    answer(page, "Hello Bob.")
+    page.evaluate("""window.seen = []; new MutationObserver(() => {
+        const said = document.querySelector(".message.you")?.innerText;
+        window.seen.push([said, document.querySelectorAll(".shelf").length]);
+    }).observe(document.body, {childList: true, subtree: true, characterData: true})""")
+    page.get_by_role("button", name="Conversations", exact=True).click()
+    page.locator(".shelf .title", has_text="I am Ann").click()
+    expect(page.locator(".message.you")).to_contain_text("I am Ann")
+    expect(page.locator(".shelf")).to_have_count(0)
+    seen = page.evaluate("window.seen")
+    assert [lists for said, lists in seen if "Bob" in (said or "")].count(1)
+    assert {lists for said, lists in seen if "Ann" in (said or "")} == {0}
+
+
 def test_a_message_is_edited_and_the_conversation_goes_on_from_there(houses, windows):
     """What was meant is said where it was meant, and every window shows the same."""
     house = houses("First answer.", "Second answer.")
@@ -78,6 +100,18 @@ def test_a_message_is_edited_and_the_conversation_goes_on_from_there(houses, win
     for window in (page, other):
         expect(window.locator(".message.assistant .prose")).to_have_text("Second answer.")
         expect(window.locator(".message.you")).to_contain_text("First question")
+
+
+def test_whoever_writes_before_the_first_picture_is_there_is_not_refused(houses, windows):
+    """The window is told its token with the picture. A person who is faster need not read about tokens."""
+    page = windows(houses("Here I am.").key())
+    held: list[Route] = []
+    page.route("**/page/events", lambda route: held.append(route))
+    with page.expect_request("**/page/events"):
+        page.reload()
+    say(page, "Are you there?")
+    held[0].continue_()
+    answer(page, "Here I am.")
 
 
 def test_a_failing_model_has_a_retry(houses, windows):
@@ -101,7 +135,7 @@ def test_a_conversation_comes_back_after_its_server_was_killed(tmp_path, windows
     page.get_by_role("button", name="New conversation").click()
     expect(page.locator(".call")).to_have_count(0)
     say(page, "tour")
-    expect(page.locator(".message.assistant")).to_contain_text("Rehearsal model")
+    answer(page, "Rehearsal model")
     up.kill()
     again = Up(tmp_path)
     try:

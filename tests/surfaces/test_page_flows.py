@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from requirements import requirement
-from surfaces.windows import CHROMIUM, HELLO, PATIENCE_SECONDS, WELCOME, House, Up, settled
+from surfaces.windows import CHROMIUM, HELLO, PATIENCE_SECONDS, WELCOME, House, Up, read_to_end, settled
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
@@ -261,7 +261,7 @@ def test_what_stays_is_folded_and_a_line_without_end_too(house, windows, tmp_pat
     row = change.locator("tr", has_text="line 10")
     expect(row.locator(".number")).to_have_text(["10", "10"])
     expect(row).to_have_class("same")
-    settled(page, ARMED)
+    read_to_end(page)
     card.get_by_role("button", name="Deny", exact=True).click()
     assert call.result(PATIENCE_SECONDS).kind == "denied"
 
@@ -453,7 +453,8 @@ def test_what_is_folded_must_be_opened_before_what_cannot_be_undone_is_allowed(h
     assert not call.done()
     card.get_by_role("button", name="open it").click()
     expect(page.locator(".card .fold")).to_have_text("Show less")
-    settled(page, ARMED)
+    expect(card.locator(".word")).to_have_count(0)
+    read_to_end(page)
     card.locator(".word").press_sequentially("allow")
     card.get_by_role("button", name="Show less").click()  # what was open once has been seen
     settled(page, ARMED)

@@ -1,11 +1,12 @@
 """The second step of a card in Debian's Chromium: how it is read, what grants, what never does, and how it looks."""
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from lastword.rules.grants import standing_grants
 from lastword.rules.policy import Policy, PolicyFile
@@ -13,7 +14,7 @@ from requirements import requirement
 from surfaces.test_page_arming import Hand
 from surfaces.test_page_grants import RULES
 from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, settled
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, House, read_to_end, settled
 
 __all__ = ["browser"]
 
@@ -86,10 +87,34 @@ def test_escape_and_back_lead_to_the_card_with_nothing_done(house, windows):
 
 
 @requirement("GRANT-1")
-@pytest.mark.parametrize("what", ["clicks", "word", "paste", "enter", "press alone"])
-def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, windows, what):
-    """Clicks that go on, a word typed at nothing, a paste into the field, Enter, a press without a word."""
+def test_a_second_click_on_back_does_not_answer_the_card(house, windows):
+    """The buttons of the card come back where those of the step were, and one press allows what can be undone."""
     page = windows(house.key())
+    hand = Hand(page, house)
+    call = house.call("pay", to="Ada", amount=12.5)
+    page.wait_for_selector(".card")
+    page.get_by_role("button", name=LINK).click()
+    hand.wait(100)
+    hand.settle(ARMED_STEP)
+    page.get_by_role("button", name="Back to the card").click()
+    hand.wait(50)
+    expect(page.locator(STEP)).to_have_count(0)
+    hand.click(".card .actions .primary")
+    hand.wait(1000)
+    assert (call.done(), house.effects) == (False, [])
+    call.cancel()
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize(
+    "what", ["clicks", "word", "early", "paste", "enter", "press alone", "script", "front", "shortcut"]
+)
+def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, windows, what):
+    """Clicks that go on, a word typed at nothing or too early, a paste, Enter, a press without a word; and with the
+    word there: a press that no hand made, the click that brings the window to the front, the keys that allow a card."""
+    page = windows(house.key())
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.url.endswith("/page/grant") else None)
     hand = Hand(page, house)
     call = house.call("pay", to="Ada", amount=12.5)
     page.wait_for_selector(".card")
@@ -104,7 +129,12 @@ def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, wind
         for _ in range(3):
             page.keyboard.type("grant\n")
             hand.wait(400)
+    if what == "early":
+        page.locator(f"{STEP} .word").focus()
+        page.keyboard.type("grant")
     hand.settle(ARMED_STEP)
+    if what == "early":
+        hand.click(f"{STEP} .actions .primary")
     if what == "paste":
         page.evaluate("navigator.clipboard?.writeText('grant').catch(() => 0)")
         page.locator(f"{STEP} .word").focus()
@@ -117,8 +147,20 @@ def test_what_was_begun_before_the_step_or_is_one_act_grants_nothing(house, wind
         page.locator(f"{STEP} .actions .primary").press("Enter")
     if what == "press alone":
         hand.click(f"{STEP} .actions .primary")
+    if what in ("script", "front", "shortcut"):
+        page.locator(f"{STEP} .word").press_sequentially("grant")
+        hand.wait(3000)
+        expect(page.locator(f"{STEP} .primary")).to_have_attribute("aria-disabled", "false")
+    if what == "script":
+        page.locator(f"{STEP} .actions .primary").evaluate("button => button.click()")
+    if what == "front":
+        page.evaluate("dispatchEvent(new Event('focus'))")
+        hand.click(f"{STEP} .actions .primary")
+    if what == "shortcut":
+        page.locator(f"{STEP}").press("Control+Enter")
+        page.locator(f"{STEP} .actions .primary").press("Control+Enter")
     hand.wait(1000)
-    assert (call.done(), house.effects, grants(house)) == (False, [], [])
+    assert (call.done(), house.effects, grants(house), sent) == (False, [], [], [])
     call.cancel()
 
 
@@ -136,6 +178,124 @@ def test_a_bound_that_is_changed_takes_the_word_back(house, windows):
     settled(page, ARMED_STEP)
     page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click(force=True)
     assert (call.done(), grants(house)) == (False, [])
+    call.cancel()
+
+
+@requirement("GRANT-1")
+def test_while_a_choice_is_on_its_way_nothing_can_be_read_or_agreed_to(house, windows):
+    """What stands there was said of another choice; and an answer that was overtaken is not heard."""
+    page = windows(house.key())
+    call = house.call("pay", to="Ada", amount=12.5)
+    open_step(page)
+    settled(page, ARMED_STEP)
+    page.locator(f"{STEP} .word").press_sequentially("grant")
+    held: list[Route] = []
+    page.route("**/page/grant_step", lambda route: held.append(route))
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.url.endswith("/page/grant") else None)
+    page.get_by_label("at most 12.5").check()
+    sentence = page.locator(".agree .sentence")
+    expect(sentence).to_be_hidden()
+    button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
+    button.click(force=True)
+    page.locator(".limit input").first.fill("3")
+    for _ in range(100):
+        if len(held) == 2:
+            break
+        page.wait_for_timeout(20)
+    first, second = held
+    with page.expect_response("**/page/grant_step"):
+        second.continue_()
+    expect(page.locator(".agree .sentence")).to_contain_text(
+        "amount at most 12.5, note empty; in this session; ends after 3"
+    )
+    with page.expect_response("**/page/grant_step"):
+        first.continue_()
+    settled(page, ARMED_STEP)
+    expect(page.locator(".agree .sentence")).to_contain_text("ends after 3 calls")
+    button.click(force=True)
+    assert (call.done(), grants(house), sent) == (False, [], [])
+    call.cancel()
+
+
+@requirement("GRANT-1")
+def test_the_second_step_is_told_to_whoever_has_it_read_to_them(house, windows):
+    """What changes is in a region that was there before; each choice has a name, and belongs to an argument."""
+    page = windows(house.key())
+    call = house.call("pay", to="Ada", amount=12.5)
+    held: list[Route] = []
+    page.route("**/page/grant_step", lambda route: held.append(route), times=1)
+    page.get_by_role("button", name=LINK).click()
+    expect(page.get_by_role("region", name="Allow, and don't ask again")).to_be_focused()
+    live = page.locator(f"{STEP} [aria-live=polite]")
+    expect(live).to_have_attribute("aria-busy", "true")
+    held[0].continue_()
+    expect(live.locator(".sentence")).to_contain_text("pay, to “Ada”")
+    expect(live).to_have_attribute("aria-busy", "false")
+    amount = page.get_by_role("radiogroup", name="amount")
+    expect(amount.get_by_role("radio", name="exactly 12.5")).to_be_checked()
+    amount.get_by_role("radio", name="exactly 12.5").press("ArrowDown")
+    expect(live.locator(".sentence")).to_contain_text("amount at most 12.5")
+    expect(page.get_by_role("radiogroup", name="how long").get_by_role("radio", name="in this session")).to_be_checked()
+    calls = page.get_by_role("textbox", name="ends after so many calls")
+    calls.fill("none")
+    expect(live).to_have_text("The number of calls is a whole number above 0.")
+    expect(calls).to_have_attribute("aria-invalid", "true")
+    page.locator(STEP).get_by_role("button", name="Allow, and don't ask again").click(force=True)
+    assert (call.done(), grants(house)) == (False, [])
+    call.cancel()
+
+
+@requirement("GRANT-1")
+def test_a_part_that_stayed_folded_is_opened_before_the_word(house, windows):
+    """The sentence has the beginning of a long text. There is nowhere to type before the rest of it was there."""
+    page = windows(house.key())
+    call = house.call("pay", to="Ada", amount=12.5, note="a long story " * 400)
+    open_step(page)
+    button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
+    expect(page.locator(STEP)).to_contain_text("A part of this card is folded. Before you can grant it, open it.")
+    expect(page.locator(f"{STEP} .word")).to_have_count(0)
+    expect(button).to_have_attribute("aria-disabled", "true")
+    button.click(force=True)
+    page.locator(STEP).get_by_role("button", name="open it").click()
+    expect(page.locator(STEP)).to_have_count(0)
+    expect(page.locator(".card .second")).to_contain_text("There is more of it below.")
+    page.get_by_role("button", name=LINK).click()  # It reads on, like any press, and opens nothing.
+    expect(page.locator(STEP)).to_have_count(0)
+    read_to_end(page)
+    open_step(page)
+    settled(page, ARMED_STEP)
+    page.locator(f"{STEP} .word").press_sequentially("grant")
+    assert (call.done(), grants(house)) == (False, [])
+    button.click()
+    assert call.result(PATIENCE_SECONDS).success
+    assert [grant.where["note"] for grant in grants(house)] == [{"is": "a long story " * 400}]
+
+
+@requirement("GRANT-1")
+def test_a_call_that_is_being_changed_has_no_second_step(house, windows):
+    """Its bounds are those of the call that was asked for, and a person who writes another reads that one."""
+    page = windows(house.key())
+    call = house.call("pay", to="Ada", amount=12.5)
+    page.get_by_role("button", name="Edit arguments").click()
+    page.locator(".card").get_by_label("amount").fill("500")
+    expect(page.get_by_role("button", name=LINK)).to_have_count(0)
+    call.cancel()
+
+
+@requirement("GRANT-1")
+def test_how_long_it_holds_is_shown_as_chosen_where_there_is_no_choice(house, windows):
+    """The call of an agent: nobody learns when its session ends, so the card offers tonight alone, and shows that."""
+    registry = house.session.registry
+    tool = registry.lookup("pay")
+    registry.unregister("pay")
+    registry.add(dataclasses.replace(tool, carried_out_by="an agent"))
+    page = windows(house.key())
+    call = house.call("pay", to="Ada", amount=12.5)
+    open_step(page)
+    expect(page.get_by_role("radiogroup", name="how long").get_by_role("radio")).to_have_count(1)
+    expect(page.get_by_role("radio", name="in all your sessions until tonight")).to_be_checked()
+    expect(page.locator(".agree .sentence")).to_contain_text("; in all your sessions until ")
     call.cancel()
 
 
@@ -161,8 +321,13 @@ def test_a_grant_is_taken_back_in_the_settings(house, browser):
     assert call.result(PATIENCE_SECONDS).success
     page.get_by_role("link", name="Settings").click()
     expect(page.locator(".grants li")).to_contain_text("pay, to “Ada”, amount 12.5, note empty; in this session")
-    page.get_by_role("button", name="Take it back").click()
+    button = page.get_by_role("button", name="Take it back")
+    expect(button).to_have_accessible_description("pay, to “Ada”, amount 12.5, note empty; in this session")
+    button.press("Enter")
     expect(page.get_by_text("You have granted nothing.")).to_be_visible()
+    # Whoever has the screen read to them, or uses no pointer, is told so and stays where they were.
+    expect(page.locator(".grants").get_by_role("status").first).to_contain_text("Taken back: pay, to “Ada”")
+    expect(page.get_by_role("heading", name="What you allowed from cards")).to_be_focused()
     assert grants(house) == []
     again = house.call("pay", to="Ada", amount=12.5)
     house.waiting(1)
@@ -213,9 +378,11 @@ def test_grants_rules_and_what_decides_look_as_they_were_agreed(browser, house, 
     page.locator(".explaining").get_by_label("amount", exact=True).fill("25")
     page.get_by_role("button", name="Say what decides").click()
     expect(page.locator(".told")).to_have_text(
-        "You would be asked. Nearest: small lunches (policy.toml:2): amount 25 is more than 20."
+        "You would be asked. The rule that comes nearest is small lunches (policy.toml:2): amount 25 is more than 20."
     )
-    page.locator(".grants").evaluate("part => part.scrollIntoView({block: 'start'})")
+    # A wide window has nearly all of it, with the answer at its end; a phone has the beginning.
+    where = "end" if size == "wide" else "start"
+    page.locator(".grants").evaluate(f"part => part.scrollIntoView({{block: '{where}'}})")
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         compare(PICTURES / f"rules-{theme}-{size}.png", picture_of(page))
@@ -225,6 +392,8 @@ def test_grants_rules_and_what_decides_look_as_they_were_agreed(browser, house, 
     page.locator(".explaining").get_by_label("to", exact=True).fill("Mallory")
     expect(page.locator(".told")).to_have_count(0)
     page.get_by_role("button", name="Say what decides").click()
-    expect(page.locator(".told")).to_contain_text("It would not happen, and nobody would be asked. never Mallory")
+    expect(page.locator(".told")).to_have_text(
+        "It would not happen, and nobody would be asked. The rule never Mallory (policy.toml:15) denies it."
+    )
     assert house.effects == [("pay", "Bo", 12.5, "tea")]
     page.context.close()

@@ -81,7 +81,7 @@ def test_a_grant_is_given_by_a_step_that_was_read_and_a_word_that_was_typed(hous
     assert [row["choices"] for row in first["bounds"]] == [["exactly “Ada”"], ["exactly 5", "at most 5"], ["empty"]]
     told = step(window, card, loosened={"amount": 1}, calls=3, sums={"amount": "12"})
     assert "amount at most 5" in told["sentence"]
-    assert "ends after 3 calls, 12 of amount in all" in told["sentence"]
+    assert "ends after 3 calls or 12 of amount in all, whichever comes first" in told["sentence"]
     assert grants(house) == []
     assert not call.done()
     assert window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})[0] == 200
@@ -216,6 +216,22 @@ def test_where_no_grant_is_offered_the_card_says_why(house, window):
     is_over(call)
 
 
+@requirement("GRANT-2", "RULE-2")
+def test_where_a_rule_wants_it_asked_no_grant_is_offered(house, window):
+    """A rule's word wins over a grant, so a second step would promise what nobody keeps."""
+    rule = '[[rule]]\nname = "ask about Ada"\ntool = "pay"\ndecide = "ask"\n[rule.where]\nto = { is = "Ada" }\n'
+    house.session.policy = Policy.vouched(rule, house.session.registry)
+    call = house.call("pay", **FIVE)
+    card = card_of(house)
+    shown = window.get(f"/page/card?call_id={card['call_id']}&digest={card['digest']}")[1]["card"]
+    assert shown["why_asked"] == "Asked because the rule ask about Ada (policy.toml:1) says so."
+    assert shown["why_no_grant"] == "What a rule wants asked is asked about each time."
+    told = step(window, card)
+    assert (told["why_none"], told["digest"]) == (shown["why_no_grant"], "")
+    window.post("/page/answer", {**card, "action": "deny"})
+    is_over(call)
+
+
 @requirement("GRANT-6")
 def test_only_the_waiting_cards_that_were_listed_are_settled(house, window):
     """One that comes after the step was shown was read by nobody."""
@@ -300,6 +316,9 @@ def test_a_card_of_another_program_is_granted_through_the_journal(house, window,
     call = neighbour.ask("lend", book="Emma")
     [entry] = entries(window, 1)
     told = step(window, seen(entry))
+    assert told["scope"] == "session"
+    assert told["ends"] == "This session is that of the program that asks, and ends with it."
+    assert step(window, seen(entry), scope="until")["ends"] == ""
     body = {**seen(entry), "step": told["digest"], "word": GRANT}
     assert window.post("/page/grant", body)[1]["error"]["code"] == "not_seen"
     look(window, entry)
@@ -345,29 +364,29 @@ def test_a_window_is_told_what_decides_about_a_call_and_nothing_of_it_happens(ho
         return said["saying"], said["why"]
 
     before = house.do(house.session.journal.store.head()).seq
-    assert told(to="Ada", amount="20") == ("allow", "small lunches (policy.toml:2)")
-    nearest = "Nearest: small lunches (policy.toml:2): amount 25 is more than 20"
+    assert told(to="Ada", amount="20") == ("allow", "The rule small lunches (policy.toml:2) allows it.")
+    nearest = "The rule that comes nearest is small lunches (policy.toml:2): amount 25 is more than 20."
     assert told(to="Ada", amount="25") == ("ask", nearest)
-    assert told(to="Mallory", amount="1") == ("deny", "never Mallory (policy.toml:15)")
+    assert told(to="Mallory", amount="1") == ("deny", "The rule never Mallory (policy.toml:15) denies it.")
     hostile = told(to="A”\n\u202e\x1b[2J<b>", amount="1")[1]
     assert "“A‹U+201D›⏎‹U+202E›‹U+001B›[2J<b>” is none of “Ada”" in hostile
     assert house.do(house.session.journal.store.head()).seq == before
     assert (house.effects, house.session.pending()) == ([], [])
     assert is_over(house.call("pay", to="Ada", amount=20)).approval == "rule"
-    used_up = "the rule small lunches (policy.toml:2) was for 1 calls, and they are used up"
+    used_up = "The rule small lunches (policy.toml:2) is for 1 call a day, and it is used up until midnight in UTC."
     assert told(to="Ada", amount="5") == ("ask", used_up)
     call = house.call("pay", to="Bo", amount=5)
     card = card_of(house)
     window.post("/page/grant", {**card, "step": step(window, card)["digest"], "word": GRANT})
     is_over(call)
     saying, why = told(to="Bo", amount="5")
-    assert (saying, why.partition(", ")[2]) == ("allow", "1 of 10 calls")
+    assert (saying, why.partition(", ")[2]) == ("allow", "1 of 10 calls.")
     for body in (
         {"tool": "pay", "arguments": {"to": "Ada"}},
         {"tool": "nothing"},
         {"tool": "pay", "arguments": {"x": "1"}},
     ):
-        assert window.post("/page/explain", body)[0] == 409
+        assert window.post("/page/explain", body)[0] in (400, 409)
 
 
 @requirement("GRANT-7")
@@ -396,6 +415,8 @@ def test_the_timeline_says_why_nobody_was_asked(house, window):
         ]
         assert calls[0]["reply"]["by"] == "the rule small lunches (policy.toml:2), 1 of 1 calls, 20 of 30"
         assert calls[2]["reply"]["by"] == f"your grant of {day}, 1 of 10 calls, 5 of 9"
+        assert all(calls[3][looks] == calls[1][looks] for looks in ("name", "glyph", "color"))
+        assert calls[3]["arguments"] == [["to", "Mallory"], ["amount", "5"], ["note", '""']]
 
 
 @requirement("GRANT-1")

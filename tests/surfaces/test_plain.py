@@ -133,7 +133,7 @@ async def test_a_dumb_terminal_gets_the_flat_card_by_itself(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing can be drawn, nothing is tried."""
-    from lastword.terminal import TerminalApprover
+    from lastword.terminal.approver import TerminalApprover
 
     monkeypatch.setenv("TERM", "dumb")
     assert TerminalApprover(stdin=terminal.stdin, screen=terminal.screen_file).plain

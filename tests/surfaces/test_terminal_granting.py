@@ -9,7 +9,10 @@ import pytest
 from prompt_toolkit.application import create_app_session
 
 from lastword import Session, ToolRegistry
+from lastword.card.grants import GrantStep
 from lastword.rules.grants import standing_grants
+from lastword.rules.second_step import GrantChoice
+from lastword.terminal.granting import options_of
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run, approver_at
 from surfaces.screens import Program, Terminal
@@ -63,7 +66,7 @@ async def test_the_second_step_reads_as_it_was_agreed(how: str, golden: Callable
     """Wide, narrow and read aloud: exactly this call first, then what was loosened, and one sentence with all of it."""
     plain = how == "plain"
     columns = 200 if plain else int(how)
-    with create_app_session(), Terminal(columns, lines=120).attached() as terminal:
+    with create_app_session(), Terminal(columns, lines=300).attached() as terminal:
         registry = ToolRegistry()
 
         @registry.tool(auto_approve=True, effect="irreversible")
@@ -170,6 +173,13 @@ def test_a_card_of_another_program_is_granted_out_of_the_inbox_in_a_terminal(hou
     grant(program)
     assert call.result(PATIENCE_SECONDS).success
     assert [(given.session_id, given.tool) for given in grants(house)] == [(neighbour.session.id, "lend")]
+
+
+@requirement("GRANT-1")
+def test_the_only_time_that_a_card_offers_is_shown_as_chosen():
+    """The card of an agent offers no session. An empty mark above a sentence that grants it says two things."""
+    shown = GrantStep(event="", scopes=(("until", "in all your sessions until tonight"),), scope="until")
+    assert [option.is_chosen for option in dict(options_of(shown, GrantChoice()))["how long"]] == [True]
 
 
 @requirement("GRANT-1", "GRANT-7")

@@ -22,8 +22,9 @@ from lastword.card.trouble import trouble
 from lastword.errors import Tampered
 from lastword.store import Entry, Record
 from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api, HttpWire
+from lastword.talk.apiclient import Api
 from lastword.talk.heard import Repairing
+from lastword.talk.httpwire import HttpWire
 from lastword.terminal.attendance import attend
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left

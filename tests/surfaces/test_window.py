@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from lastword.card.draft import Draft
 from lastword.card.items import CallItem, CardView, MessageItem
 from lastword.journal.records import data_of
-from lastword.talk.apiclient import ApiError, ConnectionLost, HttpWire, Response
+from lastword.talk.apiclient import ApiError, ConnectionLost, Response
+from lastword.talk.httpwire import HttpWire
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
 from lastword.terminal.picture import Picture

@@ -53,7 +53,10 @@ from lastword.web.gate import PageGate
 from lastword.web.model_form import ModelForm
 from lastword.web.opening import open_page
 
-CHROMIUM = shutil.which("chromium")
+# The shell is Chromium without its own windows and menus: the same pages, with less than half of the work. The whole
+# browser is for tests that need to know which window is in front, and for all of them when the long ones are run.
+WHOLE = shutil.which("chromium")
+CHROMIUM = shutil.which(os.environ.get("TEST_BROWSER") or "chromium-headless-shell") or WHOLE
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -77,6 +80,23 @@ def settled(page: Page, armed: str) -> None:
     """
     page.evaluate(FRAME)
     page.wait_for_selector(armed)
+
+
+# Press "Read on" of a card until it is gone. It may go between a look and a press.
+READ_ON = """async (card) => {
+  const more = () => [...card.querySelectorAll("button")].find((each) => each.textContent.trim() === "Read on");
+  while (more()) {
+    more().click();
+    await new Promise((done) => new IntersectionObserver(done).observe(document.documentElement));
+  }
+}"""
+
+
+def read_to_end(page: Page, card: str = ".card") -> None:
+    """Read on until nothing of a card lies behind its buttons."""
+    page.evaluate(FRAME)
+    page.locator(card).first.evaluate(READ_ON)
+    settled(page, f"{card}[data-armed=true]")
 
 
 HELLO = '''def greet(name):
@@ -344,11 +364,11 @@ class Browserless:
     def raw(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], bytes]:
-        """Exactly this request, with nothing added but what HTTP needs."""
+        """Exactly this request, with nothing added but what HTTP needs. Bytes go as they are, the rest as JSON."""
         place = urlsplit(self.address)
         connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
         try:
-            sent = None if body is None else json.dumps(body)
+            sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
             connection.request(method, path, sent, headers or {})
             answer = connection.getresponse()
             return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()

@@ -26,9 +26,10 @@ from lastword.script.samples import example_calls
 from lastword.server.app import build_app
 from lastword.server.auth import Tokens
 from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost, HttpWire
+from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost
 from lastword.talk.bounds import Bounds, Spent
 from lastword.talk.feedback import script_result
+from lastword.talk.httpwire import HttpWire
 from lastword.talk.inprocess import InProcessWire
 from lastword.talk.presets import find_preset, resolve_presets
 from lastword.talk.rehearsal import Rehearsal

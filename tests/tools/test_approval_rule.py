@@ -244,6 +244,20 @@ def test_a_plan_does_not_promise_a_question_that_a_rule_may_spare(registry, effe
         return "sent"
 
     text = plan_text(plan('CALL pay { amount: 5 }\nCALL send { to: "Ann" }\n', registry))
-    assert text.count("You are asked first, unless its own rule lets it pass.") == 1
+    assert text.count("You are asked first, unless a rule or a grant lets it pass.") == 1
     assert text.count("You are asked first.") == 1
-    assert "You are asked before each of them runs, unless its own rule lets it pass." in text
+    assert "You are asked before each of them runs, unless a rule or a grant lets it pass." in text
+
+
+@requirement("RULE-7")
+def test_a_plan_says_that_a_standing_yes_may_answer():
+    """Whoever reads the plan of a script counts on the questions that it names."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve="exact")
+    def pay(amount: float) -> str:
+        """Pay."""
+        return "paid"
+
+    text = plan_text(plan("CALL pay { amount: 5 }\n", registry))
+    assert "You are asked first, unless a rule or a grant lets it pass." in text

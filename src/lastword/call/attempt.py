@@ -74,7 +74,7 @@ class Attempt:
                 execution.cancel()
             audience = self._setting.audience
             if audience.listeners:
-                shown = _masked(call.arguments, self._tool)
+                shown = masked(call.arguments, self._tool)
                 audience.tell(Started(call.id, call.tool, shown, call.origin, live.not_asked))
             ended = execution.begin(call.arguments, given)
         except BaseException:
@@ -197,5 +197,6 @@ async def decline(
     )
 
 
-def _masked(arguments: bytes, tool: Tool) -> bytes:
+def masked(arguments: bytes, tool: Tool) -> bytes:
+    """What listeners are told of a call's arguments."""
     return values.written(mask(values.decode(arguments), tool.secrets)) if tool.secrets else arguments

@@ -15,18 +15,18 @@ from typing import Any
 
 import msgspec
 
-from lastword import ids
+from lastword import ids, values
 from lastword.call.asking import Asking, Consent, Question, Reask
-from lastword.call.attempt import Attempt, decline
+from lastword.call.attempt import Attempt, decline, masked
 from lastword.call.desk import Desk
-from lastword.call.events import Finished
+from lastword.call.events import DeniedByRule, Finished
 from lastword.call.questions import OnQuestion, QuestionDesk
 from lastword.call.setting import Setting
 from lastword.call.standing import StandingYes
 from lastword.call.waiver import waives
 from lastword.consent import outcome
 from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ALLOWED, SECOND, Approver, Preset
+from lastword.consent.approval import ALLOWED, SECOND, ApprovalRequest, Approver, Preset, hide
 from lastword.consent.call import Call, LiveCall, LiveRun, Phase, Stoppable
 from lastword.consent.decider import WAIVED, Forbidden, Nobody, Person
 from lastword.consent.outcome import Kind, Outcome, handed_over_outcome
@@ -34,6 +34,8 @@ from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import ArgumentsError, SessionError, StoreError, UnknownTool
 from lastword.journal.records import Life
+from lastword.rules.deciding import Explanation
+from lastword.rules.granting import folder_beside
 from lastword.rules.policy import Policy
 from lastword.tools.descent import mark
 from lastword.tools.guard import refuse_if_watched
@@ -90,9 +92,9 @@ class Door:
         """The grants that were given here."""
         return self._setting.gave
 
-    @property
-    def folder(self) -> Path:
-        return self._setting.folder()
+    def folder(self, card: ApprovalRequest) -> Path:
+        """The folder that its paths and commands are meant from."""
+        return folder_beside(card, self._setting.registry, self._setting.editor)
 
     @property
     def policy(self) -> Policy | None:
@@ -146,12 +148,23 @@ class Door:
         if isinstance(decider, Nobody):
             return self._run_freely(tool, call, resumable)
         if isinstance(decider, Forbidden):
-            return self._finish_freely(_forbidden(call, decider))
+            return self._finish_freely(self._forbidden(tool, call, decider))
         question = Question(tool, call, decider, LiveCall(), problem=problem, earlier=earlier, denials=denials)
         return self._ask_and_run(question, resumable)
 
-    async def explain(self, name: str, arguments: Any) -> str:
-        """Who would decide about a call now, and why, in words that are marked."""
+    def _forbidden(self, tool: Tool, call: Call, decider: Forbidden) -> Outcome:
+        """A rule denies the call. What it was to do is remembered and told: its end alone would not say it."""
+        hidden = hide(values.decode(call.arguments), tool.secrets)
+        facts = {"tool": call.tool, "arguments": hidden, "origin": call.origin, "rule": decider.rule}
+        self.journal.note(self.session_id, "forbidden", call.id, facts)
+        if self.audience.listeners:
+            shown = masked(call.arguments, tool)
+            self.audience.tell(DeniedByRule(call.id, call.tool, shown, call.origin, decider.rule))
+        words = outcome.denied_by_rule(call.tool, decider.rule)
+        return Outcome(kind="denied", message=words, call_id=call.id, tool=call.tool, approval="rule")
+
+    async def explain(self, name: str, arguments: Any) -> Explanation:
+        """Who would decide about a call now, and why."""
         tool, call = self.admit(ids.new(), name, arguments, "")
         return await StandingYes(self._setting).explain(tool, call)
 
@@ -262,7 +275,7 @@ class Door:
         if consent.live.is_cancelled:  # Everything was stopped in the same moment, and nobody was told of a yes yet.
             return await self._finish(_stopped(consent.call), consent.live)
         consent.live.phase = Phase.ENDING
-        handed = handed_over_outcome(consent.call, to, consent.approval)
+        handed = handed_over_outcome(consent.call, to, consent.approval, consent.live.not_asked)
         if self.audience.listeners:
             self.audience.tell(Finished(handed))
         return handed
@@ -295,7 +308,7 @@ class Door:
         if isinstance(decider, Nobody):
             return await self._run_freely_after_all(tool, call, live)
         if isinstance(decider, Forbidden):
-            return await self._finish(_forbidden(call, decider), live)
+            return await self._finish(self._forbidden(tool, call, decider), live)
         asked = Question(tool, call, decider, live, again.author, again.why, again.earlier, question.denials)
         return await self._unless_waived(asked)
 
@@ -427,12 +440,6 @@ def _abandoned(call: Call, live: LiveCall | None) -> Outcome:
         words = outcome.left_behind(call.tool)
         return Outcome(kind="outcome_unknown", message=words, call_id=call.id, tool=call.tool, still_acts=True)
     return Outcome(kind="cancelled", message=outcome.abandoned(call.tool), call_id=call.id, tool=call.tool)
-
-
-def _forbidden(call: Call, decider: Forbidden) -> Outcome:
-    """A rule denies the call, and nobody is asked."""
-    words = outcome.denied_by_rule(call.tool, decider.rule)
-    return Outcome(kind="denied", message=words, call_id=call.id, tool=call.tool, approval="rule")
 
 
 def _stopped(call: Call) -> Outcome:

@@ -60,6 +60,18 @@ class Started(msgspec.Struct, frozen=True):
     """Why nobody was asked, where a rule or a grant stood for a person: `your grant of 15 November, 3 of 10 calls`."""
 
 
+class DeniedByRule(msgspec.Struct, frozen=True):
+    """A rule denied a call, and nobody was asked. Its end follows."""
+
+    call_id: str
+    tool: str
+    arguments: bytes
+    """One JSON object, with secrets masked."""
+    origin: str
+    rule: str
+    """Its name, with its file and line."""
+
+
 class Reported(msgspec.Struct, frozen=True):
     """A tool said how it goes. The same id replaces the earlier line."""
 
@@ -104,6 +116,7 @@ Event = (
     | QuestionAsked
     | QuestionAnswered
     | Started
+    | DeniedByRule
     | Reported
     | Finished
     | RunStarted

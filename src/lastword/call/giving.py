@@ -48,5 +48,8 @@ class Giving:
     def settle(self, terms: GrantTerms | None, desk: Desk) -> None:
         """Answer the waiting cards that the person was shown beside the grant. Whether it covers each is decided when
         each would start."""
-        for call_id in () if terms is None else terms.settles:
-            desk.answer(call_id, ALLOWED, Answerer("grant", terms.id if terms else ""))
+        if terms is None:
+            return
+        self._setting.gave.add(terms.id)  # Also one that another program gave: it ends with this session all the same.
+        for call_id in terms.settles:
+            desk.answer(call_id, ALLOWED, Answerer("grant", terms.id))

@@ -12,17 +12,22 @@ import msgspec
 
 from lastword import values
 from lastword.call.setting import Setting
+from lastword.call.waiver import waives
 from lastword.consent.call import Call
 from lastword.consent.decider import Auto, Forbidden, Granted, Nobody, Person, Ruled, Waived
+from lastword.display import visible
 from lastword.journal.records import NotAsked
-from lastword.rules.counting import STREAM, Account, moment, next_use, utc_day
-from lastword.rules.deciding import Decision, explain
-from lastword.rules.grants import GRANTED, GrantWho, living
+from lastword.rules.counting import STREAM, Account, account_of_day, last_day, next_use, utc_day
+from lastword.rules.deciding import Decision, Explanation, explained
+from lastword.rules.grants import GRANTED, GrantWho, living, outdated, waited_before
+from lastword.rules.guarded import policy_among
 from lastword.rules.policy import folder_for
 from lastword.tools.tool import Tool
 
 # So often is a start tried again that another program was faster with. After that somebody is asked.
 MAX_TRIES = 50
+# No path is longer. A text of the editor's tools that is can only be what would be written.
+MAX_PATH = 4_096
 
 
 class StandingYes:
@@ -31,6 +36,8 @@ class StandingYes:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._journal = setting.journal
+        self._days: dict[str, str] = {}
+        """The last day that was counted for a rule, by its account."""
 
     async def decide(self, tool: Tool, call: Call) -> Decision | Granted:
         """Whose yes a call needs at this moment, with everything that stands in the journal."""
@@ -53,35 +60,65 @@ class StandingYes:
         grants = await living(self._journal, who, tool.manifest, tool.digest, call.arguments, folder)
         why = ""
         for grant in grants:
+            if await waited_before(self._journal, grant, call.id):
+                continue  # Its card goes on waiting as it was, also when its program comes back to it.
             account = grant.account
             use = await next_use(self._journal, account, call.id, values.decode(call.arguments))
             if not isinstance(use, str):
                 return Granted(grant.id, grant.words, account.calls, account.sums)
             why = use
-        return msgspec.structs.replace(person, line=f"Asked because {why}.") if why else person
+        if not grants and (old := await outdated(self._journal, who, tool.manifest, call.arguments, folder)):
+            why = f"the tool is not the one that {old.words} was given for"
+        return _asked_because(why, person) if why else person
 
-    async def explain(self, tool: Tool, call: Call) -> str:
-        """What would be decided at this moment, and by what."""
-        found = await self.decide(tool, call)
+    async def explain(self, tool: Tool, call: Call) -> Explanation:
+        """What would be decided at this moment, and by what. The tool's own rule is asked; nothing else of it runs."""
         setting = self._setting
+        found = await self.decide(tool, call)
+        if not isinstance(found, (Nobody, Forbidden, Person)) and (file := self._changed_policy(tool, call)):
+            return Explanation("ask", f"{visible(file)} has rules, which are changed by people alone")
         if isinstance(found, Granted):
             use = await next_use(self._journal, await self._account(found), call.id, values.decode(call.arguments))
-            return f"allow. {use if isinstance(use, str) else use.words}"
-        if isinstance(found, Person) and found.line.startswith("Asked because") and not found.is_ruled:
-            return f"ask. {found.line.removeprefix('Asked because ').removesuffix('.')}"  # Nothing is left of it.
-        return explain(tool, setting.preset, setting.policy, call, setting.folder)
+            return Explanation("allow", use if isinstance(use, str) else use.words)
+        # In the order in which a call meets them: a rule with nothing left asks, and the tool's own is not heard.
+        by_rules = setting.decide(tool, call)
+        if isinstance(by_rules, Person) and not by_rules.is_ruled and await waives(tool, call, setting):
+            return Explanation("allow", "The tool's own rule says that nobody need be asked about these arguments")
+        return explained(found, tool, setting.preset, setting.policy, call, setting.folder)
+
+    def _changed_policy(self, tool: Tool, call: Call) -> str | None:
+        """Which policy file a call of the editor names: what it would do there is drawn, and then asked about."""
+        if not tool.manifest.script_editor_only:
+            return None
+        given = values.decode(call.arguments).values()
+        paths = [text for text in given if isinstance(text, str) and len(text) <= MAX_PATH and "\0" not in text]
+        return policy_among(paths, self._setting.folder())
 
     async def _if_left(self, rule: Ruled, tool: Tool, call: Call) -> Ruled | Person | Granted:
-        use = await next_use(self._journal, await self._account(rule), call.id, values.decode(call.arguments))
-        if not isinstance(use, str):
-            return rule
-        return await self.instead_of(Person(("preset",), f"Asked because {use}."), tool, call)
+        """The first of the rules that allow it of which something is left; else a grant, or a person, told why."""
+        why = ""
+        for one in (rule, *rule.others):
+            use = await next_use(self._journal, await self._account(one), call.id, values.decode(call.arguments))
+            if not isinstance(use, str):
+                return one
+            why = why or use
+        return await self.instead_of(_asked_because(why, Person(("preset",))), tool, call)
 
     async def _account(self, decider: Ruled | Granted) -> Account:
         if isinstance(decider, Granted):
             return Account(decider.id, decider.words, decider.calls, decider.sums)
-        day = f":{utc_day(await moment(self._journal))}" if decider.per == "day" else ""
-        return Account(f"rule:{decider.key}{day}", f"the rule {decider.rule}", decider.calls, decider.sums)
+        id = f"rule:{decider.key}"
+        if decider.per == "day":
+            id = account_of_day(id, await self._day(id))
+        return Account(id, f"the rule {decider.rule}", decider.calls, decider.sums, decider.per == "day")
+
+    async def _day(self, account: str) -> str:
+        """The day for which a rule is counted now: never one before the last that was, where a clock is set back."""
+        last = self._days.get(account)
+        if last is None:
+            last = await last_day(self._journal, account)
+        day = self._days[account] = max(last, utc_day(self._journal.clock()))
+        return day
 
     async def use(self, decider: Decision | Granted | Waived, call: Call) -> NotAsked | str:
         """What to write down with a start that nobody was asked about, or why it cannot start after all."""
@@ -104,3 +141,8 @@ class StandingYes:
             if await self._journal.store.taken(entry.once) is not None:
                 return True
         return False
+
+
+def _asked_because(why: str, person: Person) -> Person:
+    """Somebody to be asked, since nothing is left of what stood for them."""
+    return msgspec.structs.replace(person, line=f"Asked because {why}.", why=why)

@@ -17,7 +17,6 @@ GRANT_WORD = "grant"
 GRANT_WORDS = {
     "ask": "Don't ask again…",
     "title": "Allow, and don't ask again",
-    "begins": "It begins with calls that are exactly like this one. Loosen what you want to, one by one.",
     "how_long": "how long",
     "ends_after": "ends after",
     "not_whole": "The number of calls is a whole number above 0.",
@@ -60,6 +59,8 @@ class GrantStep(Done, frozen=True, kw_only=True):
     """Why what was chosen cannot be granted as it is."""
     digest: str = ""
     """Of what is shown here. A yes names it; there is none while there is a problem."""
+    begins: str = ""
+    """What is said before the bounds: what they are now, and whether they can be loosened."""
     sentence: str = ""
     bounds: tuple[GrantBound, ...] = ()
     scopes: tuple[tuple[Scope, str], ...] = ()
@@ -70,6 +71,10 @@ class GrantStep(Done, frozen=True, kw_only=True):
     settling: str = ""
     """What is said before the cards that it would answer as well; empty where there are none."""
     settles: tuple[GrantSettled, ...] = ()
+    counting: str = ""
+    """What its limits count, where it has some."""
+    ends: str = ""
+    """When the session ends for which it would hold, where that is not clear by itself."""
     past: str = ""
     word: str = GRANT_WORD
 
@@ -106,7 +111,8 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     layer: str
-    accepted: bool
+    state: str
+    """What its rules can do: whether somebody accepted what they allow."""
     rules: tuple[RuleEntry, ...]
 
 

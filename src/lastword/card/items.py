@@ -1,8 +1,7 @@
 """What the page and the terminal show of a conversation: the shape of everything that the paths below /page/ send.
 
-The page's TypeScript types are generated from these structs (web/ui/generate_wire.py). Texts are marked (display.py)
-and secrets are dots before they get here. What does not live here: how an item comes about (web/story.py and
-web/conversation.py) and how it looks (terminal/transcript.py, web/ui).
+The page's TypeScript types are generated from these structs (web/ui/generate_wire.py). Texts are marked and secrets
+are dots before they get here. How an item comes about is in web/story.py, how it looks in terminal/ and web/ui.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.card.form import QuestionView
+from lastword.card.settings import Settings
 from lastword.consent.outcome import Kind
 from lastword.tools.content import BlockKind
 from lastword.tools.manifest import Effect
@@ -249,48 +249,6 @@ class MessageItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 
 
 Item = CallItem | ScriptItem | MessageItem
-
-
-class ToolEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that the model may ask for."""
-
-    tool: str
-    name: str
-    about: str
-    asks: bool
-    auto_approve: bool
-    effect: Effect | None
-    parameters: tuple[str, ...]
-    required: tuple[str, ...]
-
-
-class PresetChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """A preset to work under."""
-
-    name: str
-    auto_approve: bool = False
-    protocol: str = ""
-    model: str = ""
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the assistant works now."""
-
-    model: str = ""
-    rehearsal: bool = False
-    preset: str = ""
-    presets: tuple[PresetChoice, ...] = ()
-    tools: tuple[ToolEntry, ...] = ()
-    can_choose_model: bool = False
-    """Whether a model can be chosen here: not where the configuration names one."""
-    has_servers: bool = False  # Whether MCP servers can be looked at and added here.
-    next_model: str = ""
-    """The one that was chosen, and answers as soon as what runs is over."""
-
-    @property
-    def chosen(self) -> PresetChoice:
-        """The preset that is worked under."""
-        return next((p for p in self.presets if p.name == self.preset), PresetChoice(name=self.preset))
 
 
 class InboxEntry(msgspec.Struct, frozen=True, kw_only=True):

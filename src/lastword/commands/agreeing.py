@@ -12,9 +12,9 @@ from lastword.consent.approval import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal.opening import open_default_journal
-from lastword.terminal.approver import terminal_approver
+from lastword.terminal.attended import terminal_approver
 from lastword.terminal.card import fitted
-from lastword.terminal.keys import settle
+from lastword.terminal.quiet import settle
 from lastword.terminal.screen import is_interactive
 from lastword.tools.descent import refuse_below
 

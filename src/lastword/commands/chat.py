@@ -47,7 +47,8 @@ from lastword.server.upstream import HttpUpstream
 from lastword.session import Session
 from lastword.store import Store
 from lastword.store.address import open_store
-from lastword.talk.apiclient import Api, HttpWire, Wire
+from lastword.talk.apiclient import Api, Wire
+from lastword.talk.httpwire import HttpWire
 from lastword.talk.inprocess import InProcessWire, alive
 from lastword.talk.kept_model import KeptModel, read_kept_model
 from lastword.talk.model_choice import ModelChoice, choose_model, usual_protocol
@@ -141,6 +142,7 @@ def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
                 "--model": options.model,
             }
         )
+        refuse_below("--attach")  # whoever is in the person's conversation chooses its preset
         asyncio.run(join(attach, plain=options.plain))
         return DONE
     _check_model_is_ours(server, options)
@@ -149,7 +151,7 @@ def chat(server: str | None, attach: str | None, options: ChatOptions) -> int:
     return DONE
 
 
-@click.command(short_help="Talk about a project; every change waits for your yes.")
+@click.command()
 @click.argument("project", metavar="DIR")
 @server_option
 @conversation_options
@@ -161,7 +163,7 @@ def edit(project: str, server: str | None, options: ChatOptions) -> int:
     return DONE
 
 
-@click.command(short_help="Start the API, the page and a chat, on this machine only.")
+@click.command()
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
 @conversation_options
@@ -209,7 +211,7 @@ class Setup:
             find_tools(options.folders).load(self.registry, ask=ask_trust if self.seat.is_attended else None)
         if self._project is not None:
             editor_tools(self.registry)
-        self.policy = rules_here(project)
+        self.policy = rules_here(project, self.config.server.store, self.config.file)
         # After all others: a tool of a server cannot take the name of one that is there.
         self.servers = servers_of(self.config)
         for words in self.servers.offer(self.registry):

@@ -39,6 +39,11 @@ def laid_aside_words(config: Config) -> str:
     """Which settings of a found file do not count, and what to type."""
     named = ", ".join(config.laid_aside[:MAX_NAMED])
     more = f" and {len(config.laid_aside) - MAX_NAMED} more" if len(config.laid_aside) > MAX_NAMED else ""
+    if config.preset:  # It was accepted, and its presets are there.
+        return (
+            f"{config.file}: a tool or an agent started this, so this does not count: {named}{more}\n"
+            "hint: a preset auto-approves in conversations that you start yourself"
+        )
     return (
         f"{config.file}: it was found here and you have not accepted it, so this does not count: {named}{more}\n"
         "hint: lastword trust shows it and asks you"

@@ -17,7 +17,7 @@ from lastword.journal.records import Life
 from lastword.journal.timeline import timeline
 from lastword.session import Session
 from lastword.terminal.card import fitted
-from lastword.terminal.keys import settle
+from lastword.terminal.quiet import settle
 
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
 MAX_NAMED = 3

@@ -30,7 +30,7 @@ def open_project(folder: str | Path, config: Config | None = None) -> ProjectEdi
     return ProjectEditor(folder, private=config.editor.private)
 
 
-@click.command(short_help="Take back what a call changed in files.")
+@click.command()
 @click.argument("call_id")
 @click.option("--project", metavar="DIR", help="The project folder, if it is not where it was when the call ran.")
 @store_option

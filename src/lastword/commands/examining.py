@@ -20,8 +20,11 @@ from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
 from lastword.hook.agents import AGENTS
 from lastword.hook.installing import Hooks, InstalledHook, is_denial, probe_for
+from lastword.hook.keys import SAYS, AgentKeys
 from lastword.mcp.gateway import Gateways
 from lastword.mcp.offered import counted, servers_of
+from lastword.rules.layers import load_policy
+from lastword.rules.places import places_for
 from lastword.server.auth import Tokens
 from lastword.server.chat import CONFIGURED
 from lastword.server.model_names import shown_name, unlisted_words
@@ -73,7 +76,24 @@ async def _examine(path: Path | None, store: str | None) -> list[Finding]:
     except ConfigError as problem:
         findings.append(("persona", False, str(problem)))
     findings += await _examine_store(config)
-    return [*findings, *_examine_mcp(config), *_examine_hooks()]
+    return [*findings, *_examine_rules(), *_examine_mcp(config), *_examine_hooks()]
+
+
+def _examine_rules() -> list[Finding]:
+    """Nothing where there are none. With a broken file nothing starts, and here it is said which."""
+    try:
+        policy = load_policy(places_for(Path()))
+    except LastWordError as problem:
+        return [("rules", False, str(problem).replace("\n", "; "))]
+    if policy is None:
+        return []
+    said = []
+    for file in policy.files:
+        rules = [rule for rule in policy.rules if rule.file == file.path]
+        is_new = not file.is_accepted and any(rule.saying == "allow" for rule in rules)
+        state = ", not accepted: it can only ask and deny" if is_new else ""
+        said.append(f"{file.path}: {len(rules)} rule{'' if len(rules) == 1 else 's'}{state}")
+    return [("rules", True, "; ".join(said))]
 
 
 async def _examine_model(config: Config) -> list[Finding]:
@@ -178,7 +198,12 @@ def _try_gate(kept: InstalledHook, troubles: list[str]) -> Finding:
         said = visible(tried.stderr.decode("utf-8", "replace").strip()[:300])
         return what, False, f"{visible(kept.file)}: it denies everything, since it fails: {said}"
     note = ", once you trusted it in /hooks of Codex" if agent.key == "codex" else ""
-    return what, True, f"{visible(kept.file)}: a call that must be denied was denied{note}"
+    try:
+        key = AgentKeys().read().get(agent.key, "never")
+    except ConfigError as problem:
+        return what, False, str(problem).replace("\n", "; ")
+    means = SAYS.get(key, SAYS["never"])
+    return what, True, f"{visible(kept.file)}: a call that must be denied was denied{note}; {means}"
 
 
 async def _examine_store(config: Config) -> list[Finding]:

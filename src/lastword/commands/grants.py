@@ -10,21 +10,22 @@ import msgspec
 from lastword.cli import DONE, FAILED
 from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
+from lastword.consent.grant import until_words
 from lastword.display import visible
 from lastword.journal import Journal
-from lastword.rules.counting import last_use, moment
-from lastword.rules.granting import until_words
+from lastword.rules.counting import last_use
 from lastword.rules.grants import (
     Grant,
     left_words,
     revoke,
-    standing_grants,
+    seen_grants,
     terms_words,
+    whose_words,
     why_over,
 )
 
 
-@click.group(invoke_without_command=True, short_help="What you allowed from cards; list it, take it back.")
+@click.group(invoke_without_command=True)
 @store_option
 @json_option
 @click.pass_context
@@ -54,7 +55,7 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
         raise click.UsageError("name a grant, or say --all")
 
     async def take_back(journal: Journal) -> list[tuple[str, bool]]:
-        ids = [grant.id for grant in await standing_grants(journal)] if everything else [str(grant_id)]
+        ids = [grant.id for grant in await seen_grants(journal)] if everything else [str(grant_id)]
         return [(id, await revoke(journal, id, WHO)) for id in ids]
 
     done = with_own_journal(store, "lastword grants revoke", take_back)
@@ -66,14 +67,13 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
 
 
 def _list(store: str | None, as_json: bool) -> int:
-    async def look(journal: Journal) -> list[tuple[Grant, int, dict[str, Any], str | None]]:
-        now = await moment(journal)
-        return [
-            (grant, *await last_use(journal, grant.id), why_over(journal, grant, now))
-            for grant in await standing_grants(journal)
+    async def look(journal: Journal) -> tuple[str, list[tuple[Grant, int, dict[str, Any], str | None]]]:
+        return journal.people.me, [
+            (grant, *await last_use(journal, grant.id), await why_over(journal, grant))
+            for grant in await seen_grants(journal)
         ]
 
-    found = with_journal(store, look)
+    me, found = with_journal(store, look)
     if as_json:
         print_json(
             [
@@ -85,8 +85,10 @@ def _list(store: str | None, as_json: bool) -> int:
         return DONE
     for grant, used, totals, over in found:
         click.echo(f"{grant.id}  {terms_words(grant.tool, grant.where)}")
-        how = f"over: {over}" if over else until_words(grant.scope, grant.until)
-        click.echo(f"  {visible(grant.words)}, {how}; {left_words(grant, used, totals)}")
+        # Not "in this session": whoever lists them here is in none, or in another.
+        own = f"until the program of session {visible(grant.session_id)} ends"
+        how = f"over: {over}" if over else until_words(grant.scope, grant.until) if grant.until else own
+        click.echo(f"  {whose_words(grant, me)}, {how}; {left_words(grant, used, totals)}")
     if not found:
         click.echo("There are no grants. One is given from a card, in a second step.")
     return DONE

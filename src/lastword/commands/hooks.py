@@ -8,23 +8,19 @@ import click
 
 from lastword.cli import DONE, NOT_ALLOWED
 from lastword.commands.agreeing import agreed, by_a_person
+from lastword.commands.configured import configured_memory
 from lastword.commands.mcp_gateway import apply_option
 from lastword.commands.options import store_option
 from lastword.display import visible
 from lastword.hook import gate
 from lastword.hook.agents import AGENTS, Agent
 from lastword.hook.installing import HookChange, Hooks, settings_file
-from lastword.hook.keys import WORDS
+from lastword.hook.keys import SAYS, WORDS, AgentKeys
 from lastword.mcp.rewriting import shown_change
 
 agent_argument = click.argument("agent", type=click.Choice(list(AGENTS)))
 project_flag = click.option("--project", is_flag=True, help="In this folder only, and not for all of yours.")
 
-_STANDING = {
-    "never": "every call of its tools asks you.",
-    "exact": "your rules and grants may answer for calls that they name exactly, folder included.",
-    "bounds": "your rules and grants may answer for calls within their bounds.",
-}
 _NEXT = {
     "claude": "New sessions of Claude Code ask here. Those that run now go on as they were.",
     "codex": "Codex skips a new hook until you trust it: start codex, type /hooks, and trust the three of lastword.",
@@ -32,7 +28,7 @@ _NEXT = {
 }
 
 
-@click.group(short_help="Put the calls of Claude Code, Codex or Gemini CLI behind your cards.")
+@click.group()
 def hook() -> None:
     """Put the calls of Claude Code, Codex or Gemini CLI behind your cards, and take them out again.
 
@@ -47,9 +43,12 @@ def _event_command(agent: Agent) -> click.Command:
         "--within", metavar="SECONDS", help="How long to wait for an answer. It must be less than the agent's."
     )
     @click.option("--store", metavar="URL", help="The memory to ask in. Without it: the user's own.")
-    def event(within: str | None, store: str | None) -> int:
-        given = [*(["--within", within] if within else []), *(["--store", store] if store else [])]
-        gate.main([agent.key, *given])
+    @click.option("--person", metavar="NAME", help="Whose cards they are, on a memory that several people share.")
+    @click.option("--answerer", "answerers", multiple=True, metavar="NAME", help="Who else may answer them.")
+    def event(within: str | None, store: str | None, person: str | None, answerers: tuple[str, ...]) -> int:
+        given = {"--within": within, "--store": store, "--person": person}
+        words = [word for name, value in given.items() if value for word in (name, value)]
+        gate.main([agent.key, *words, *(word for name in answerers for word in ("--answerer", name))])
 
     event.__doc__ = event.help = (
         f"Answer one event of {agent.name}: it comes on standard input, and the answer goes to standard output.\n\n"
@@ -80,16 +79,17 @@ def install(agent: str, project: bool, store: str | None, standing: str | None, 
     """
     by_a_person("lastword hook install")
     hooks, which = Hooks(), AGENTS[agent]
-    change = hooks.plan(which, settings_file(which, Path.cwd() if project else None), store, standing)
+    _, people = configured_memory()
+    change = hooks.plan(which, settings_file(which, Path.cwd() if project else None), store, standing, people)
     _show(change)
-    if standing is not None:
-        click.echo(f"  {which.name}: {_STANDING[standing]}", err=True)
-    asked = "Change the settings like this?" if change.before != change.after else "Leave it at that?"
+    if standing is not None or change.standing != AgentKeys().read().get(agent, "never"):
+        click.echo(f"  {which.name}: {SAYS[change.standing]}.", err=True)
+    asked = "Change the settings like this?" if change.before != change.after else "Change it like this?"
     if not agreed(asked, apply, change.digest, "--apply"):
         return NOT_ALLOWED
     backup = hooks.install(change)
     if change.before == change.after:
-        click.echo(f"{which.name}: {_STANDING[change.standing]}")
+        click.echo(f"{which.name}: {SAYS[change.standing]}.")
         return DONE
     kept = f" As they were they lie in {visible(str(backup))}." if backup else ""
     click.echo(f"{which.name} asks lastword before it uses a tool, by {visible(str(change.file))}.{kept}")
@@ -112,6 +112,8 @@ def uninstall(agent: str, project: bool, apply: str | None) -> int:
     if not change.is_exact:
         click.echo(f"{visible(str(change.file))} was edited since. This is what would change:", err=True)
     _show(change)
+    if AgentKeys().read().get(agent, "never") != "never":
+        click.echo(f"  {which.name}: {SAYS['never']}.", err=True)
     if not agreed("Take the hook out?", apply, change.digest, "--apply"):
         return NOT_ALLOWED
     hooks.uninstall(change)

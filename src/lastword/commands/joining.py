@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 from lastword.commands.seat import Seat, data_file
 from lastword.errors import LastWordError
 from lastword.server.serving import is_loopback
-from lastword.talk.apiclient import ApiError, HttpWire
+from lastword.talk.apiclient import ApiError
+from lastword.talk.httpwire import HttpWire
 from lastword.terminal.window import Window
 from lastword.web.join_file import JoinableServer, find_joinable
 

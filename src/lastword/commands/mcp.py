@@ -21,6 +21,7 @@ from lastword.commands.options import json_option, print_json
 from lastword.config import FILE, Config, McpConfig, load
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
+from lastword.hook.keys import WORDS
 from lastword.mcp.definitions import Definition, marked
 from lastword.mcp.entries import add_entry, change_own, remove_entry
 from lastword.mcp.foreign import servers_in
@@ -38,7 +39,7 @@ config_option = click.option(
 )
 
 
-@click.group(short_help="Use the tools of MCP servers, and offer yours.")
+@click.group()
 def mcp() -> None:
     """Use the tools of MCP servers behind your cards, and offer your tools to MCP clients."""
 
@@ -125,6 +126,8 @@ def list_servers(config: Path | None, as_json: bool) -> int:
             click.echo(f"    {line}")
         for why in server.why_not() if server.pinned is not None else ():
             click.echo(f"    changed: {why}")
+        if server.pinned is not None and server.pinned.standing:
+            click.echo(f"    {_STANDING[server.pinned.standing]}")
         for name in server.pinned.tools if server.pinned is not None else ():
             click.echo(
                 f"    {tool_id(server.name, name)}" + ("" if _is_plain(server.name, name) else f"  {marked(name)}")
@@ -188,7 +191,7 @@ def trust(name: str, start: str | None, tools_digest: str | None, standing: str 
     """Show what would be started or contacted, ask, show what tools it then names, and ask about these.
 
     What you trusted is kept byte for byte. Whatever changes later is withheld, and you are asked about it again. Each
-    call of its tools asks you all the same, unless you say with --standing that rules of yours may answer.
+    call of its tools asks you all the same, unless you say with --standing that rules and grants of yours may answer.
     """
     by_a_person("lastword mcp trust")
     server, place = _find(config, name)
@@ -209,24 +212,39 @@ def trust(name: str, start: str | None, tools_digest: str | None, standing: str 
         click.echo(f"It called itself {pinned.version or 'nothing'} before.", err=True)
     for words in seen.unusable:
         click.echo(f"  not usable: {words}", err=True)
-    key = _KEYS[standing or "never"]
+    key = WORDS[standing or "never"]
     if seen.same_as(pinned):
         assert pinned is not None
-        Pins().keep(place, launch, tools, version, pinned.standing if standing is None else key)
-        click.echo(f"{name} is trusted as it is.")
+        key = pinned.standing if standing is None else key
+        if _ORDER.index(key) > _ORDER.index(pinned.standing):  # Nobody turns this key by the way.
+            asked = f"{name} is trusted as it is. From now on {_STANDING[key]} Change it like this?"
+            if not agreed(asked, tools_digest, seen.digest, "--tools"):
+                return NOT_ALLOWED
+        Pins().keep(place, launch, tools, version, key)
+        click.echo(f"{name} is trusted as it is: {_STANDING[key]}")
+        if key != pinned.standing:
+            click.echo("Programs that run now have it as it was, until they are started again.")
         return DONE
     changed = change_lines(pinned, tools) if pinned is not None else None
     for line in _shown_tools(launch, tools) if changed is None else changed:
         click.echo(f"  {line}", err=True)
-    asked = "Offer these tools to your assistant? It still asks you before each call."
+    asked = f"Offer these tools to your assistant? If so, {_STANDING[key]}"
     if not agreed(asked, tools_digest, seen.digest, "--tools"):
         return NOT_ALLOWED
     Pins().keep(place, launch, tools, version, key)
     click.echo(f"Trusted {name}, with {counted(len(tools))}. When something of it changes, you are asked again.")
+    if pinned is not None and _ORDER.index(key) < _ORDER.index(pinned.standing):
+        click.echo(f"From now on {_STANDING[key]} It was otherwise before: --standing says so again.")
     return DONE
 
 
-_KEYS: dict[str, ToolKey] = {"never": False, "exact": "exact", "bounds": True}
+# From the strictest on.
+_ORDER: list[ToolKey] = [*WORDS.values()]
+_STANDING: dict[ToolKey, str] = {
+    False: "every call of its tools asks you.",
+    "exact": "your rules and grants may answer for calls that they name exactly.",
+    True: "your rules and grants may answer for calls within their bounds.",
+}
 
 
 @mcp.command(short_help="Keep a secret for ${NAME}, or forget it.")

@@ -12,16 +12,16 @@ from lastword import ids
 from lastword.cli import DONE
 from lastword.commands.options import remembering, store_option
 from lastword.hook.agents import CLAUDE
-from lastword.hook.asking import ask
 from lastword.hook.contract import Allowed, HookInput
 from lastword.lazily import load_later
 from lastword.tools.descent import note_agent
 
 if TYPE_CHECKING:
+    from lastword.hook import asking
     from lastword.mcp import approver as approving
 else:
     # The SDK takes a second to load, and `lastword mcp list` needs none of it.
-    approving = load_later("lastword.mcp.approver")
+    approving, asking = load_later("lastword.mcp.approver"), load_later("lastword.hook.asking")
 
 
 @click.command(short_help="Answer what Claude Code asks with --permission-prompt-tool.")
@@ -55,7 +55,7 @@ async def _serve(within: float, store: str | None) -> None:
                 cwd=os.getcwd(),
                 tool_use=tool_use,
             )
-            verdict = await ask(journal, said, within)
+            verdict = await asking.ask(journal, said, within)
             return verdict.arguments if isinstance(verdict, Allowed) else verdict.why
 
         await approving.run_approver(approving.ApproverServer(decide))

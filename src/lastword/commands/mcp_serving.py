@@ -35,6 +35,7 @@ from lastword.server.auth import Tokens
 from lastword.server.serving import bind
 from lastword.session import Session
 from lastword.store.folders import data_folder
+from lastword.tools.descent import refuse_below
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, find_tools
 
@@ -45,6 +46,8 @@ else:
     # The SDK takes a second to load, and `lastword mcp list` needs none of it.
     serving, http_app = load_later("lastword.mcp.serving"), load_later("lastword.mcp.http_app")
 
+BY_CLIENT = "--approve client"
+BY_PERSON = "leave it out; a person answers on the page of lastword up, or with lastword answer"
 LOOPBACK = "127.0.0.1"
 # Nobody answers in this process, so the others are listened for from the first moment on.
 ANSWERED_ELSEWHERE = Limits(watch_after_seconds=0)
@@ -82,6 +85,10 @@ def serve(
 
     Before anything sensitive happens a person is asked: on the page of `lastword up`, or with `lastword answer`.
     """
+    if approve == "client":
+        # Whoever starts it below a tool is the client as well, and accepts its own dialogue. An agent above is no sign
+        # of that: Claude Code has our hook, and starts this server itself, as its child, to show its person a dialogue.
+        refuse_below(BY_CLIENT, agents=False, hint=BY_PERSON)
     loaded = read_config(config, {"store": store})
     asyncio.run(_serve(loaded, folders, project, port, by_client=approve == "client", patience=patience))
     return DONE
@@ -96,9 +103,11 @@ async def _serve(
     editor = None if project is None else open_project(project, config)
     if editor is not None:
         editor_tools(registry)
-    policy = rules_here(project)
+    policy = rules_here(project, config.server.store, config.file)
     async with AsyncExitStack() as after:
         journal = await after.enter_async_context(remembering(config.server.store))
+        if by_client:
+            refuse_below(BY_CLIENT, journal.store, agents=False, hint=BY_PERSON)
         servers = await after.enter_async_context(servers_of(config))
         for words in servers.offer(registry):
             complain(words)

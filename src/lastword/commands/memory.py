@@ -17,6 +17,8 @@ from lastword.call.desk import wait_for_answer
 from lastword.call.events import Asked, Event
 from lastword.call.recovery import Decision
 from lastword.card.arguments import read_arguments
+from lastword.card.face import EFFECT_WORDS
+from lastword.card.inbox import summary_of
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
 from lastword.commands.agreeing import check_seen, is_again_meant, is_meant
 from lastword.commands.doubt import BY, WHO, ask_about_doubt
@@ -54,15 +56,15 @@ from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.runs import Run
 from lastword.session import Session
 from lastword.store import Record
-from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
+from lastword.terminal.attended import terminal_approver
 from lastword.terminal.screen import is_interactive
 from lastword.terminal.steps import Look
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, find_tools
 
 
-@click.command(short_help="List the scripts that were carried out, newest first.")
+@click.command()
 @store_option
 @json_option
 def runs(store: str | None, as_json: bool) -> int:
@@ -171,7 +173,7 @@ def resume(
     """
     approver = None if wait else terminal_approver(plain=plain)
     registry = _registry(folders, project, asking=approver is not None)
-    policy = rules_here(project)
+    policy = rules_here(project, store)
 
     async def go_on(journal: Journal) -> Run | ApprovalRequest:
         session_id = await _session_of(journal, run_id)
@@ -219,7 +221,7 @@ async def _until_asked(session: Session, work: Coroutine[Any, Any, Run]) -> Run 
         stop()
 
 
-@click.command(short_help="List the questions that wait for an answer.")
+@click.command()
 @store_option
 @json_option
 def approvals(store: str | None, as_json: bool) -> int:
@@ -250,14 +252,15 @@ def approvals(store: str | None, as_json: bool) -> int:
 def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
     for facts in waiting:
         request = ApprovalRequest.from_facts(facts)
-        arguments = cut(values.written(request.shown_arguments).decode())
-        asked_in = f", {request.origin}" if request.origin else ""
-        unknown = ", asked by a program of which nobody knows whether it lives" if facts["asker"] == "unknown" else ""
+        given = f", {summary}" if (summary := summary_of(request.shown_arguments)) else ""
+        asked_by = f" Asked for by {visible(request.origin)}." if request.origin else ""
+        unknown = " Nobody knows whether the program that asked lives." if facts["asker"] == "unknown" else ""
         click.echo(f"{request.call_id}  {visible(cut(request.title))}")
-        click.echo(f"    {visible(f'{request.tool} {arguments}{asked_in}{unknown}')}")
+        click.echo(f"    {visible(request.tool)}{given}")
+        click.echo(f"    {EFFECT_WORDS[request.manifest.effect]}.{asked_by}{unknown}")
 
 
-@click.command(short_help="Answer a waiting question, from any terminal.")
+@click.command()
 @click.argument("call_id")
 @click.option("--allow", is_flag=True, help="Allow it. What cannot be undone takes a typed word as well, or --digest.")
 @click.option("--second", is_flag=True, help="Allow it with its second button, where that is a yes of its own.")
@@ -378,7 +381,7 @@ def resolve(
         click.echo("lastword undo takes back what it may have changed in files.")
         return UNKNOWN
     registry = _registry(folders, project, asking=False) if decision == "again" else ToolRegistry()
-    policy = rules_here(project) if decision == "again" else None
+    policy = rules_here(project, store) if decision == "again" else None
 
     async def decide(journal: Journal) -> Outcome | None:
         if decision == "again" and not await _is_again_meant(journal, call_id, digest):

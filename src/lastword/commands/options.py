@@ -20,7 +20,7 @@ from lastword.journal import Journal
 from lastword.journal.opening import open_default_journal
 from lastword.store.address import check_flag
 from lastword.terminal.card import fitted
-from lastword.terminal.keys import settle
+from lastword.terminal.quiet import settle
 from lastword.tools.code import code_files
 from lastword.tools.descent import refuse_below
 from lastword.tools.toolbox import Answer, Unagreed
@@ -40,6 +40,23 @@ store_option = click.option(
     metavar="URL",
     callback=lambda context, parameter, address: check_flag(address),
     help="The memory to use: sqlite:///FILE, postgresql://…, or memory: for none. Without it: the user's own.",
+)
+AUTO_APPROVE = "--auto-approve"
+NOT_BY_ITSELF = "leave it out; with --wait a person answers its card elsewhere, and a rule of theirs may allow it"
+
+
+def _turned_by_a_person(context: click.Context, parameter: click.Parameter, given: bool) -> bool:
+    """The key of a preset is the person's: what an assistant runs does not turn it for itself."""
+    if given:
+        refuse_below(AUTO_APPROVE, hint=NOT_BY_ITSELF)
+    return given
+
+
+auto_approve_option = click.option(
+    AUTO_APPROVE,
+    is_flag=True,
+    callback=_turned_by_a_person,
+    help="Approve without asking, for tools that allow that too.",
 )
 wait_option = click.option(
     "--wait",

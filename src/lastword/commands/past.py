@@ -20,13 +20,15 @@ from lastword.store import Record
 
 # What a screen or two hold. --last gives more.
 LISTED = 40
+# What a call begins with: a question, a start, or a rule's no, after which there is neither.
+BEGUN = ("asked", "started", "forbidden")
 
 last_option = click.option(
     "--last", default=LISTED, show_default=True, type=click.IntRange(1, 100_000), help="How many, from the newest on."
 )
 
 
-@click.command(short_help="List the calls that were made, newest first.")
+@click.command()
 @click.option("--session", "session_id", metavar="ID", help="Those of one session.")
 @last_option
 @store_option
@@ -51,7 +53,7 @@ def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -
     return DONE
 
 
-@click.command(short_help="List the sessions that called something, newest first.")
+@click.command()
 @last_option
 @store_option
 @json_option
@@ -78,25 +80,25 @@ def sessions(last: int, store: str | None, as_json: bool) -> int:
 
 
 async def _read_calls(journal: Journal, session_id: str | None, last: int) -> list[dict[str, Any]]:
-    begun = await journal.store.read(kind=("asked", "started"), stream=session_id)
+    begun = await journal.store.read(kind=BEGUN, stream=session_id)
     first: dict[str, Record] = {}
     for record in begun:
         first.setdefault(record.subject, record)
     newest = list(reversed(first.values()))[:last]
     waiting, damaged = await journal.questions(everybodys=True)
-    asked = {facts["call_id"] for facts in waiting} | damaged.keys()
-    return [await _call(journal, record, is_waiting=record.subject in asked) for record in newest]
+    askers = dict.fromkeys(damaged, "unknown") | {facts["call_id"]: facts["asker"] for facts in waiting}
+    return [await _call(journal, record, askers.get(record.subject)) for record in newest]
 
 
-async def _call(journal: Journal, record: Record, *, is_waiting: bool) -> dict[str, Any]:
+async def _call(journal: Journal, record: Record, asker: str | None) -> dict[str, Any]:
     data = data_of(record)
     ended = await journal.store.read(subject=record.subject, kind="finished", last=1)
     if ended:
         status = str(data_of(ended[0]).get("kind", "pruned"))
         if status == "handed_over":
             status = handover_in_words(await journal.life(record.subject))
-    elif is_waiting:
-        status = "waiting"
+    elif asker is not None:
+        status = "left waiting" if asker == "ended" else "waiting"
     else:
         life = await journal.life(record.subject)
         status = "running" if journal.is_running(life) else "in doubt" if life.in_doubt else "interrupted"
@@ -112,7 +114,7 @@ async def _call(journal: Journal, record: Record, *, is_waiting: bool) -> dict[s
 
 async def _read_sessions(journal: Journal, last: int) -> list[dict[str, Any]]:
     found: dict[str, list[Record]] = {}
-    for record in await journal.store.read(kind=("asked", "started")):
+    for record in await journal.store.read(kind=BEGUN):
         found.setdefault(record.stream, []).append(record)
     newest = sorted(found.items(), key=lambda pair: pair[1][-1].seq, reverse=True)[:last]
     return [

@@ -8,24 +8,28 @@ from pathlib import Path
 
 import click
 
-from lastword import ids, values
+from lastword import values
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, NOT_ALLOWED, WRONG_USAGE, complain
 from lastword.commands.agreeing import agreed, by_a_person
-from lastword.commands.options import ask_trust, json_option, print_json, tools_option
+from lastword.commands.editing import open_project
+from lastword.commands.options import ask_trust, json_option, print_json, store_option, tools_option, with_journal
+from lastword.commands.ruling import counted
 from lastword.config import load, trusted
-from lastword.consent.approval import Preset
-from lastword.consent.call import Call
 from lastword.display import visible
 from lastword.editor.tools import editor_tools
+from lastword.errors import did_you_mean
 from lastword.hook.acting import FOLDER
 from lastword.hook.addresses import agents_tool, agents_tools
+from lastword.journal import Journal
 from lastword.mcp.offered import servers_of
-from lastword.rules.deciding import NO_KEY, ONLY_EXACT, explain
+from lastword.rules.deciding import NO_KEY, ONLY_EXACT, key_of
+from lastword.rules.grants import is_path
 from lastword.rules.layers import load_policy
-from lastword.rules.places import places_for
-from lastword.rules.policy import Policy, speaks_of
+from lastword.rules.places import places_around, places_for
+from lastword.rules.policy import Policy, speaks_of, why_not_summed
 from lastword.rules.rule import PolicyRule
+from lastword.session import Session
 from lastword.terminal.screen import is_interactive
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.tool import Tool
@@ -39,7 +43,11 @@ project_option = click.option(
 
 @click.group()
 def policy() -> None:
-    """Rules: what need not be asked, or never happens."""
+    """Rules: what need not be asked, or never happens.
+
+    They stand in policy.toml in your data folder, and in lastword.policy.toml of a project, which can only ask and
+    deny. `lastword policy check` says where exactly. docs/rules.md has a first rule, and all words.
+    """
 
 
 @policy.command(short_help="Read the rules, try them, and list them.")
@@ -50,7 +58,7 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
     """Read all policy files, run the tests that are in them, and list their rules."""
     found = load_policy(places_for(Path(project)))
     registry = _registry(folders, found)
-    notes = [] if found is None else list(_notes(found, registry))
+    notes = [] if found is None else [*_notes(found, registry), *_outdated(found, registry)]
     if as_json:
         print_json(_facts(found) | {"notes": notes})
         return DONE
@@ -60,7 +68,7 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
             click.echo(f"  {layer:12}  {visible(str(path))}")
         return DONE
     for file in found.files:
-        click.echo(f"{visible(str(file.path))} ({file.layer}, {'accepted' if file.is_accepted else 'not accepted'})")
+        click.echo(f"{visible(str(file.path))} ({file.layer}, {file.state})")
         for rule in (rule for rule in found.rules if rule.file == file.path):
             click.echo(f"  {rule.saying:5}  {rule}: {rule.words}")
     for note in notes:
@@ -73,13 +81,33 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
 @tools_option
 @project_option
-def explain_command(tool: str, pairs: tuple[str, ...], folders: tuple[str, ...], project: str) -> int:
-    """Say what would be decided about a call, and by which rule; where a person is asked, which comes nearest."""
-    found = load_policy(places_for(Path(project)))
-    known = agents_tool(tool, _folder_in(pairs)) or _registry(folders, found).lookup(tool)
-    arguments = known.validate(read_arguments(known.manifest, pairs, {}))
-    call = Call(ids.new(), known.name, arguments)
-    click.echo(explain(known, Preset(), found, call, Path(project).absolute))
+@store_option
+def explain_command(
+    tool: str, pairs: tuple[str, ...], folders: tuple[str, ...], project: str, store: str | None
+) -> int:
+    """Say what would be decided about a call, and by which rule or grant; where a person is asked, the nearest rule.
+
+    What is used up of their limits counts. TOOL is a tool's name, or its name in rules: claude:Bash, mcp:NAME/TOOL.
+    Nothing is asked or done.
+    """
+    folder = _folder_in(pairs)
+    # On a card it has the name of a function, and in rules that of its agent.
+    agents = agents_tool(tool, folder) or agents_tool(tool.replace("__", ":", 1), folder)
+    # An agent moves about, and takes the rules of all folders above it along.
+    found = load_policy(places_for(Path(project)) if agents is None else places_around(Path(folder or project)))
+    if found is not None and agents is None:
+        found = counted(found, store)  # An agent's calls are decided about by its hook, which names its memory.
+    known = agents or _tool_in(_registry(folders, found), tool)
+    arguments = read_arguments(known.manifest, pairs, {})
+    alone = ToolRegistry()
+    alone.add(known)
+
+    async def said(journal: Journal) -> str:
+        editor = open_project(project) if known.manifest.script_editor_only or project != "." else None
+        # Not opened: that would be written down, as of a program that loads these rules to go by them.
+        return str(await Session(alone, journal=journal, editor=editor, policy=found).explain(known.name, arguments))
+
+    click.echo(with_journal(store, said))
     return DONE
 
 
@@ -101,7 +129,8 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
     known = trust.rules()
     allowed = {rule_name(rule.key, tool.name): (rule, tool) for rule, tool in _allowed(found, registry)}
     new = {name: pair for name, pair in allowed.items() if known.get(name) != pair[1].digest}
-    files = [file for file in found.files if not file.is_accepted]
+    # A project's file allows nothing, whoever accepts it.
+    files = [file for file in found.files if not file.is_accepted and file.layer != "project"]
     if not files and not new:
         click.echo("Everything is accepted as it is.")
         return DONE
@@ -113,7 +142,12 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         state = "which has changed since" if rule_name(rule.key, tool.name) in known else "as it is now"
         click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {rule.words}", err=True)
     facts = [[file.digest for file in files], {name: tool.digest for name, (_, tool) in new.items()}]
-    question = "What these rules allow will happen without asking you."
+    allows = any(rule.saying == "allow" for rule in found.rules for file in files if rule.file == file.path) or new
+    question = (
+        "What these rules allow will happen without asking you."
+        if allows
+        else "These rules allow nothing: they ask and deny, and hold already. Accept them as they are?"
+    )
     if not agreed(question, digest, values.digest(values.canonical(facts)), "--digest"):
         return NOT_ALLOWED
     for file in files:
@@ -138,6 +172,11 @@ def _registry(folders: Sequence[str], policy: Policy | None) -> ToolRegistry:
     return registry
 
 
+def _tool_in(registry: ToolRegistry, name: str) -> Tool:
+    """A tool by its name, or by the name that rules have for it."""
+    return next((tool for tool in registry.all() if tool.address == name), None) or registry.lookup(name)
+
+
 def _folder_in(pairs: Sequence[str]) -> str | None:
     """The folder that a call of an agent's tool would be carried out in, as it was typed."""
     return next((value for name, equals, value in (pair.partition("=") for pair in pairs) if name == FOLDER), None)
@@ -156,15 +195,53 @@ def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
     for rule in policy.rules:
         tools = [tool for tool in registry.all() if speaks_of(rule, tool)]
         if not tools:
-            yield f"{rule}: there is no tool {visible(rule.tool)} here"
+            nearest = did_you_mean(rule.tool, [tool.address or tool.name for tool in registry.all()])
+            yield f"{rule}: there is no tool {visible(rule.tool)} here{f'; {nearest}' if nearest else ''}"
+        if unknown := _unknown_argument(rule, tools):
+            yield f"{rule}: it never matches: {unknown}"
         for tool in tools if rule.saying == "allow" else ():
             unspoken = [p.name for p in tool.manifest.parameters if p.name not in rule.where.bounds]
             if unspoken:
                 yield f"{rule}: it says nothing of {', '.join(unspoken)}, so it never matches {tool.name}"
+            if summed := why_not_summed(rule, tool):
+                yield f"{rule}: it allows nothing of {tool.name}: {summed}"
             if tool.manifest.auto_approve is False:
-                yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY} (autoApprove)"
+                yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY}; {key_of(tool)}"
             elif tool.manifest.auto_approve == "exact" and not rule.where.is_exact:
                 yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}"
+            yield from _texts_like_paths(rule, tool)
+
+
+def _outdated(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
+    """Rules of an accepted file that allow nothing any more, since their tool has changed."""
+    accepted = {file.path for file in policy.files if file.is_accepted}
+    for rule, tool in _allowed(policy, registry):
+        if rule.file in accepted and (why := policy.why_unaccepted(rule, tool)):
+            yield f"{rule}: it allows nothing of {tool.name}: {why}"
+
+
+def _texts_like_paths(rule: PolicyRule, tool: Tool) -> Iterator[str]:
+    """Arguments that a rule bounds by a folder, of a tool that does not say that they are paths."""
+    if tool.address is not None:
+        return  # Servers seldom say it, and of agents it is known.
+    for name, bound in rule.where.bounds.items():
+        if bound.names_folder and not is_path(tool.manifest, name):
+            yield (
+                f"{rule}: {tool.name} does not say that {visible(name)} is a path; if it is none, every text that "
+                "begins with that folder is let through, whatever follows"
+            )
+
+
+def _unknown_argument(rule: PolicyRule, tools: Sequence[Tool]) -> str:
+    """An argument that a rule needs and that none of its tools takes, in words: a slip that would deny nothing."""
+    if not tools or any(tool.manifest.additional_parameters for tool in tools):
+        return ""
+    taken = {parameter.name for tool in tools for parameter in tool.manifest.parameters}
+    for name, bound in rule.where.bounds.items():
+        if name not in taken and not bound.may_be_absent:
+            nearest = did_you_mean(name, sorted(taken))
+            return f"{tools[0].name} has no argument {visible(name)}{f'; {nearest}' if nearest else ''}"
+    return ""
 
 
 def _facts(found: Policy | None) -> dict[str, object]:

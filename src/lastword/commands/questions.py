@@ -16,7 +16,7 @@ from lastword.errors import LastWordError
 from lastword.journal import Journal
 from lastword.journal.questions import StandingQuestion, answer_from_elsewhere, standing_questions
 from lastword.journal.timeline import cut
-from lastword.terminal.approver import terminal_approver
+from lastword.terminal.attended import terminal_approver
 from lastword.tools.questions import Declined, QuestionAnswer
 
 PLACE = "lastword answer"

@@ -16,6 +16,7 @@ from lastword.call.events import Event, Printed
 from lastword.cli import DONE, FAILED, INTERRUPTED, UNKNOWN, WRONG_USAGE
 from lastword.commands.options import (
     ask_trust,
+    auto_approve_option,
     editor_option,
     json_option,
     plain_option,
@@ -32,8 +33,8 @@ from lastword.editor.tools import editor_tools
 from lastword.errors import LastWordError, NotJSON
 from lastword.runs import Run, signature_of, signatures
 from lastword.script import PlacedError, Signatures
-from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
+from lastword.terminal.attended import terminal_approver
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.toolbox import HERE, Toolbox, find_tools
 
@@ -45,7 +46,7 @@ files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE.
 @click.option("--var", "variables", multiple=True, metavar="NAME=JSON", help="A variable the script begins with.")
 @tools_option
 @project_option
-@click.option("--auto-approve", is_flag=True, help="Approve without asking, for tools that allow that too.")
+@auto_approve_option
 @click.option("--no-check", is_flag=True, help="Start even if the script is known to fail.")
 @wait_option
 @store_option
@@ -87,7 +88,7 @@ def run(
     return finish_run(asyncio.run(converse()), as_json=as_json)
 
 
-@click.command(short_help="Say every call that a script may make, and who is asked.")
+@click.command()
 @files_argument
 @tools_option
 @editor_option
@@ -162,7 +163,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
     return FAILED if only_check and untidy else DONE
 
 
-@click.command(short_help="Print what a model needs to write scripts for these tools.")
+@click.command()
 @click.option("--guidance", metavar="TEXT", help="Words of your own for the model, put at the end.")
 @tools_option
 @editor_option

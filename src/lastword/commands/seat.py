@@ -7,12 +7,18 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from lastword.lazily import load_later
 from lastword.store.address import default_path
-from lastword.terminal.chat import TerminalChat
-from lastword.terminal.composer import Composer, FlatComposer, LineComposer, PipeComposer
 from lastword.terminal.screen import is_dumb, is_interactive
-from lastword.terminal.window import Window
+
+if TYPE_CHECKING:
+    from lastword.terminal import chat, composer
+    from lastword.terminal.window import Window
+else:
+    # The doctor asks only where files lie.
+    chat, composer = load_later("lastword.terminal.chat"), load_later("lastword.terminal.composer")
 
 
 class Seat:
@@ -31,7 +37,7 @@ class Seat:
         until: asyncio.Future[None] | None = None,
     ) -> None:
         """Chat in this window until the person leaves, or `until` is done."""
-        chat = TerminalChat(
+        talk = chat.TerminalChat(
             window,
             words=words,
             farewell=farewell,
@@ -42,15 +48,15 @@ class Seat:
             plain=self.plain,
         )
         if until is not None:
-            until.add_done_callback(lambda done: chat.leave())
-        await chat.talk(self._composer(chat))
+            until.add_done_callback(lambda done: talk.leave())
+        await talk.talk(self._composer(talk))
 
-    def _composer(self, chat: TerminalChat) -> Composer:
+    def _composer(self, talk: chat.TerminalChat) -> composer.Composer:
         if not sys.stdin.isatty():
-            return PipeComposer(sys.stdin)
+            return composer.PipeComposer(sys.stdin)
         if self.plain:
-            return FlatComposer(sys.stdin, sys.stdout)
-        return LineComposer(chat.words, data_file().with_name("chat_history"))
+            return composer.FlatComposer(sys.stdin, sys.stdout)
+        return composer.LineComposer(talk.words, data_file().with_name("chat_history"))
 
 
 def model_file() -> Path:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import uvloop
@@ -21,15 +21,20 @@ from lastword.commands.configured import read_config
 from lastword.commands.workers import MAX_WORKERS, Workers
 from lastword.config import Config, check_person
 from lastword.errors import ConfigError, LastWordError
-from lastword.server.app import build_app
+from lastword.lazily import load_later
 from lastword.server.auth import SCOPES, Tokens
-from lastword.server.presence import Stopping
-from lastword.server.serving import Serving, allow_descriptors, bind, check_address, tune_gc
 from lastword.store import Store
 from lastword.store.address import check_flag, default_path, open_store
 from lastword.store.memory import MemoryStore
-from lastword.talk.model_choice import choose_model
 from lastword.tools.descent import refuse_below
+
+if TYPE_CHECKING:
+    from lastword.server import app, presence, serving
+    from lastword.talk import model_choice
+else:
+    # What makes tokens, and every command that takes --config, does without a server.
+    app, presence = load_later("lastword.server.app"), load_later("lastword.server.presence")
+    serving, model_choice = load_later("lastword.server.serving"), load_later("lastword.talk.model_choice")
 
 T = TypeVar("T")
 
@@ -46,7 +51,7 @@ WITHOUT_TOKENS = "`lastword serve` is open to this machine only, `lastword up` t
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 
 
-@click.command(short_help="Serve the assistant API. It never runs a tool.")
+@click.command()
 @click.option("--host", metavar="ADDRESS", help="Where to listen. Without it: 127.0.0.1, for this machine only.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
 @click.option("--upstream", metavar="URL", help="The model's server, like http://127.0.0.1:11434/v1")
@@ -72,7 +77,9 @@ def serve(config: Path | None, workers: int, **flags: Any) -> int:
             place="--workers",
             hint="name one that is: --store sqlite:///FILE or postgresql://…",
         )
-    sock = bind(loaded.server.host, loaded.server.port)
+    # Loaded once, before there are several: they share it.
+    _ = app.build_app, model_choice.choose_model, presence.Stopping
+    sock = serving.bind(loaded.server.host, loaded.server.port)
     return Workers(sock, partial(_serve_as_worker, loaded)).run(workers)
 
 
@@ -84,12 +91,12 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
     """Serve until a signal. One of several is given the socket, and ends when nobody is at the other end of a pipe."""
     server = config.server
     persona = config.persona_text()
-    choice = await choose_model(config)
+    choice = await model_choice.choose_model(config)
     store = open_store(store_address(config))
     try:
-        await check_address(server.host, store)
-        stopping = Stopping()
-        app = build_app(
+        await serving.check_address(server.host, store)
+        stopping = presence.Stopping()
+        built = app.build_app(
             store,
             choice.upstream,
             model=server.model,
@@ -101,18 +108,18 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
             stopping=stopping,
             retention_days=server.retention_days,
         )
-        sock = sock or bind(server.host, server.port)
-        serving = Serving(app, stopping, server.limits, sock)
+        sock = sock or serving.bind(server.host, server.port)
+        listening = serving.Serving(built, stopping, server.limits, sock)
         if not number:
             host = f"[{server.host.strip('[]')}]" if ":" in server.host else server.host
             click.echo(f"Listening on http://{host}:{sock.getsockname()[1]}/v1")
             click.echo(f"{choice.words} Ctrl+C stops.")
             sys.stdout.flush()
         if lifeline >= 0:
-            asyncio.get_running_loop().add_reader(lifeline, serving.handle_exit, signal.SIGTERM, None)
-        tune_gc()
-        allow_descriptors(server.limits)
-        await serving.serve_here()
+            asyncio.get_running_loop().add_reader(lifeline, listening.handle_exit, signal.SIGTERM, None)
+        serving.tune_gc()
+        serving.allow_descriptors(server.limits)
+        await listening.serve_here()
     finally:
         await store.close()
     return DONE

@@ -13,11 +13,11 @@ from lastword.journal import Journal
 from lastword.rules.grants import revoke_all
 
 
-@click.command("stop", short_help="Stop everything: deny what waits, cancel what runs.")
+@click.command("stop")
 @store_option
 @json_option
 def stop_command(store: str | None, as_json: bool) -> int:
-    """Stop everything, of all programs that share this memory: deny what waits for an answer, and cancel what runs.
+    """Stop everything, of all programs that share this memory: deny what waits, cancel what runs, revoke every grant.
 
     Nothing that was asked for before can be allowed afterwards. What could not be stopped is listed.
     """

@@ -9,17 +9,17 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from lastword import values
-from lastword.author.tooltests import Checked, check_tool
 from lastword.card.arguments import read_arguments
 from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from lastword.commands.options import (
     ask_trust,
+    auto_approve_option,
     editor_option,
     json_option,
     plain_option,
@@ -35,10 +35,12 @@ from lastword.consent.outcome import Kind, Outcome
 from lastword.display import glyph, visible
 from lastword.editor.tools import EDITOR_TOOLS, editor_tools
 from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
+from lastword.lazily import load_later
 from lastword.mcp.offered import McpServers, servers_of
-from lastword.terminal.approver import terminal_approver
 from lastword.terminal.attendance import attend
+from lastword.terminal.attended import terminal_approver
 from lastword.terminal.screen import is_interactive
+from lastword.tools.descent import is_below
 from lastword.tools.loader import tool_folders
 from lastword.tools.manifest import EFFECTS, Effect, Manifest
 from lastword.tools.registry import ToolRegistry
@@ -46,6 +48,11 @@ from lastword.tools.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
 from lastword.tools.tool import Tool
 from lastword.tools.toolbox import HERE, Toolbox, agree, find_tools
 from lastword.tools.trust import Trust
+
+if TYPE_CHECKING:
+    from lastword.author import tooltests
+else:
+    tooltests = load_later("lastword.author.tooltests")
 
 EXIT_CODES: dict[Kind, int] = {
     "succeeded": DONE,
@@ -70,7 +77,7 @@ EXIT_CODES: dict[Kind, int] = {
 @click.option("--json-args", metavar="JSON", help="The arguments as one JSON object.")
 @tools_option
 @project_option
-@click.option("--auto-approve", is_flag=True, help="Approve without asking, if the tool allows that too.")
+@auto_approve_option
 @wait_option
 @store_option
 @plain_option
@@ -201,7 +208,7 @@ def new_tool(
     return DONE
 
 
-@click.command(short_help="Check tools: manifests, own tests, respect for a denial.")
+@click.command()
 @click.argument("folder", required=False, metavar="[DIR]")
 @json_option
 def test(folder: str | None, as_json: bool) -> int:
@@ -212,7 +219,7 @@ def test(folder: str | None, as_json: bool) -> int:
     toolbox = find_tools([folder] if folder else [])
     ask = ask_trust if is_interactive() else None
     agree(toolbox.tools, ask, by_naming="lastword test")
-    results = [result for place in tool_folders(Path(folder or HERE)) for result in check_tool(place)]
+    results = [result for place in tool_folders(Path(folder or HERE)) for result in tooltests.check_tool(place)]
     failed = sum(not result.passed for result in results)
     if as_json:
         print_json([msgspec.to_builtins(result) for result in results])
@@ -287,10 +294,13 @@ def print_outcome(outcome: Outcome, store: str | None = None) -> None:
         words = "writes what it returned into a folder"
         click.echo(f"hint: lastword show {outcome.call_id} --save DIR{there} {words}", err=True)
     if outcome.kind == "no_approver":
-        click.echo("hint: run it in a terminal; --auto-approve is enough for tools that allow it", err=True)
+        enough = "--auto-approve is enough for tools that allow it"
+        # An assistant that runs this is not told to turn a person's key.
+        hint = "with --wait a person answers it elsewhere" if is_below() else f"run it in a terminal; {enough}"
+        click.echo(f"hint: {hint}", err=True)
 
 
-def _print_results(results: Iterable[Checked]) -> None:
+def _print_results(results: Iterable[tooltests.Checked]) -> None:
     tool = None
     for result in results:
         if result.tool != tool:

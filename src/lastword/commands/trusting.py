@@ -14,7 +14,7 @@ from lastword.display import visible
 from lastword.tools.trust import digest_of_text
 
 
-@click.command(short_help="Accept the lastword.toml of a folder, after a look at it.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path), default=FILE)
 @click.option("--digest", metavar="SHA256", help="Accept without a question, if this is the digest of the file.")
 def trust(file: Path, digest: str | None) -> int:

@@ -11,12 +11,13 @@ from lastword.call.events import Asked, Event, QuestionAsked
 from lastword.cli import complain
 from lastword.commands.doubt import tell_of_doubt
 from lastword.commands.editing import open_project
-from lastword.commands.options import remembering
+from lastword.commands.options import AUTO_APPROVE, NOT_BY_ITSELF, remembering
 from lastword.commands.ruling import rules_here
 from lastword.consent.approval import Approver, Preset
 from lastword.display import visible
 from lastword.journal.timeline import cut
 from lastword.session import Session
+from lastword.tools.descent import refuse_below
 from lastword.tools.registry import ToolRegistry
 
 
@@ -31,15 +32,17 @@ async def visit(
     project: str | None,
 ) -> AsyncIterator[Session]:
     """Open a session. The person at the terminal first hears of calls in doubt; `wait` leaves cards to others."""
-    policy = rules_here(project)
+    policy = rules_here(project, store)
     async with remembering(store) as journal:
         if approver is not None:
             await tell_of_doubt(journal)
+        if auto_approve:
+            refuse_below(AUTO_APPROVE, journal.store, hint=NOT_BY_ITSELF)
         session = Session(
             registry,
             approver=wait_for_answer if wait else approver,
             journal=journal,
-            preset=Preset(auto_approve, "--auto-approve" if auto_approve else "default"),
+            preset=Preset(auto_approve, AUTO_APPROVE if auto_approve else "default"),
             editor=None if project is None else open_project(project),
             policy=policy,
         )

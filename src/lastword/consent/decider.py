@@ -35,6 +35,8 @@ class Ruled(msgspec.Struct, frozen=True):
     sums: dict[str, Decimal] = {}
     per: Literal["day"] | None = None
     """Of a rule with limits: how much of it there is, and for how long."""
+    others: tuple[Ruled, ...] = ()
+    """Further rules with limits that allow the same: each counts where those before it have nothing left."""
 
     @property
     def is_limited(self) -> bool:
@@ -64,6 +66,8 @@ class Person(msgspec.Struct, frozen=True):
     """What the rules say of it, in one line for the card."""
     is_ruled: bool = False
     """Whether a rule wants them asked, whatever the tool's own rule says."""
+    why: str = ""
+    """The rule that wants them asked, or why what would have stood for them does not: for whoever asks what decides."""
 
 
 NOBODY = Nobody()

@@ -6,6 +6,7 @@ both are written down in one step.
 
 from __future__ import annotations
 
+import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +17,13 @@ from lastword.errors import LastWordError
 Scope = Literal["run", "session", "until"]
 """How long it holds: this run of a script, this session in this program, or until a moment in all sessions of whoever
 gave it."""
+
+SCOPE_WORDS: dict[Scope, str] = {
+    "run": "in this run",
+    "session": "in this session",
+    # It is the wider one, and has to say so: whoever gave it is served in every session that they have.
+    "until": "in all your sessions until tonight",
+}
 
 # A list of cards that nobody can read was not read.
 MAX_SETTLED = 50
@@ -44,3 +52,15 @@ class GrantTerms(msgspec.Struct, frozen=True, kw_only=True):
             raise LastWordError("the calls of a grant are a whole number above 0")
         if len(self.settles) > MAX_SETTLED:
             raise LastWordError(f"a grant answers at most {MAX_SETTLED} waiting cards", hint="answer the others")
+
+
+def until_words(scope: Scope, until: float | None) -> str:
+    """How long it holds."""
+    if scope == "until" and until is not None:
+        moment = datetime.datetime.fromtimestamp(until)
+        if (moment.hour, moment.minute) != (0, 0):
+            return f"in all your sessions until {moment.day} {moment:%B, %H:%M}"
+        # Midnight is the next day's by its date, and this day's for whoever reads it.
+        day = moment - datetime.timedelta(minutes=1)
+        return f"in all your sessions until midnight, the end of {day.day} {day:%B}"
+    return SCOPE_WORDS.get(scope, str(scope))

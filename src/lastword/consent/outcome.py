@@ -92,10 +92,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return {"success": self.success, "message": self.message}
 
 
-def handed_over_outcome(call: Call, to: str, approval: Any) -> Outcome:
+def handed_over_outcome(call: Call, to: str, approval: Any, not_asked: str = "") -> Outcome:
     """The end of a call that another program carries out: its value is the arguments that were agreed to."""
     agreed = values.decode(call.arguments)
-    words = handed_over(call.tool, to)
+    words = handed_over(call.tool, to, not_asked)
     return Outcome(
         kind="handed_over", message=words, call_id=call.id, tool=call.tool, value=agreed, gave_value=True,
         approval=approval,
@@ -135,7 +135,7 @@ def denied_with_the_rest(tool: str) -> str:
 
 def denied_by_rule(tool: str, rule: str) -> str:
     """A policy file says no."""
-    return f"{tool} was not run: the rule {rule} denies it. {_SETTLED}"
+    return f"{tool} was not run: the rule {rule} denies it. Asking again changes nothing while that rule stands."
 
 
 def denied_before(tool: str) -> str:
@@ -207,9 +207,11 @@ def timed_out(tool: str, seconds: float) -> str:
     return f"{tool} did not finish within {seconds:g} seconds and was stopped. It may have done part of it."
 
 
-def handed_over(tool: str, to: str) -> str:
-    """A person allowed what another program carries out. What becomes of it there, that program alone knows."""
-    return f"{tool} was allowed and handed over to {to}, which carries it out itself. lastword did not run it."
+def handed_over(tool: str, to: str, not_asked: str = "") -> str:
+    """A person allowed what another program carries out, or what stands for them did, and then it says so. What becomes
+    of it there, that program alone knows."""
+    words = f"{tool} was allowed and handed over to {to}, which carries it out itself. lastword did not run it."
+    return f"{words} Not asked: {not_asked}." if not_asked else words
 
 
 def raised(tool: str, problem: BaseException, call_id: str) -> str:

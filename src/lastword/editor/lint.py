@@ -19,7 +19,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from ruff import find_ruff_bin
@@ -29,8 +29,13 @@ from lastword.editor.encoding import decode
 from lastword.editor.findings import Findings
 from lastword.editor.leftout import NOT_TEXT, why_unread
 from lastword.errors import EditError
-from lastword.script.checker import check
-from lastword.script.signatures import Signatures
+from lastword.lazily import load_later
+
+if TYPE_CHECKING:
+    from lastword.script import checker
+    from lastword.script.signatures import Signatures
+else:
+    checker = load_later("lastword.script.checker")
 
 OUR_KEYS = ("LASTWORD_UPSTREAM_KEY", "LASTWORD_TOKEN")
 # A linter that needs longer is stuck, and somebody is waiting for the card.
@@ -120,7 +125,7 @@ def script_linter(signatures: Signatures | None = None) -> Linter:
     """A linter for NuwaScript. Without signatures it says nothing about tools."""
 
     def check_script(text: str) -> Iterable[LintError]:
-        for finding in check(text, signatures):
+        for finding in checker.check(text, signatures):
             hint = f" ({finding.hint})" if finding.hint else ""
             yield LintError(line=finding.line, message=f"{type(finding).__name__} {finding.fact}{hint}")
 

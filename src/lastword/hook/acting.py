@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lastword.hook.contract import HookInput
+from lastword.rules.paths import reads_two_ways
 
 if TYPE_CHECKING:
     from lastword.tools.manifest import ToolKey  # A call that only looks needs no tools, and an agent waits.
 
 FOLDER = "cwd"
+# What agents call the file that a tool of theirs changes.
+_FILES = ("file_path", "notebook_path")
 
 
 def folder_of(said: HookInput) -> Path | None:
@@ -34,9 +37,16 @@ def has_folder(said: HookInput) -> bool:
 
 
 def why_unclear(said: HookInput) -> str | None:
-    """Why nobody can say what a call means, or None: a tool that takes no folder was given one under our name."""
-    if FOLDER in said.arguments and said.tool in said.agent.own_tools | said.agent.looks:
+    """Why nobody can say what a call means, or None: a tool that takes no folder was given one under our name, or a
+    file is named in a way that leads the agent elsewhere than the card."""
+    agent = said.agent
+    if FOLDER in said.arguments and said.own_tool in agent.own_tools | agent.looks:
         return f"{said.tool} takes no argument {FOLDER}, so nobody knows what it would do. Leave it out."
+    for path in (said.arguments.get(name) for name in _FILES if said.own_tool in agent.own_tools):
+        if isinstance(path, str) and path.startswith("~"):
+            return f"Whether {path[:200]} is in a home or in a folder called ~, nobody knows here. Give the whole path."
+        if isinstance(path, str) and "\0" not in path and reads_two_ways(path, Path(said.cwd or "/")):
+            return f"Which file {path[:200]} is depends on who reads it. Give the whole path, without .. behind a link."
     return None
 
 
@@ -65,14 +75,17 @@ def remark_of(said: HookInput) -> str:
 def key_for(said: HookInput, turned: ToolKey) -> ToolKey:
     """The key of an agent's tool, for this very call: as the person turned it, or less.
 
-    Nothing stands for them where it is not certain what would run, and where: a folder that is not said, a tool that
-    may be any server's, a question that the agent's own rules ask. A shell that is given more than we know of takes a
-    yes to exact arguments at most.
+    Nothing stands for them where it is not certain what would run, and where: a folder that is not said or not there
+    (an agent whose folder is gone may go on in another), a file behind a link, a tool that may be any server's, a
+    question that the agent's own rules ask, another program that starts this agent's hooks. A shell that is given more
+    than we know of takes a yes to exact arguments at most.
     """
     agent = said.agent
-    if said.event != agent.before or not agent.says_folder or not has_folder(said):
+    if said.event != agent.before or not said.is_its_own or not agent.says_folder or not has_folder(said):
         return False
-    if said.tool not in agent.own_tools:
+    if said.own_tool not in agent.own_tools or not os.path.isdir(str(folder_of(said))):
+        return False
+    if not _is_where_it_says(said):
         return False
     if _is_shell(said) and not said.arguments.keys() <= agent.shell_arguments:
         return turned and "exact"
@@ -80,7 +93,21 @@ def key_for(said: HookInput, turned: ToolKey) -> ToolKey:
 
 
 def _is_shell(said: HookInput) -> bool:
-    return said.tool in said.agent.shells
+    return said.own_tool in said.agent.shells
+
+
+def _is_where_it_says(said: HookInput) -> bool:
+    """Whether the file that would be changed is the one that is named. A link may lead to another one tomorrow."""
+    named = {name: said.arguments[name] for name in _FILES if name in said.arguments}
+    if said.own_tool in said.agent.files and "file_path" not in named:
+        return False
+    for path in named.values():
+        if not isinstance(path, str) or not path or "\0" in path:
+            return False
+        whole = os.path.join(said.cwd, path)
+        if os.path.realpath(whole) != os.path.abspath(whole):
+            return False
+    return True
 
 
 def _remark(said: HookInput) -> str | None:

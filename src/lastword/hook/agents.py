@@ -36,6 +36,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """The argument of its shells that names another folder to run in."""
     says_folder: bool = True
     """Whether its hook is told in which folder a command will run. Where it is not, nothing can stand for a person."""
+    tells: frozenset[str] = frozenset()
+    """What it says with every event, beside what is needed. Other programs start the hooks of its settings, too."""
+    others_tell: frozenset[str] = frozenset()
+    """What those other programs say, and it never does."""
     all_occurrences: str = "replace_all"
     """The argument by which an edit replaces every occurrence."""
     can_drop: bool = True
@@ -46,9 +50,14 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """How long it waits for a hook whose settings do not say."""
 
     @property
+    def files(self) -> frozenset[str]:
+        """The tools that change the file at `file_path`."""
+        return self.edits | self.edit_lists | self.writes
+
+    @property
     def own_tools(self) -> frozenset[str]:
         """The tools that it brings along and that do more than look."""
-        return self.shells | self.edits | self.edit_lists | self.writes | self.others
+        return self.shells | self.files | self.others
 
 
 CLAUDE = Agent(
@@ -71,6 +80,9 @@ CLAUDE = Agent(
     others=frozenset(["NotebookEdit", "WebFetch", "WebSearch"]),
     shell_arguments=frozenset(["command", "description", "timeout", "run_in_background"]),
     remark="description",
+    tells=frozenset(["transcript_path", "permission_mode"]),
+    # Cursor and VS Code: the folder that they name is that of the window, and not where a command runs.
+    others_tell=frozenset(["cursor_version", "workspace_roots", "conversation_id", "sessionId", "timestamp"]),
     default_seconds=600,
 )  # fmt: skip
 CODEX = Agent(
@@ -102,6 +114,7 @@ GEMINI = Agent(
     shell_arguments=frozenset(["command", "description", "dir_path", "is_background"]),
     remark="description",
     shell_folder="dir_path",
+    tells=frozenset(["transcript_path", "timestamp"]),
     all_occurrences="allow_multiple",
     can_drop=False,
     has_comments=True,

@@ -22,6 +22,7 @@ from lastword.hook.ruling import policy_of, ruled
 from lastword.hook.showing import tool_for
 from lastword.journal import Journal
 from lastword.journal.attendance import is_attended
+from lastword.journal.handover import back_key
 from lastword.session import Session
 from lastword.tools.registry import ToolRegistry
 
@@ -35,6 +36,10 @@ NOBODY = (
     "starts one in a terminal of their own with `lastword up`, and the cards appear on its page. This is not a refusal."
 )
 MOVED = "Its folder leads elsewhere by now than when it was allowed, so nothing was allowed after all."
+CARRIED_OUT = (
+    "This call was carried out before: the agent said so, and now it asks for it again under the same name. A yes is "
+    "for one call. Ask for a new one."
+)
 PROBED = "This is the probe of lastword doctor. It is always denied."
 
 
@@ -79,6 +84,8 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
         policy=policy,
     )
     call_id, arguments = call_of(said), acting(said)
+    if await journal.store.taken(back_key(call_id)) is not None:
+        return Refused(CARRIED_OUT)  # A model that counts its calls from one, in a session that goes on.
     try:
         async with asyncio.timeout(within_seconds + BESIDE_SECONDS), session:
             while True:
@@ -95,8 +102,15 @@ async def ask(journal: Journal, said: HookInput, within_seconds: float) -> Allow
     if outcome.kind == "handed_over" and isinstance(outcome.value, dict):
         if has_folder(said) and outcome.value.get(FOLDER) != str(folder_of(said)):
             return Refused(MOVED)
-        return Allowed(as_given(said, outcome.value))
+        why = "" if outcome.approval == "person" else await _why_not_asked(journal, call_id)
+        return Allowed(as_given(said, outcome.value), why)
     return Refused(outcome.message)
+
+
+async def _why_not_asked(journal: Journal, call_id: str) -> str:
+    """By whose word nobody was asked about a call that was handed over."""
+    handed = (await journal.life(call_id)).handed_over
+    return "" if handed is None else str(handed.get("why", ""))
 
 
 async def _until_let_go(journal: Journal, call_id: str) -> None:

@@ -17,6 +17,8 @@ from lastword.hook.agents import Agent
 # A tool's input is what a model wrote in one turn. What is larger would be read by nobody.
 MAX_INPUT_BYTES = 16_000_000
 MAX_NAME = 200
+# As long as Linux takes a path.
+MAX_FOLDER = 4_096
 MAX_ID = 500
 
 
@@ -35,6 +37,10 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     tool_use: str | None = None
     """What the agent calls this call; None where it gives it no name."""
+    is_its_own: bool = True
+    """Whether the event looks as if this agent sent it, and no other program that goes by its settings."""
+    is_foreign: bool = False
+    """Whether the agent says that the tool is a server's, whatever its name. A server may take any that is free."""
     response: Any = None
     """Afterwards: what the tool gave."""
     error: str | None = None
@@ -43,11 +49,18 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     def is_before(self) -> bool:
         return self.event in (self.agent.before, self.agent.permission)
 
+    @property
+    def own_tool(self) -> str:
+        """The tool, if it may be one of the agent's own; empty for a server's, which is in no list of them."""
+        return "" if self.is_foreign else self.tool
+
 
 class Allowed(msgspec.Struct, frozen=True):
     """It may, with these arguments."""
 
     arguments: dict[str, Any]
+    not_asked: str = ""
+    """Why nobody was asked, where a rule or a grant stood for the person."""
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -83,6 +96,8 @@ def read_input(agent: Agent, data: bytes) -> HookInput:
     if tool_use is not None and (not isinstance(tool_use, str) or not 0 < len(tool_use) <= MAX_ID):
         raise ContractError("tool_use_id is no text of bearable length")
     error, cwd = given.get("error"), given.get("cwd")
+    if isinstance(cwd, str) and ("\0" in cwd or len(cwd) > MAX_FOLDER):
+        raise ContractError("cwd names no folder")
     return HookInput(
         agent=agent,
         event=event,
@@ -91,6 +106,8 @@ def read_input(agent: Agent, data: bytes) -> HookInput:
         arguments=arguments,
         cwd=cwd if isinstance(cwd, str) else "",
         tool_use=tool_use,
+        is_its_own=agent.tells <= given.keys() and agent.others_tell.isdisjoint(given),
+        is_foreign=given.get("mcp_context") is not None,
         response=given.get("tool_response"),
         error=error if isinstance(error, str) else None,
     )
@@ -120,7 +137,7 @@ def answer(said: HookInput, verdict: Verdict) -> str:
     elif said.agent.key == "codex":
         return ""  # It takes a yes that changes nothing for a mistake; silence lets the call go on.
     else:
-        decided = {"permissionDecision": "allow"}
+        decided = {"permissionDecision": "allow"} | _said_why("permissionDecisionReason", verdict)
     return _print({"hookSpecificOutput": {"hookEventName": said.event, **decided}})
 
 
@@ -130,7 +147,7 @@ def _for_gemini(said: HookInput, verdict: Allowed | Refused) -> dict[str, Any]:
     if _is_changed(said, verdict):
         changed = {"hookEventName": said.event, "tool_input": verdict.arguments}
         return {"decision": "allow", "hookSpecificOutput": changed}
-    return {"decision": "allow"}
+    return {"decision": "allow"} | _said_why("systemMessage", verdict)
 
 
 def _decision(said: HookInput, verdict: Allowed | Refused) -> dict[str, Any]:
@@ -158,6 +175,11 @@ def _is_changed(said: HookInput, verdict: Allowed) -> bool:
 def _reason(verdict: Refused) -> str:
     # A no without a reason is no no for some of them.
     return verdict.why.strip() or "It was denied."
+
+
+def _said_why(field: str, verdict: Allowed) -> dict[str, str]:
+    """For whoever watches the agent: that nobody was asked, and by whose word. A person who was asked knows."""
+    return {field: f"Not asked: {verdict.not_asked}."} if verdict.not_asked else {}
 
 
 def _print(told: dict[str, Any]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from lastword.consent.people import People
 from lastword.hook.asking import ask
 from lastword.hook.closing import close
 from lastword.hook.contract import NO_OBJECTION, HookInput, Refused, Verdict
@@ -17,17 +18,20 @@ from lastword.tools.descent import note_agent
 BROKEN_OFF = "The question was broken off, and nothing was allowed."
 
 
-def decide(said: HookInput, store: str | None, within_seconds: float) -> Verdict:
-    """Ask, or remember, in the memory at this address or the usual one."""
+def decide(said: HookInput, store: str | None, within_seconds: float, whose: Sequence[str] = ("",)) -> Verdict:
+    """Ask, or remember, in the memory at this address or the usual one, for this person and whoever else may answer."""
     note_agent()
     # All is loaded, and waiting for a person may take an hour.
     gc.freeze()
     gc.enable()
-    return asyncio.run(_decide(said, store, within_seconds))
+    person, *others = whose
+    people = People(person, dict.fromkeys(others, (person,)))
+    return asyncio.run(_decide(said, store, within_seconds, people))
 
 
-async def _decide(said: HookInput, store: str | None, within_seconds: float) -> Verdict:
+async def _decide(said: HookInput, store: str | None, within_seconds: float, people: People) -> Verdict:
     journal = open_default_journal(store)
+    journal.people = people
     try:
         if said.is_before:
             return await _unless_told_to_end(ask(journal, said, within_seconds))

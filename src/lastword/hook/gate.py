@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lastword.display import visible
 from lastword.errors import LastWordError
+from lastword.hook.acting import why_unclear
 from lastword.hook.agents import AGENTS, Agent
 from lastword.hook.contract import MAX_INPUT_BYTES, NO_OBJECTION, answer, read_input
 from lastword.lazily import load_later
@@ -34,7 +35,7 @@ LAST_RESORT_SECONDS = 20.0
 # What the agent is told of a trouble of ours. The rest is nobody's reading.
 MAX_WORDS = 2_000
 
-USAGE = "lastword hook claude | codex | gemini [--within SECONDS] [--store ADDRESS]"
+USAGE = "lastword hook claude | codex | gemini [--within SECONDS] [--store ADDRESS] [--person NAME] [--answerer NAME]…"
 
 
 class Options:
@@ -43,14 +44,22 @@ class Options:
     def __init__(self, agent: Agent, arguments: Sequence[str]) -> None:
         self.within_seconds = max(agent.default_seconds - MARGIN_SECONDS, agent.default_seconds / 2)
         self.store: str | None = None
+        self.person = ""
+        """Whose cards these are, on a memory that several people share."""
+        self.answerers: list[str] = []
+        """Who else may answer them."""
         rest = list(arguments)
         while rest:
             name, equals, value = rest.pop(0).partition("=")
-            if name not in ("--within", "--store") or not (equals or rest):
+            if name not in ("--within", "--store", "--person", "--answerer") or not (equals or rest):
                 raise LastWordError(f"{name[:60]} is not understood here", place="lastword hook", hint=USAGE)
             value = value if equals else rest.pop(0)
             if name == "--store":
                 self.store = value
+            elif name == "--person":
+                self.person = value
+            elif name == "--answerer":
+                self.answerers.append(value)
             else:
                 self.within_seconds = _seconds(value)
 
@@ -98,9 +107,10 @@ def run(arguments: Sequence[str], stdin: Any) -> str:
     options = Options(agent, arguments[1:])
     _set_last_resort(options.within_seconds)
     said = read_input(agent, stdin.read(MAX_INPUT_BYTES + 1))
-    if said.tool in agent.looks and not (said.is_before and ruling.is_ruled(said)):
+    if said.own_tool in agent.looks and not (said.is_before and (why_unclear(said) or ruling.is_ruled(said))):
         return answer(said, NO_OBJECTION)
-    return answer(said, deciding.decide(said, options.store, options.within_seconds))
+    whose = (options.person, *options.answerers)
+    return answer(said, deciding.decide(said, options.store, options.within_seconds, whose))
 
 
 def _set_last_resort(within_seconds: float) -> None:

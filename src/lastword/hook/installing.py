@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from lastword import values
+from lastword.consent.people import People
 from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, PROBE, Agent
 from lastword.hook.gate import MARGIN_SECONDS
@@ -26,7 +27,8 @@ from lastword.hook.keys import KEYS_FILE, AgentKeys
 from lastword.mcp.foreign import without_comments
 from lastword.mcp.rewriting import with_value, write_whole
 from lastword.mcp.secrets import write_private
-from lastword.store.folders import data_folder, make_private
+from lastword.store.folders import DEFAULT_FILE, data_folder, make_private
+from lastword.store.postgres_address import holds_password
 
 # An hour for the person, and a minute for what comes after the call.
 ASKED_SECONDS = 3_600
@@ -76,7 +78,14 @@ class Hooks:
         found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
         return [msgspec.json.decode(file.read_bytes(), type=InstalledHook) for file in found]
 
-    def plan(self, agent: Agent, file: Path, store: str | None = None, standing: str | None = None) -> HookChange:
+    def plan(
+        self,
+        agent: Agent,
+        file: Path,
+        store: str | None = None,
+        standing: str | None = None,
+        people: People | None = None,
+    ) -> HookChange:
         """What would be written. A ConfigError says what stands against it."""
         if standing not in (None, "never") and not agent.says_folder:
             raise ConfigError(
@@ -87,11 +96,11 @@ class Hooks:
         file = file.resolve()  # The file that a link leads to is changed, and the link stays one.
         if self._kept(file).exists() and standing is not None:
             now = file.read_bytes() if file.exists() else None  # It is there, and only the key is turned.
-            return HookChange(agent.key, file, now, now, command_for(agent, store), standing=standing)
+            return HookChange(agent.key, file, now, now, command_for(agent, store, people), standing=standing)
         if self._kept(file).exists():
             hint = f"lastword hook uninstall {agent.key} takes it out"
             raise ConfigError("the hook is in it already", place=str(file), hint=hint)
-        command = command_for(agent, store)
+        command = command_for(agent, store, people)
         before = file.read_bytes() if file.exists() else None
         found = _settings(before or b"{}", file, agent)
         hooks = _lists(found.get(KEY, {}), file)
@@ -179,16 +188,39 @@ class Hooks:
             yield "disableAllHooks is set, so no hook is started at all"
 
 
-def command_for(agent: Agent, store: str | None = None) -> str:
+def command_for(agent: Agent, store: str | None = None, people: People | None = None) -> str:
     """The command line that the agent starts, in whatever folder it works.
 
     -P: without it Python would look for modules in that folder first, and who writes files there could be the gate.
+    -E, the home, its data folder and the memory: agents take variables from files of a project, too (`.env`, say), and
+    those must say neither which code is the gate, nor whose keys and rules count, nor who is asked.
     And whatever ends otherwise than with a yes ends with 2, also a Python that is gone: agents start it by a shell, and
     pass over every other failure.
     """
-    words = [sys.executable, "-P", "-m", "lastword", "hook", agent.key]
-    words += ["--within", str(int(ASKED_SECONDS - MARGIN_SECONDS))]
-    return f"{shlex.join(words + (['--store', store] if store else []))} || exit 2"
+    ours = data_folder(sys.platform, os.environ, Path.home())
+    places = {"HOME": Path.home()} | ({} if sys.platform == "darwin" else {"XDG_DATA_HOME": ours.parent})
+    words = [sys.executable, "-E", "-P", "-m", "lastword", "hook", agent.key]
+    words += ["--within", str(int(ASKED_SECONDS - MARGIN_SECONDS)), "--store", store or _memory(ours)]
+    words += _whose(people or People())
+    return f"{' '.join(f'{name}={shlex.quote(str(at))}' for name, at in places.items())} {shlex.join(words)} || exit 2"
+
+
+def _whose(people: People) -> list[str]:
+    """Whose cards they are, where people have names, and who else may answer them."""
+    others = [who for who in sorted(people.answers) if people.me and people.may_answer(who, people.me)]
+    mine = ["--person", people.me] if people.me else []
+    return mine + [word for who in others if who != people.me for word in ("--answerer", who)]
+
+
+def _memory(ours: Path) -> str:
+    """The address of the memory that this person's commands use."""
+    named = os.environ.get("LASTWORD_STORE")
+    if named and holds_password(named):
+        raise ConfigError(
+            "LASTWORD_STORE holds a password, which does not belong into the settings of an agent",
+            hint="put the password into ~/.pgpass, and say the rest with --store",
+        )
+    return named or f"sqlite:///{ours / DEFAULT_FILE}"
 
 
 def entries_for(agent: Agent, command: str) -> dict[str, dict[str, Any]]:

@@ -23,6 +23,13 @@ KEYS_FILE = "agent_keys.json"
 WORDS: dict[str, ToolKey] = {"never": False, "exact": "exact", "bounds": True}
 """How a person names the positions of a key."""
 
+SAYS = {
+    "never": "every call of its tools asks you",
+    "exact": "your rules and grants may answer for calls that they name exactly, folder included",
+    "bounds": "your rules and grants may answer for calls within their bounds",
+}
+"""What each of them means for the tools of an agent."""
+
 
 class AgentKeys:
     """What this person has turned, by agent."""

@@ -25,6 +25,14 @@ class OneFile:
         """Where the path leads now."""
         return os.path.realpath(self.path)
 
+    def can_be_shown(self) -> bool:
+        """Whether a change of it would be shown as a diff."""
+        try:
+            _text_of(self.real_path())
+        except EditError:
+            return False
+        return True
+
     @property
     def script_name(self) -> str:
         return os.path.basename(self.path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lastword.errors import ArgumentsError
-from lastword.hook.acting import acting
+from lastword.hook.acting import acting, folder_of
 from lastword.hook.contract import HookInput
 from lastword.lazily import load_later
 from lastword.rules.places import PolicyPlaces, places_around
@@ -30,11 +30,14 @@ _PROJECTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
 
 
 def places_of(said: HookInput) -> PolicyPlaces:
-    """Where the policies lie that hold for an agent's call: of its folder, all above it, and where it was started."""
+    """Where the policies lie that hold for an agent's call: of its folder, all above it, and where it was started. A
+    command that names another folder to run in is in that one, too."""
     started = [
         Path(os.path.realpath(folder)) for name in _PROJECTS if os.path.isabs(folder := os.environ.get(name, ""))
     ]
-    return places_around(Path(said.cwd or "."), started)
+    runs_in = folder_of(said)
+    named = () if runs_in is None else (runs_in, *runs_in.parents)
+    return places_around(Path(said.cwd or "."), [*named, *started])
 
 
 def policy_of(said: HookInput) -> Policy | None:

@@ -34,18 +34,21 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
 
     `turned` is the key of the agent's tools, as the person left it.
     """
-    agent, name = said.agent, said.tool
-    changes_file = name in agent.edits | agent.edit_lists | agent.writes and "file_path" in said.arguments
+    agent, name, own = said.agent, said.tool, said.own_tool
+    changes_file = own in agent.files and "file_path" in said.arguments
     given = said.arguments.get("file_path")
     file: OneFile | None = None
     request: Request = _plain(said)
-    if name in agent.shells and isinstance(said.arguments.get("command"), str):
+    key = key_for(said, turned)
+    if own in agent.shells and isinstance(said.arguments.get("command"), str):
         request = _command(said)
     elif changes_file and isinstance(given, str) and given and "\0" not in given:
         file = OneFile(os.path.join(said.cwd or os.sep, given))
-        request = _change(said, file)
+        if key is not False and not file.can_be_shown():
+            key = False
+        request = _change(said, file, is_standing=key is not False)
     # What the card shows beside the arguments is this one. A person who changes it sees no other card for that.
-    shown = "command" if request.__name__ == "command" else "content" if file and name in agent.writes else None
+    shown = "command" if request.__name__ == "command" else "content" if file and own in agent.writes else None
     parameters = [] if shown is None else [Parameter(shown, "string")]
     if has_folder(said):
         parameters.append(Parameter(FOLDER, "string", "the folder that it is carried out in"))
@@ -57,7 +60,7 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
         parameters=tuple(parameters),
         additional_parameters=True,
         content_parameter=shown,
-        auto_approve=key_for(said, turned),
+        auto_approve=key,
     )
     tool = Tool(
         manifest,
@@ -67,7 +70,7 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
         code=b"handed over",
         carried_out_by=agent.name,
         address=f"{agent.key}:{name}",
-        works_in=folder_of(said) or Path(),
+        works_in=(folder_of(said) if agent.says_folder else None) or Path(),
     )
     return tool, file
 
@@ -75,7 +78,7 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
 def known_tool(agent: Agent, name: str, turned: ToolKey, folder: str = os.sep) -> Tool:
     """An agent's tool as its ordinary calls have it: for whoever accepts a rule about it, or asks what rules say."""
     given: Params = {"command": ""} if name in agent.shells else {}
-    if name in agent.edits | agent.edit_lists | agent.writes:
+    if name in agent.files:
         given = {"file_path": os.path.join(os.sep, "file"), "content": ""}
     said = HookInput(agent=agent, event=agent.before, session="-", tool=name, arguments=given, cwd=folder)
     return tool_for(said, turned)[0]
@@ -130,7 +133,7 @@ def _command(said: HookInput) -> Request:
     return command
 
 
-def _change(said: HookInput, file: OneFile) -> Request:
+def _change(said: HookInput, file: OneFile, *, is_standing: bool = False) -> Request:
     agent = said.agent
 
     async def change(params: Params, editor: RecordingEditor) -> dict[str, Any]:
@@ -142,6 +145,9 @@ def _change(said: HookInput, file: OneFile) -> Request:
         try:
             old = await editor.get_file_content(real)
         except EditError as problem:
+            if is_standing:
+                # It could be shown a moment ago. What cannot be looked at is for a person, and for nothing else.
+                raise ToolError(f"{real} has just become something else", hint="ask again") from None
             words = f"No diff can be shown: {problem.fact}. {agent.name} would change it all the same."
             return {"title": f"Change {real}", "message": f"{shown}\n{words}"}
         new = _new_content(agent, said.tool, params, old, real)

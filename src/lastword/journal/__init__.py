@@ -445,9 +445,9 @@ class Journal:
         once = start_key(call.id, 0)
         if tool.carried_out_by is None:
             return (self._started(session_id, call, tool, approval, once, why),)
-        handed = handed_over(session_id, call, tool.carried_out_by, approval, once, self.clock())
+        handed = handed_over(session_id, call, tool.carried_out_by, approval, once, self.clock(), why)
         # That is its end as far as this program goes: it must not count as open for as long as the other may take.
-        return handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval))
+        return handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
 
     def _started(
         self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None, why: str = ""

@@ -24,9 +24,9 @@ MAX_RESULT = 4_000
 MAX_LOOKED_THROUGH = 200
 
 
-def handed_over(session_id: str, call: Call, to: str, approval: str, once: str, at: float) -> Entry:
-    """The record that stands where others have their start."""
-    facts = HandedOverFacts(call.tool, msgspec.Raw(call.arguments), call.origin, approval, to)
+def handed_over(session_id: str, call: Call, to: str, approval: str, once: str, at: float, why: str = "") -> Entry:
+    """The record that stands where others have their start. `why`: why nobody was asked."""
+    facts = HandedOverFacts(call.tool, msgspec.Raw(call.arguments), call.origin, approval, to, why)
     return Entry(session_id, "handed_over", call.id, int(at * 1_000_000), _encode(facts), once, irrevocable=True)
 
 

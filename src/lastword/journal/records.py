@@ -49,7 +49,7 @@ ASKED = NotAsked()
 """Somebody was."""
 
 
-class HandedOverFacts(msgspec.Struct, frozen=True, gc=False):
+class HandedOverFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """In the place of a start: another program carries it out."""
 
     tool: str
@@ -57,6 +57,8 @@ class HandedOverFacts(msgspec.Struct, frozen=True, gc=False):
     origin: str
     approval: str
     to: str
+    why: str = ""
+    """Why nobody was asked, in words; empty where somebody was."""
 
 
 class AnsweredFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -90,6 +92,7 @@ class FinishedFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 SESSION_KINDS = frozenset(
     [
         "asked",
+        "forbidden",
         "answered",
         "burned",
         "started",
@@ -263,6 +266,7 @@ def _terms(written: Any) -> GrantTerms | None:
 
 _SAYS: dict[str, frozenset[str]] = {
     "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
+    "forbidden": frozenset(["tool", "arguments", "origin", "rule"]),
     "answered": frozenset(AnsweredFacts.__struct_fields__) - {"acts", "rest", "grant"},
     "started": frozenset(StartedFacts.__struct_fields__) - {"why"},
     "granted": frozenset(["id", "tool", "tool_digest", "where", "scope", "session_id"]),
@@ -270,7 +274,7 @@ _SAYS: dict[str, frozenset[str]] = {
     "revoked": frozenset(["by", "why"]),
     "policy_loaded": frozenset(["files"]),
     "finished": frozenset(FinishedFacts.__struct_fields__) - {"content"},
-    "handed_over": frozenset(HandedOverFacts.__struct_fields__),
+    "handed_over": frozenset(HandedOverFacts.__struct_fields__) - {"why"},
     "handed_back": frozenset(["to", "went_well", "message"]),
     "departed": frozenset(["to", "why"]),
     "restarted": frozenset(["why"]),

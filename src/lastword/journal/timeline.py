@@ -9,6 +9,7 @@ from typing import Any
 from lastword import values
 from lastword.consent.answerer import read_answerer
 from lastword.consent.approval import MASK
+from lastword.consent.grant import until_words
 from lastword.display import visible
 from lastword.journal.records import data_of
 from lastword.store import Record
@@ -59,6 +60,8 @@ def _words(record: Record) -> str | None:
             again = f", again because {data['problem']}" if data.get("problem") else ""
             by_person = " as the person changed it" if data.get("author") == "person" else ""
             return f"asked for {data['tool']} {_short(data['arguments'])}{by_person}{again}"
+        case "forbidden":
+            return f"asked for {data['tool']} {_short(data['arguments'])}, which the rule {data['rule']} denies"
         case "answered":
             return _answer(data)
         case "burned":
@@ -73,12 +76,9 @@ def _words(record: Record) -> str | None:
         case "stop_settled":
             return f"told to stop, and still at work: {', '.join(data['working'])}" if data["working"] else None
         case "started":
-            why = _APPROVALS.get(data["approval"], data["approval"])
-            why = f"Not asked: {data['why']}." if data.get("why") else why
-            return f"started {data['tool']} {_short(data['arguments'])} ({why})"
+            return f"started {data['tool']} {_short(data['arguments'])} ({_by_whom(data)})"
         case "handed_over":
-            why = _APPROVALS.get(data["approval"], data["approval"])
-            return f"handed over to {data['to']}: {data['tool']} {_short(data['arguments'])} ({why})"
+            return f"handed over to {data['to']}: {data['tool']} {_short(data['arguments'])} ({_by_whom(data)})"
         case "handed_back":
             how = "done" if data["went_well"] else "failed"
             return f"{data['to']} says: {how}" + (f": {cut(data['message'])}" if data["message"] else "")
@@ -86,7 +86,9 @@ def _words(record: Record) -> str | None:
             given = f": {_short(data['arguments'])}" if "arguments" in data else ""
             return f"{data['to']} departed from what was allowed: {cut(data['why'])}{given}"
         case "granted":
-            return f"granted {data['tool']} {_short(data['where'])}"
+            how_long = until_words(data["scope"], data.get("until"))
+            calls = "" if data.get("calls") is None else f"; calls: {data['calls']}"
+            return f"granted: don't ask again for {data['tool']} {_short(data['where'])}, {how_long}{calls}"
         case "grant_used":
             return f"a grant was used: {data.get('words') or data['number']}"
         case "revoked":
@@ -146,10 +148,16 @@ _APPROVALS = {
 }
 
 
+def _by_whom(data: dict[str, Any]) -> str:
+    """Whose yes a call began with; where nobody was asked, why."""
+    return f"Not asked: {data['why']}." if data.get("why") else _APPROVALS.get(data["approval"], data["approval"])
+
+
 def _answer(data: dict[str, Any]) -> str:
     by = read_answerer(data["approver"])
     if data["primary_confirmed"]:
-        return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "")
+        granted = ", with a grant for calls like it" if data.get("grant") else ""
+        return f"allowed by {by}" + (" with changed arguments" if data["arguments"] is not None else "") + granted
     if data.get("acts"):
         return f"allowed by {by}, with the second button"
     reason = f": {data['reason']}" if data["reason"] else ""

@@ -227,13 +227,16 @@ class McpServers:
         await server.retire()
 
     async def trust(self, seen: Sighting) -> McpServer:
-        """Pin exactly what somebody saw, and offer it from now on."""
+        """Pin exactly what somebody saw, and offer it from now on. Something else than was trusted before has its key
+        turned back: it is turned for what somebody saw."""
         before = self._idle(seen.launch.name)
         if self.launch(before.name).digest != seen.launch.digest:
             raise ConfigError(
                 f"what would be started for {before.name} has changed since you saw it", hint="look again"
             )
-        self.pins.keep(self.place, seen.launch, seen.tools, seen.version)
+        pinned = self.pins.of(self.place, before.name)
+        standing = pinned.standing if pinned is not None and seen.same_as(pinned) else False
+        self.pins.keep(self.place, seen.launch, seen.tools, seen.version, standing)
         server = self._made(before.name)
         self.all[self.all.index(before)] = server
         await before.retire()

@@ -15,6 +15,8 @@ with brought_by("mcp", "mcp", "mcp_types"):
 
 # Under these names a program finds what the words say.
 KIND, CALL = "lastword/kind", "lastword/call"
+NOT_ASKED = "lastword/not_asked"
+"""By whose word nobody was asked, where a rule or a grant stood for the person."""
 
 EARLIER = "(The same was asked for before, and this is its result, which had not been delivered.)"
 
@@ -40,8 +42,15 @@ async def reply(session: Session, outcome: Outcome, *, is_old: bool = False) -> 
         content=content,
         structured_content=value,
         is_error=not outcome.success,
-        _meta={KIND: outcome.kind, CALL: outcome.call_id},
+        _meta={KIND: outcome.kind, CALL: outcome.call_id} | await _not_asked(session, outcome),
     )
+
+
+async def _not_asked(session: Session, outcome: Outcome) -> dict[str, str]:
+    if outcome.approval not in ("rule", "grant"):
+        return {}
+    started = (await session.journal.life(outcome.call_id)).started or {}
+    return {NOT_ASKED: started["why"]} if started.get("why") else {}
 
 
 def reply_to_script(run: Run, *, is_old: bool = False) -> types.CallToolResult:
@@ -63,14 +72,22 @@ def still_open(call_id: str, what: str, is_running: bool) -> types.CallToolResul
     """Said shortly before the client would stop waiting."""
     waits = "waits for a person's answer, and nothing has happened yet"
     state = "was allowed, and is running" if is_running else waits
+    return _open(call_id, f"The call {call_id} of {what} {state}.", "running" if is_running else "waiting")
+
+
+def script_still_open(run_id: str, *, waits: bool) -> types.CallToolResult:
+    """The same of a script, some of whose calls may be done by then."""
+    state = "waits for a person's answer about its next call" if waits else "is running"
+    return _open(run_id, f"The script {run_id} {state}.", "waiting" if waits else "running")
+
+
+def _open(id: str, words: str, kind: str) -> types.CallToolResult:
     words = (
-        f"The call {call_id} of {what} {state}. It goes on without you. Ask for exactly the same again to wait for its "
-        "result: that starts nothing a second time. Do not try to do it in another way."
+        f"{words} It goes on without you. Ask for exactly the same again to wait for its result: that starts nothing a "
+        "second time. Do not try to do it in another way."
     )
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=words)],
-        is_error=True,
-        _meta={KIND: "running" if is_running else "waiting", CALL: call_id},
+        content=[types.TextContent(type="text", text=words)], is_error=True, _meta={KIND: kind, CALL: id}
     )
 
 

@@ -25,7 +25,7 @@ from lastword.mcp.announcing import Announcer, AnnouncingServer
 from lastword.mcp.clients import Greeter
 from lastword.mcp.open_calls import OpenCalls
 from lastword.mcp.patience import Waiting
-from lastword.mcp.replies import refused, reply, reply_to_script, still_open
+from lastword.mcp.replies import refused, reply, reply_to_script, script_still_open, still_open
 from lastword.runs import Run
 from lastword.session import Session
 from lastword.tools.schemas import mcp_form
@@ -195,7 +195,9 @@ class ToolServer:
             with Waiting(context, session, found.id, name) as waiting:
                 task = self._carry(session, found.id, client, name, arguments)
                 if not await waiting.until(task, self._patience_seconds):
-                    return still_open(found.id, name, is_running=_is_running(session, found.id))
+                    if _is_script(session, name):
+                        return script_still_open(found.id, waits=_waits(session, found.id))
+                    return still_open(found.id, name, is_running=await _is_running(session, found.id))
             ended = await asyncio.shield(task)
             # Whoever asked for the same at the same time may have got it; then this was a second request, and is one.
             if await calls.deliver(found.id, client):
@@ -211,7 +213,7 @@ class ToolServer:
         if task is None:
             task = self._tasks[call_id] = asyncio.ensure_future(
                 self._script(session, call_id, client, arguments)
-                if name == SCRIPT and not session.registry.is_registered(SCRIPT)
+                if _is_script(session, name)
                 else self._call(session, call_id, client, name, arguments)
             )
             task.add_done_callback(partial(self._over, call_id))
@@ -276,7 +278,7 @@ class ToolServer:
             if is_first and not allows:
                 await self._deny(session, call_id, client)
             if not await waiting.until(task, self._patience_seconds):
-                return still_open(call_id, tool.name, is_running=_is_running(session, call_id))
+                return still_open(call_id, tool.name, is_running=await _is_running(session, call_id))
         ended = await asyncio.shield(task)
         assert isinstance(ended, Outcome)
         return await reply(session, ended)
@@ -323,10 +325,17 @@ def _origin(client: str) -> str:
     return f"an MCP client that calls itself “{client}”"
 
 
-def _is_running(session: Session, call_id: str) -> bool:
-    return not any(
-        request.call_id == call_id or request.call_id.startswith(f"{call_id}.") for request in session.pending()
-    )
+def _is_script(session: Session, name: str) -> bool:
+    return name == SCRIPT and not session.registry.is_registered(SCRIPT)
+
+
+async def _is_running(session: Session, call_id: str) -> bool:
+    """Whether a call has begun. While its card is drawn none of it waits, and still nobody has allowed it."""
+    return (await session.journal.life(call_id)).started is not None
+
+
+def _waits(session: Session, run_id: str) -> bool:
+    return any(request.call_id.startswith(f"{run_id}.") for request in session.pending())
 
 
 def _words(tool: Tool, arguments: dict[str, Any]) -> str:

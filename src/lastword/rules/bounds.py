@@ -4,7 +4,7 @@
     min, max            a number between them, both included
     length              at most so many characters, or elements of a list
     matches             a linear regular expression over the whole text
-    under               a path inside a folder, with symbolic links followed
+    under               a path to a folder or into it, wherever links lead
     command             one simple command: a program, a pattern for every argument, the folder it runs in
     each                every element of a list
     absent = true       it may be left out; alone: it must be
@@ -20,54 +20,53 @@ from __future__ import annotations
 import math
 import os
 import re
-import unicodedata
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from lastword import values
 from lastword.display import visible
 from lastword.errors import NotJSON, did_you_mean
-from lastword.lazily import load_later
-from lastword.rules.command import simple_words
-
-if TYPE_CHECKING:
-    import jsonschema_rs
-else:
-    # A tenth of the start-up time, and nobody without rules needs it for them.
-    jsonschema_rs = load_later("jsonschema_rs")
+from lastword.rules import paths
+from lastword.rules.command import simple_words, words_of_patterns
+from lastword.rules.compiling import validator, whole_numbers, whole_pattern
+from lastword.rules.wording import MAX_AGREED, brief, listed, quoted, shown
 
 WORDS = ("is", "in", "not_in", "min", "max", "length", "matches", "under", "command", "each", "any", "absent", "from")
 _COMMAND_WORDS = ("program", "args", "cwd")
 
 # A pattern that nobody can read bounds nothing that anybody has agreed to.
 MAX_PATTERN = 1_000
-# So much memory may a pattern take when it is compiled: `(a{1000}){1000}` asks for more, and is refused in words.
-MAX_PATTERN_BYTES = 1_000_000
 # So many values stand in a list, and so many levels in an `each`.
 MAX_VALUES = 10_000
 MAX_LEVELS = 4
-# How much of a value is repeated to whoever asks why it does not fit.
-MAX_SHOWN = 60
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-# No path that anybody means has a second line.
-_UNPRINTED = re.compile(r"[\x00-\x1f\x7f]")
-_IN_QUOTES = str.maketrans({"“": "‹U+201C›", "”": "‹U+201D›", "\n": "⏎"})
+# Whether a bound holds for texts and lists of so many is tried. That it does for longer ones takes time, and no more.
+MAX_TRIED = 1_000
 
-# Programs that run another one, which stands among their arguments.
+# Programs that run another one, which stands among their arguments. Without the number of a version.
 _RUNNERS = frozenset(
     [
-        "env", "sudo", "doas", "su", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time", "timeout",
-        "setsid", "stdbuf", "xargs", "find", "parallel", "watch", "busybox", "sh", "bash", "dash", "zsh", "ksh", "fish",
-        "ssh", "script", "strace", "chroot", "unshare", "systemd-run", "python", "python3", "perl", "ruby", "node",
-        "awk",
+        "at", "awk", "bash", "batch", "builtin", "bun", "bunx", "busybox", "bwrap", "caffeinate", "choom", "chroot",
+        "chrt", "command", "conda", "coproc", "dash", "dbus-launch", "dbus-run-session", "deno", "direnv", "doas",
+        "docker", "entr", "env", "eval", "exec", "expect", "fakeroot", "find", "firejail", "fish", "flock", "gawk",
+        "hatch", "ionice", "ksh", "kubectl", "ld-linux-x86-64.so", "ld.so", "linux32", "linux64", "lua", "mamba",
+        "mawk", "micromamba", "nawk", "nice", "nix", "nix-shell", "nocorrect", "node", "noglob", "nohup", "npm",
+        "npx", "nsenter", "numactl", "osascript", "parallel", "pdm", "perl", "php", "pipx", "pkexec", "pnpm",
+        "podman", "poetry", "prlimit", "python", "ruby", "runuser", "rye", "screen", "script", "setarch", "setpriv",
+        "setsid", "sg", "sh", "ssh", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "tclsh", "time",
+        "timeout", "tmux", "toybox", "trap", "unshare", "uv", "uvx", "valgrind", "watch", "xargs", "xvfb-run", "yarn",
+        "zsh",
     ]
 )  # fmt: skip
+# What a shell takes away before it looks for the program: r\m, r''m and r$@m are all of them rm.
+_UNQUOTED = re.compile(r"['\"\\]|\$[@*]")
+_VERSION = re.compile(r"[-.]?[0-9][0-9.]*$")
 
-Wrong = Callable[[str, str | None], NoReturn]
+Wrong = Callable[[str, str], NoReturn]
 """Says what is wrong with a bound, and what to write: it knows the file and the line."""
 
 
@@ -138,81 +137,88 @@ class Bound(msgspec.Struct, frozen=True):
         if self.must_be_absent:
             return "is given, and must not be"
         if "is" in terms and not values.equal(value, terms["is"]):
-            return f"{_shown(value)} is not {_shown(terms['is'])}"
-        if "in" in terms and not any(values.equal(value, known) for known in terms["in"]):
-            return f"{_shown(value)} is none of {_listed(terms['in'])}"
-        if "not_in" in terms and any(values.equal(value, known) for known in terms["not_in"]):
-            return f"{_shown(value)} is one of {_listed(terms['not_in'])}"
+            return f"{shown(value)} is not {shown(terms['is'])}"
+        if "in" in terms and not _is_among(value, terms["in"]):
+            return f"{shown(value)} is none of {listed(terms['in'])}"
+        if "not_in" in terms and _is_among(value, terms["not_in"]):
+            return f"{shown(value)} is one of {listed(terms['not_in'])}"
         if "min" in terms or "max" in terms:
             if type(value) not in (int, float):
-                return f"{_shown(value)} is no number"
+                return f"{shown(value)} is no number"
             if "max" in terms and value > terms["max"]:
-                return f"{_shown(value)} is more than {_shown(terms['max'])}"
+                return f"{shown(value)} is more than {shown(terms['max'])}"
             if "min" in terms and value < terms["min"]:
-                return f"{_shown(value)} is less than {_shown(terms['min'])}"
+                return f"{shown(value)} is less than {shown(terms['min'])}"
         return self._miss_of_text(value, folder)
 
     def _miss_of_text(self, value: Any, folder: Path) -> str | None:
         terms = self.terms
         if "length" in terms:
             if not isinstance(value, (str, list)):
-                return f"{_shown(value)} is neither a text nor a list"
+                return f"{shown(value)} is neither a text nor a list"
             if len(value) > terms["length"]:
                 what = "characters" if isinstance(value, str) else "elements"
                 return f"has {len(value)} {what}, more than {terms['length']}"
         if self.each is not None:
             if not isinstance(value, list):
-                return f"{_shown(value)} is no list"
+                return f"{shown(value)} is no list"
             for place, element in enumerate(value, 1):
                 if said := self.each.miss(element, folder):
                     return f"element {place}, {said}"
-        if "matches" in terms and not (isinstance(value, str) and _fits(_whole(terms["matches"]), value)):
-            return f"{_shown(value)} does not match {visible(_brief(terms['matches']))}"
+        if "matches" in terms and not (isinstance(value, str) and _fits(whole_pattern(terms["matches"]), value)):
+            return f"{shown(value)} does not match {visible(brief(terms['matches']))}"
         if self.under is not None and not self._is_inside(value, folder):
-            return f"{_shown(value)} is not under {visible(self.under)}"
+            return f"{shown(value)} is not under {visible(self.under)}"
         if self.command is not None and not self._is_command(value, folder):
-            return f"{_shown(value)} is not {self._command_words()}"
+            return f"{shown(value)} is not {self._command_words()}"
         return None
 
     def _is_inside(self, value: Any, folder: Path) -> bool:
         assert self.under is not None
-        if is_under(value, self.under, folder):
-            return True
-        return self.counts_unclear and (_is_unclear(value, folder) or is_under(value, self.under, folder, folded))
+        if not isinstance(value, str):
+            return False
+        inside = paths.may_be_inside if self.counts_unclear else paths.is_inside
+        return inside(value, self.under, folder)
 
     def _is_command(self, value: Any, folder: Path) -> bool:
         assert self.command is not None
         if _runs(self.command, value, folder):
             return True
-        return self.counts_unclear and isinstance(value, str) and _may_run(self.command, value, folder)
+        # A tool that takes the words of a command one by one runs the same.
+        line = shlex.join(map(str, value)) if isinstance(value, list) else value
+        return self.counts_unclear and isinstance(line, str) and _may_run(self.command, line, folder)
 
     def _command_words(self) -> str:
         assert self.command is not None
-        line = " ".join((self.command.program, *self.terms["command"]["args"]))
-        return f"the one simple command {_quoted(_brief(line))}, run in {_quoted(self.command.cwd)}"
+        program, patterns = self.command.program, self.terms["command"]["args"]
+        words = words_of_patterns(patterns)
+        line = " ".join((program, *patterns)) if words is None else shlex.join((program, *words))
+        like = "a simple command like" if words is None else "the one simple command"
+        return f"{like} {shown(line, MAX_AGREED)}, run in {quoted(self.command.cwd)} or below it"
 
     def words(self) -> str:
         """The bound for a sentence, after the argument's name."""
         terms, said = self.terms, []
         if "is" in terms:
-            said.append("empty" if terms["is"] == "" else _shown(terms["is"]))
+            said.append("empty" if terms["is"] == "" else shown(terms["is"], MAX_AGREED))
         if "in" in terms:
-            said.append(_listed(terms["in"]) if len(terms["in"]) == 1 else f"one of {_listed(terms['in'])}")
+            known = listed(terms["in"], MAX_AGREED)
+            said.append(known if len(terms["in"]) == 1 else f"one of {known}")
         if "not_in" in terms:
-            said.append(f"none of {_listed(terms['not_in'])}")
+            said.append(f"none of {listed(terms['not_in'])}")
         if "min" in terms and "max" in terms:
-            at_most = f"at most {_shown(terms['max'])}"
-            said.append(at_most if terms["min"] == 0 else f"from {_shown(terms['min'])} to {_shown(terms['max'])}")
+            at_most = f"at most {shown(terms['max'])}"
+            said.append(at_most if terms["min"] == 0 else f"from {shown(terms['min'])} to {shown(terms['max'])}")
         elif "min" in terms or "max" in terms:
-            said.append(f"at most {_shown(terms['max'])}" if "max" in terms else f"at least {_shown(terms['min'])}")
+            said.append(f"at most {shown(terms['max'])}" if "max" in terms else f"at least {shown(terms['min'])}")
         if self.each is not None:
             said.append(f"each element {self.each.words()}")
         if "length" in terms:
             said.append(f"at most {terms['length']} long")
         if "matches" in terms:
-            said.append(f"text like {_quoted(terms['matches'])}")
+            said.append(f"text like {quoted(terms['matches'])}")
         if self.under is not None:
-            said.append(f"inside {_quoted(self.under)}")
+            said.append(f"{quoted(self.under)} or inside it")
         if self.command is not None:
             said.append(self._command_words())
         if "any" in terms:
@@ -230,7 +236,7 @@ class Bound(msgspec.Struct, frozen=True):
             yield from _above(terms["max"], 1)
         if "min" in terms:
             yield from _above(terms["min"], -1)
-        if "length" in terms and self.is_exact is False:
+        if "length" in terms and self.is_exact is False and terms["length"] <= MAX_TRIED:
             yield "x" * (terms["length"] + 1)
             if isinstance(like, list):
                 yield [like[0] if like else "x"] * (terms["length"] + 1)
@@ -250,53 +256,20 @@ def read_bound(table: Any, wrong: Wrong, level: int = 0, *, counts_unclear: bool
         )
     for word in ("any", "absent"):
         if word in table and table[word] is not True:
-            wrong(f"{word} is {_shown(table[word])}, expected true", f"{word} = true, or leave it out")
+            wrong(f"{word} is {shown(table[word])}, expected true", f"{word} = true, or leave it out")
     if "any" in table and not table.keys() <= {"any", "absent", "not_in"}:
         wrong("any = true says the opposite of every other bound", "leave one of them out")
     if level > MAX_LEVELS:
-        wrong(f"each stands inside of each more than {MAX_LEVELS} times", None)
+        wrong(f"each stands inside of each more than {MAX_LEVELS} times", "write fewer levels, or is and in")
     under, command = _folder(table.get("under"), "under", wrong), _command(table.get("command"), wrong)
     each = read_bound(table["each"], wrong, level + 1, counts_unclear=counts_unclear) if "each" in table else None
     if each is not None and each.may_be_absent:
         wrong("an element of a list is there or is not", "leave absent out of each")
-    schema = _schema(table, each, wrong) if table.keys() != {"absent"} else False
+    schema = _schema(table, each, wrong, counts_unclear) if table.keys() != {"absent"} else False
     return Bound(dict(table), schema, under, command, each, counts_unclear)
 
 
-def folded(path: str) -> str:
-    """A path as a disk takes it that knows neither case nor the ways to write one letter."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
-
-
-def is_under(value: Any, folder: str, base: Path, spelled: Callable[[str], str] = str) -> bool:
-    """Whether a path, followed to where it really leads, is this folder or lies inside of it."""
-    if not isinstance(value, str) or not value or _UNPRINTED.search(value) or value.startswith("~"):
-        return False  # A tool may take ~ for a home, and then it is another path than the one looked at here.
-    if not (base.is_absolute() or value.startswith("/")):
-        return False  # From nowhere certain it leads anywhere.
-    try:
-        there, inside = spelled(os.path.realpath(base / value)), spelled(os.path.realpath(folder))
-    except (OSError, ValueError):
-        return False
-    return there == inside or there.startswith(inside.rstrip("/") + "/")
-
-
-def _is_unclear(value: Any, base: Path) -> bool:
-    """Whether a path may lead anywhere: to somebody's home, nowhere that can be looked at, or on from nobody knows."""
-    if not isinstance(value, str):
-        return False
-    is_adrift = not base.is_absolute() and not value.startswith("/")
-    return is_adrift or value.startswith("~") or "$" in value or _UNPRINTED.search(value) is not None
-
-
-def validator(schema: Any) -> Any:
-    """A validator whose patterns take time by the length of the text alone."""
-    return jsonschema_rs.validator_for(
-        schema, pattern_options=jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_BYTES), offline=True
-    )
-
-
-def _schema(table: Mapping[str, Any], each: Bound | None, wrong: Wrong) -> Any:
+def _schema(table: Mapping[str, Any], each: Bound | None, wrong: Wrong, counts_unclear: bool) -> Any:
     parts: list[Any] = []
     if "is" in table:
         parts.append({"const": _json(table["is"], "is", wrong)})
@@ -304,7 +277,7 @@ def _schema(table: Mapping[str, Any], each: Bound | None, wrong: Wrong) -> Any:
         if word in table:
             known = table[word]
             if not isinstance(known, list) or not known or len(known) > MAX_VALUES:
-                wrong(f"{word} is a list of 1 to {MAX_VALUES:,} values", None)
+                wrong(f"{word} is a list of 1 to {MAX_VALUES:,} values", f'{word} = ["Ada", "Bo"]')
             options = {"enum": [_json(value, word, wrong) for value in known]}
             parts.append(options if word == "in" else {"not": options})
     if "min" in table or "max" in table:
@@ -316,7 +289,7 @@ def _schema(table: Mapping[str, Any], each: Bound | None, wrong: Wrong) -> Any:
         parts.append({"type": ["string", "array"], "maxLength": most, "maxItems": most})
     if "matches" in table:
         parts.append({"type": "string", "pattern": _pattern(table["matches"], "matches", wrong)})
-    if "under" in table or "command" in table:
+    if "under" in table or ("command" in table and not counts_unclear):
         parts.append({"type": "string"})
     if each is not None:
         parts.append({"type": "array", "items": each.schema})
@@ -328,9 +301,9 @@ def _between(table: Mapping[str, Any], wrong: Wrong) -> dict[str, Any]:
     for word, keyword in (("min", "minimum"), ("max", "maximum")):
         if word in table:
             limit = table[word]
-            if type(limit) not in (int, float) or not math.isfinite(limit):
-                wrong(f"{word} is {_shown(limit)}, expected a number", f"{word} = 20")
-            schema[keyword] = limit
+            if type(limit) is not int and not (type(limit) is float and math.isfinite(limit)):
+                wrong(f"{word} is {shown(limit)}, expected a number", f"{word} = 20")
+            schema[keyword] = whole_numbers(limit)
     if "min" in table and "max" in table and table["min"] > table["max"]:
         wrong(f"min {table['min']} is more than max {table['max']}", "nothing would ever fit")
     return schema
@@ -338,15 +311,16 @@ def _between(table: Mapping[str, Any], wrong: Wrong) -> dict[str, Any]:
 
 def _pattern(text: Any, word: str, wrong: Wrong) -> str:
     if not isinstance(text, str) or not text or len(text) > MAX_PATTERN:
-        wrong(f"{word} takes a regular expression of 1 to {MAX_PATTERN:,} characters", None)
-    whole = _whole(text)
+        hint = f"{word} = {'[' if word == 'args' else ''}'[a-z]+'{']' if word == 'args' else ''}, a text in quotes"
+        wrong(f"{word} takes a regular expression of 1 to {MAX_PATTERN:,} characters", hint)
+    whole = whole_pattern(text)
     try:
         # By itself first: a pattern that closes a bracket of ours would be two patterns, each half open.
         for pattern in (f"(?:{text})", text, whole):
             validator({"pattern": pattern})
     except ValueError:
         wrong(
-            f"{_shown(text)} is no linear regular expression",
+            f"{shown(text)} is no linear regular expression",
             "without look-around and back-references; a backslash is written twice, or the text in single quotes",
         )
     return whole
@@ -356,7 +330,7 @@ def _folder(text: Any, word: str, wrong: Wrong) -> str | None:
     if text is None:
         return None
     if not isinstance(text, str) or "\0" in text or not text.startswith(("/", "~/")):
-        wrong(f"{word} is {_shown(text)}, expected a whole path", f'{word} = "/home/you/notes", or "~/notes"')
+        wrong(f"{word} is {shown(text)}, expected a whole path", f'{word} = "/home/you/notes", or "~/notes"')
     return os.path.expanduser(text)
 
 
@@ -368,7 +342,7 @@ def _command(table: Any, wrong: Wrong) -> CommandBound | None:
         wrong("a command has a program, a pattern for every argument in args, and a cwd", hint)
     program, args, cwd = (table[word] for word in _COMMAND_WORDS)
     if not isinstance(program, str) or simple_words(program) != (program,):
-        wrong(f"program is {_shown(program)}, expected one plain word", hint)
+        wrong(f"program is {shown(program)}, expected one plain word", hint)
     if not isinstance(args, list):
         wrong("args is a list of patterns, [] for none", hint)
     patterns = tuple(_pattern(pattern, "args", wrong) for pattern in args)
@@ -381,7 +355,10 @@ def _runs(bound: CommandBound, line: Any, folder: Path) -> bool:
     """Whether this line is that one command, to be run inside of its folder."""
     words = simple_words(line) if isinstance(line, str) else None
     return (
-        words is not None and _names(bound, words) and folder.is_absolute() and is_under(str(folder), bound.cwd, folder)
+        words is not None
+        and len(words) - 1 == len(bound.args)
+        and _names(bound, words)
+        and paths.is_at(folder, bound.cwd)
     )
 
 
@@ -390,19 +367,21 @@ def _may_run(bound: CommandBound, line: str, folder: Path) -> bool:
     one that runs others, as one of several commands, or from a folder that nobody knows."""
     words, name = simple_words(line), os.path.basename(bound.program)
     if words is None:
-        return name in line
-    if os.path.basename(words[0]) in _RUNNERS:
-        return any(name in word for word in words[1:])
-    if os.path.basename(words[0]) != name or (folder.is_absolute() and not is_under(str(folder), bound.cwd, folder)):
+        return name in _UNQUOTED.sub("", line)
+    first = os.path.basename(words[0])
+    # An exclamation mark is how git, editors and others are told to run something.
+    if _VERSION.sub("", first) in _RUNNERS or any("!" in word for word in words[1:]):
+        return any(name in _UNQUOTED.sub("", word) for word in words[1:])
+    if paths.folded(first) != paths.folded(name) or not paths.may_be_inside(str(folder), bound.cwd, folder):
         return False
-    return _names(bound, (bound.program, *words[1:]))
+    return _names(bound, (bound.program, *words[1:]))  # Whatever follows: one word more is no way around it.
 
 
 def _names(bound: CommandBound, words: tuple[str, ...]) -> bool:
-    """Whether these are its program and its arguments."""
-    if words[0] != bound.program or len(words) - 1 != len(bound.args):
+    """Whether these are its program and, at their beginning, its arguments."""
+    if words[0] != bound.program or len(words) - 1 < len(bound.args):
         return False
-    return all(_fits(pattern, word) for pattern, word in zip(bound.args, words[1:], strict=True))
+    return all(_fits(pattern, word) for pattern, word in zip(bound.args, words[1:], strict=False))
 
 
 def _fits(whole: str, text: str) -> bool:
@@ -414,16 +393,20 @@ def _matcher(whole: str) -> Any:
     return validator({"type": "string", "pattern": whole})
 
 
-def _whole(pattern: str) -> str:
-    """A pattern over all of a text."""
-    return f"^(?:{pattern})$"
-
-
 def _json(value: Any, word: str, wrong: Wrong) -> Any:
     try:
-        return values.plain(value)
+        return whole_numbers(values.plain(value))
     except NotJSON as problem:
         wrong(f"{word} holds what no argument can be: {problem.fact}", "texts, numbers, true, false, lists and tables")
+
+
+def _is_among(value: Any, known: list[Any]) -> bool:
+    """Whether a value is one of these. Of texts and numbers there may be thousands, so they are told apart at once."""
+    if type(value) is str:
+        return value in known
+    if type(value) in (int, float):
+        return any(value == one and type(one) is not bool for one in known)
+    return any(values.equal(value, one) for one in known)
 
 
 def _neighbours(known: Any) -> Iterator[Any]:
@@ -445,37 +428,3 @@ def _above(limit: int | float, sign: int) -> Iterator[int | float]:
     yield (math.floor(limit) + 1) if sign > 0 else (math.ceil(limit) - 1)
     if abs(limit) <= values.MAX_SAFE_INTEGER:
         yield math.nextafter(limit, math.inf * sign)
-
-
-def _shown(value: Any) -> str:
-    """A value in a sentence of ours."""
-    if isinstance(value, str):
-        return _quoted(_brief(value))
-    if type(value) is int:
-        return _brief(str(value))
-    try:
-        return visible(_brief(values.text(values.plain(value))))
-    except NotJSON:
-        return f"a {type(value).__name__}"
-
-
-def _quoted(text: str) -> str:
-    """A text in a sentence of ours, all of it."""
-    if text.isascii() and text.isprintable():
-        return f"“{text}”"
-    # One that closes its quotes itself, or begins a line, could go on as if it were our words.
-    return f"“{visible(text).translate(_IN_QUOTES)}”"
-
-
-def shown_name(name: str) -> str:
-    """The name of an argument in a sentence of ours. One that a model made up may be a sentence itself."""
-    return name if _NAME.fullmatch(name) else _quoted(_brief(name))
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
-
-
-def _listed(known: list[Any]) -> str:
-    shown = ", ".join(_shown(value) for value in known[:5])
-    return f"{shown} and {len(known) - 5} more" if len(known) > 5 else shown

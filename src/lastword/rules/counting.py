@@ -17,6 +17,7 @@ import msgspec
 
 from lastword.journal import Journal
 from lastword.journal.records import data_of
+from lastword.rules.wording import shown_name
 from lastword.store import Entry
 from lastword.store.proof import prove
 
@@ -26,7 +27,7 @@ USED = "grant_used"
 
 # The usual 28 digits would round the smallest amounts away, and a sum to which nothing seems to come never ends. Two
 # numbers of a computer are never further apart than this.
-_EXACT = Context(prec=700)
+EXACT = Context(prec=700)
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -37,6 +38,8 @@ class Account(msgspec.Struct, frozen=True):
     """Whose it is, for people: `your grant of 15 November`."""
     calls: int | None = None
     sums: dict[str, Decimal] = {}
+    is_daily: bool = False
+    """Whether it is counted anew each day."""
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -69,13 +72,17 @@ async def next_use(journal: Journal, account: Account, call_id: str, arguments: 
     used, totals = await last_use(journal, account.id)
     number = used + 1
     if account.calls is not None and number > account.calls:
-        return f"{account.of} was for {account.calls} calls, and they are used up"
+        a_day, until = (" a day", " until midnight in UTC") if account.is_daily else ("", "")
+        calls, are = ("call", "it is") if account.calls == 1 else ("calls", "they are")
+        was = "is" if account.is_daily else "was"
+        return f"{account.of} {was} for {account.calls} {calls}{a_day}, and {are} used up{until}"
     zero = Decimal(0)
-    after = {name: _EXACT.add(totals.get(name, zero), amount_of(arguments.get(name))) for name in account.sums}
+    after = {name: EXACT.add(totals.get(name, zero), amount_of(arguments.get(name))) for name in account.sums}
     for name, most in account.sums.items():
         if not after[name] <= most:
-            left = amount_words(most - totals.get(name, Decimal(0)))
-            return f"{account.of} has {left} of {amount_words(most)} left for {name}"
+            left = amount_words(EXACT.subtract(most, totals.get(name, zero)))
+            of = f"{amount_words(most)} left for {shown_name(name)}{' today' if account.is_daily else ''}"
+            return f"{account.of} has {left} of {of}, which is not enough"
     counted = [f"{number} of {account.calls} calls"] if account.calls is not None else []
     counted += [f"{amount_words(after[name])} of {amount_words(most)}" for name, most in account.sums.items()]
     written = {name: str(total) for name, total in after.items()}
@@ -96,22 +103,27 @@ def amount_of(value: Any) -> Decimal:
 
 
 def amount_words(amount: Decimal) -> str:
-    """A sum for people: 100, 38.50, 0.125."""
+    """A sum for people, all of it: 100, 38.50, 0.125."""
     if amount == amount.to_integral_value():
         return f"{amount:.0f}"
     exponent = amount.as_tuple().exponent
-    return f"{amount:.2f}" if isinstance(exponent, int) and exponent >= -2 else f"{amount.normalize():f}"
+    return f"{amount:.2f}" if isinstance(exponent, int) and exponent >= -2 else f"{amount.normalize(EXACT):f}"
 
 
-async def moment(journal: Journal) -> float:
-    """What time it is, in seconds. A clock that was set back does not make it earlier than anything written before."""
-    last = await journal.store.read(last=1)
-    return max([journal.clock(), *(record.at / 1e6 for record in last)])
+async def last_day(journal: Journal, account: str) -> str:
+    """The last day, in UTC, for which an account was used that is counted anew each day; empty when there is none."""
+    records = await journal.store.read(stream=STREAM, below=account, kind=USED, last=1)
+    return records[0].subject.rpartition(".")[2] if records else ""
+
+
+def account_of_day(account: str, day: str) -> str:
+    """Under which name the uses of one day are counted."""
+    return f"{account}.{day}"
 
 
 def day_words(seconds: float) -> str:
     """A day for people, as they call it where they are: 15 November."""
-    day = datetime.datetime.fromtimestamp(seconds).astimezone()
+    day = datetime.datetime.fromtimestamp(seconds)
     return f"{day.day} {day:%B}"
 
 

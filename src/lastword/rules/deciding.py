@@ -6,12 +6,15 @@ only where every argument is given exactly, and so never the preset's, which kno
 
 from __future__ import annotations
 
+import msgspec
+
 from lastword import values
 from lastword.consent.approval import Preset
 from lastword.consent.call import Call
 from lastword.consent.decider import AUTO, NOBODY, Auto, Forbidden, Nobody, Person, Ruled
+from lastword.display import visible
 from lastword.rules.policy import Folder, Policy, Verdict
-from lastword.rules.rule import Budget, PolicyRule
+from lastword.rules.rule import Budget, PolicyRule, Saying
 from lastword.tools.manifest import Manifest
 from lastword.tools.tool import Tool
 
@@ -19,6 +22,7 @@ Decision = Nobody | Auto | Ruled | Forbidden | Person
 
 NO_KEY = "this tool must be asked about each time"
 ONLY_EXACT = "this tool takes a standing yes only for exact arguments"
+_UNLIMITED = Budget()
 
 
 def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder) -> Decision:
@@ -33,14 +37,19 @@ def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder
     if said.saying == "deny":
         return Forbidden(str(said.rule))
     if said.saying == "ask":
-        return Person((), f"Asked because the rule {said.rule} says so.", is_ruled=True)
+        return Person((), f"Asked because the rule {said.rule} says so.", is_ruled=True, why=str(said.rule))
     found = by_keys(tool.manifest, preset)
     if not isinstance(found, Person):
         return found
     if why := why_not(tool.manifest, said):
-        return Person(found.missing, f"Asked although the rule {said.rule} allows it: {why}.")
-    budget = said.rule.budget or Budget()
-    return Ruled(str(said.rule), said.rule.key, budget.calls, budget.sums, budget.per)
+        but = f"the rule {said.rule} allows it: {why}"
+        return Person(found.missing, f"Asked although {but}.", why=but)
+    return _by_rule(said.rule, tuple(_by_rule(other) for other in said.others) if said.others else ())
+
+
+def _by_rule(rule: PolicyRule, others: tuple[Ruled, ...] = ()) -> Ruled:
+    budget = rule.budget or _UNLIMITED
+    return Ruled(str(rule), rule.key, budget.calls, budget.sums, budget.per, others)
 
 
 def by_keys(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
@@ -66,33 +75,65 @@ def why_not(manifest: Manifest, said: Verdict) -> str:
     return said.but
 
 
-def explain(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder) -> str:
-    """What would be decided, and by which rule; where a person is asked, the nearest and what misses."""
-    found = decide(tool, preset, policy, call, folder)
+def key_of(tool: Tool) -> str:
+    """Who turns the key of a tool that must be asked about each time, and how."""
+    whose, _, name = (tool.address or "").partition(":")
+    if whose == "mcp":
+        return f"lastword mcp trust {name.partition('/')[0]} --standing exact lets rules answer"
+    if whose:
+        return f"lastword hook install {whose} --standing exact lets rules answer"
+    return "its author lets rules answer with autoApprove"
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What would be decided about a call that nobody makes, and why, in words that are marked."""
+
+    saying: Saying
+    why: str
+    """The rule or the grant that decides; where a person is asked, the rule that comes nearest, and what misses."""
+    sentence: str = ""
+    """The same in a whole sentence, for a person."""
+
+    def __post_init__(self) -> None:
+        if not self.sentence:
+            msgspec.structs.force_setattr(self, "sentence", f"{self.why[:1].upper()}{self.why[1:]}.")
+
+    def __str__(self) -> str:
+        return f"{self.saying}. {self.why}"
+
+
+def explained(
+    found: Decision, tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder: Folder
+) -> Explanation:
+    """What was decided, in words."""
     match found:
         case Nobody():
-            return "allow. This tool asks nobody"
+            return Explanation("allow", "This tool asks nobody")
         case Auto():
-            return f"allow. The preset {preset.name} and the tool both say so"
+            return Explanation("allow", f"The preset {visible(preset.name)} and the tool both say so")
         case Ruled():
-            return f"allow. {found.rule}"
+            return Explanation("allow", found.rule, f"The rule {found.rule} allows it.")
         case Forbidden():
-            return f"deny. {found.rule}"
-    if policy is None:
-        return "ask. There are no rules"
+            return Explanation("deny", found.rule, f"The rule {found.rule} denies it.")
     if found.is_ruled:
-        return f"ask. {found.line.removeprefix('Asked because the rule ').removesuffix(' says so.')}".rstrip(". ")
-    if found.line.startswith("Asked although"):
-        return f"ask. {found.line.removeprefix('Asked although the rule ').rstrip('.')}"
+        return Explanation("ask", found.why, f"The rule {found.why} wants it asked each time.")
+    if found.why:
+        turned = f"; {key_of(tool)}" if tool.manifest.auto_approve is False else ""
+        return Explanation("ask", f"{found.why}{turned}")
+    if policy is None:
+        return Explanation("ask", "There are no rules")
     nearest = policy.nearest(tool, values.decode(call.arguments), folder, None)
     if nearest is None:
-        return f"ask. No rule allows calls of {tool.name}"
-    return f"ask. Nearest: {nearest_words(*nearest)}"
+        return Explanation("ask", f"No rule allows calls of {visible(tool.name)}")
+    words = nearest_words(*nearest)
+    return Explanation("ask", f"Nearest: {words}", f"The rule that comes nearest is {words}.")
 
 
 def nearest_words(rule: PolicyRule, misses: list[str]) -> str:
     """The rule that comes nearest, and what misses."""
-    more = f", and {len(misses) - 1} more" if len(misses) > 1 else ""
+    others = len(misses) - 1
+    does = "argument does" if others == 1 else "arguments do"
+    more = f"; {others} more {does} not fit" if others else ""
     return f"{rule}: {misses[0]}{more}"
 
 

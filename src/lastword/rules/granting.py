@@ -16,13 +16,13 @@ A surface that shows a card (an `ApprovalRequest`) does this:
 
 A card of another program is answered with `answer_elsewhere(journal, facts, request.allow_with(terms), by)`. The door
 looks at everything once more; a surface cannot give more than this. One key never grants: the second step is a step.
-Listing and taking back are in grants.py: `standing_grants`, `revoke`.
+Listing and taking back are in grants.py: `seen_grants`, `revoke`.
 """
 
 from __future__ import annotations
 
 import datetime
-import re
+import os
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -30,14 +30,16 @@ from typing import Any
 
 import msgspec
 
-from lastword.consent.answerer import Answerer, named
+from lastword.consent.answerer import Answerer, named, read_answerer
 from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.consent.grant import MAX_SETTLED, GrantTerms, Scope
+from lastword.consent.grant import MAX_SETTLED, SCOPE_WORDS, GrantTerms, Scope, until_words
 from lastword.consent.people import sign
+from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import LastWordError, SessionError
 from lastword.journal import Journal
 from lastword.journal.records import data_of
-from lastword.rules.command import simple_words
+from lastword.rules.command import literal_pattern, simple_words
+from lastword.rules.counting import EXACT, amount_of
 from lastword.rules.grants import (
     Grant,
     bounds_of,
@@ -48,15 +50,13 @@ from lastword.rules.grants import (
     why_none,
     why_not_these,
 )
+from lastword.rules.policy import folder_for
+from lastword.rules.wording import shown_name
 from lastword.tools.manifest import Manifest
+from lastword.tools.registry import ToolRegistry
 
-SCOPE_WORDS: dict[Scope, str] = {
-    "run": "in this run",
-    "session": "in this session",
-    # It is the wider one, and has to say so: whoever gave it is served in every session that they have.
-    "until": "in all your sessions until tonight",
-}
-
+# What tools call an argument that is a command line. In any other text words are words.
+_COMMAND_NAMES = frozenset(["command", "cmd"])
 # A look back is for the eye. More cards than these are in `lastword calls`.
 MAX_PAST = 500
 
@@ -90,7 +90,7 @@ class GrantOffer(msgspec.Struct, frozen=True, kw_only=True):
         if scope not in self.scopes:
             raise LastWordError(f"it cannot be granted {SCOPE_WORDS.get(scope, str(scope))} from this card")
         if scope == "until" and until is None:
-            until = tonight(datetime.datetime.now().astimezone())
+            until = tonight(datetime.datetime.now())
         where = self.bounds | dict(bounds or {})
         terms = GrantTerms(where=where, scope=scope, until=until, calls=calls, sums=dict(sums or {}))
         if why := why_not_these(self.manifest, terms):
@@ -101,36 +101,43 @@ class GrantOffer(msgspec.Struct, frozen=True, kw_only=True):
 class GrantPast(msgspec.Struct, frozen=True):
     """What a grant would have covered before."""
 
-    cards: int
-    """So many cards of this tool were looked at."""
-    covered: int
-    denied: int
+    cards: int = 0
+    """So many cards of this tool were looked at: those that a person answered."""
+    covered: int = 0
+    denied: int = 0
     """So many of those it covers were denied, or changed, by a person."""
 
     @property
     def words(self) -> str:
         if not self.cards:
-            return "There are no earlier cards of this tool."
+            return "You have not answered a card of this tool before."
         if self.cards == 1:
-            said = f"It would {'' if self.covered else 'not '}have answered your last card of this tool"
-            return f"{said}, which you denied or changed." if self.denied else f"{said}."
-        said = f"It would have answered {self.covered} of your last {self.cards} cards of this tool"
+            said = f"It would {'' if self.covered else 'not '}have answered the one card of this tool that you answered"
+            return f"{said}, and which you denied or changed." if self.denied else f"{said}."
+        said = f"Of the last {self.cards} cards of this tool that you answered it would have answered {self.covered}"
         return f"{said}; {self.denied} of them you denied or changed." if self.denied else f"{said}."
+
+
+def why_no_offer(request: ApprovalRequest) -> str | None:
+    """Why nothing can be granted from this card, in words for the person; None when something can."""
+    if why := why_none(request.manifest):
+        return why
+    if request.rule_line and not request.missing:
+        # No key is missing, and somebody is asked all the same: that is a rule's word, against which no grant is heard.
+        return "What a rule wants asked is asked about each time"
+    return None
 
 
 def offer_for(request: ApprovalRequest, folder: Path) -> GrantOffer | str:
     """What can be granted from this card, or why nothing can, in words for the person."""
-    manifest = request.manifest
-    if why := why_none(manifest):
+    if why := why_no_offer(request):
         return why
-    if request.rule_line.startswith("Asked because the rule ") and request.rule_line.endswith(" says so."):
-        return f"{request.rule_line.removeprefix('Asked because ').removesuffix(' says so.')} wants it asked each time"
-    arguments = request.arguments
+    manifest, arguments = request.manifest, request.arguments
     bounds: dict[str, dict[str, Any]] = {name: {"is": value} for name, value in arguments.items()}
     bounds |= {p.name: {"absent": True} for p in manifest.parameters if p.name not in arguments}
     looser: dict[str, tuple[dict[str, Any], ...]] = {}
     if manifest.auto_approve is True:
-        looser = {name: tuple(_looser(value, folder, is_path(manifest, name))) for name, value in arguments.items()}
+        looser = {name: tuple(_looser(manifest, name, value, folder)) for name, value in arguments.items()}
     return GrantOffer(
         manifest=manifest,
         bounds=bounds,
@@ -140,25 +147,75 @@ def offer_for(request: ApprovalRequest, folder: Path) -> GrantOffer | str:
     )
 
 
+def folder_beside(request: ApprovalRequest, registry: ToolRegistry, editor: ScriptEditorProvider | None) -> Path:
+    """The folder that paths and commands of a card are meant from, as the door has it; a relative one when nobody knows
+    where they lead from."""
+    tool, here = registry.find(request.tool), folder_of(editor) or Path.cwd()
+    return here if tool is None else folder_for(tool, lambda: here)
+
+
 def _scopes(request: ApprovalRequest) -> tuple[Scope, ...]:
     """How long a grant from this card may hold. Nobody here learns when the session of another program ends."""
     if request.carried_out_by:
-        return ("until",)
-    return ("run", "session", "until") if "." in request.call_id else ("session", "until")
+        return ("until",)  # Its folder is one of the arguments.
+    found: tuple[Scope, ...] = ("run", "session") if "." in request.call_id else ("session",)
+    return found if _relative_path(request) is not None else (*found, "until")
 
 
-def _looser(value: Any, folder: Path, is_path: bool) -> Iterable[dict[str, Any]]:
+def _relative_path(request: ApprovalRequest) -> str | None:
+    """Which argument is a path that leads on from the session's folder: in a session of another one to another file."""
+    for parameter in request.manifest.parameters:
+        if _names_path(parameter.schema) and _is_relative(request.arguments.get(parameter.name)):
+            return parameter.name
+    return None
+
+
+def _names_path(schema: Any) -> bool:
+    """Whether a path may stand anywhere in a value: also where it may be left out, or is one of several things."""
+    if isinstance(schema, dict):
+        return schema.get("format") == "path" or any(map(_names_path, schema.values()))
+    return isinstance(schema, list) and any(map(_names_path, schema))
+
+
+def _is_relative(value: Any) -> bool:
+    """Whether a text in a value leads on from a folder, if it is a path."""
+    if isinstance(value, str):
+        return not value.startswith("/")
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(map(_is_relative, inside))
+
+
+def _why_not_so_long(request: ApprovalRequest, scope: Scope) -> str:
+    """Why a grant from this card may not hold as long as that."""
+    if request.carried_out_by:
+        return f"{request.carried_out_by} does not say when it ends"
+    if scope == "run":
+        return "there is no run"
+    return f"{shown_name(_relative_path(request) or '')} is another file in a session of another folder"
+
+
+def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable[dict[str, Any]]:
     if type(value) in (int, float) and value >= 0:
         yield {"min": 0, "max": value}
     elif isinstance(value, str):
-        if is_path and "\0" not in value and not value.startswith("~"):
-            inside = (folder / value).parent
-            if inside.is_absolute():
-                yield {"under": str(inside)}
-        words = simple_words(value)
+        if is_path(manifest, name) and (inside := _folder_around(value, folder)) is not None:
+            yield {"under": inside}
+        words = simple_words(value) if name in _COMMAND_NAMES else None
         if words is not None and len(words) > 1 and folder.is_absolute():
-            args = [re.escape(word).replace("\\ ", " ") for word in words[1:]]
+            args = [literal_pattern(word) for word in words[1:]]
             yield {"command": {"program": words[0], "args": args, "cwd": str(folder)}}
+
+
+def _folder_around(path: str, folder: Path) -> str | None:
+    """The folder that a path lies in, where it really is: `notes/../../x` must not read as if it were in notes."""
+    around = (folder / path).parent
+    if "\0" in path or path.startswith("~") or not around.is_absolute():
+        return None
+    try:
+        real = os.path.realpath(around)
+    except (OSError, ValueError):
+        return None
+    return None if real == "/" else real  # Inside of which everything is.
 
 
 def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
@@ -169,32 +226,35 @@ def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
     return f"Allow, and don't ask again for: {terms_words(request.tool, terms.where)}; {until}; {ends}."
 
 
-def until_words(scope: Scope, until: float | None) -> str:
-    """How long it holds."""
-    if scope == "until" and until is not None:
-        moment = datetime.datetime.fromtimestamp(until).astimezone()
-        return f"in all your sessions until {moment.day} {moment:%B, %H:%M}"
-    return SCOPE_WORDS[scope]
-
-
 def settled_by(
     terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
 ) -> list[ApprovalRequest]:
-    """The other waiting cards of its scope that a grant would answer."""
+    """The other waiting cards of its scope that a grant would answer, as far as its limits go."""
     if request.carried_out_by:
         return []  # Each waits in a program of its own, which nobody here can tell.
     where = bounds_of(terms.where)
     run = request.call_id.rpartition(".")[0]
-    found = [
-        other
-        for other in waiting
-        if other.call_id != request.call_id
-        and (other.tool, other.tool_digest, other.session_id) == (request.tool, request.tool_digest, request.session_id)
-        and (terms.scope != "run" or other.call_id.startswith(f"{run}."))
-        and where.covers(other.arguments, folder)
-    ]
     most = MAX_SETTLED if terms.calls is None else min(MAX_SETTLED, terms.calls)
-    return found[:most]
+    left = {name: Decimal(total) for name, total in terms.sums.items()}
+    found: list[ApprovalRequest] = []
+    for other in waiting:
+        if (
+            len(found) == most
+            or other.call_id == request.call_id
+            or (other.tool, other.tool_digest) != (request.tool, request.tool_digest)
+            or other.session_id != request.session_id
+            or (terms.scope == "run" and not other.call_id.startswith(f"{run}."))
+            # What a rule wants asked stays asked, and a card that came back wants an answer of its own.
+            or why_no_offer(other) is not None
+            or other.problem is not None
+            or not where.covers(other.arguments, folder)
+        ):
+            continue
+        after = {name: EXACT.subtract(total, amount_of(other.arguments.get(name))) for name, total in left.items()}
+        if all(total >= 0 for total in after.values()):
+            left = after
+            found.append(other)
+    return found
 
 
 def terms_with(terms: GrantTerms, listed: Iterable[ApprovalRequest]) -> GrantTerms:
@@ -215,12 +275,16 @@ async def covered_before(
         facts = data_of(record)
         if not facts or facts["tool"] != request.tool or record.subject in (request.call_id, *waiting):
             continue
+        if facts.get("principal", "") != request.principal:
+            continue  # What others were asked is their own business, and no grant of this person's would answer it.
+        answer = (await journal.life(record.subject)).answered
+        if answer is None or read_answerer(answer["approver"]).kind != "person":
+            continue  # A rule or a grant stood for them, or nobody was there: no card that anybody saw.
         cards += 1
         if where.covers(facts["arguments"], folder):
             covered += 1
-            answer = (await journal.life(record.subject)).answered or {}
             is_yes = answer.get("primary_confirmed") and answer.get("arguments") is None
-            denied += bool(answer) and not is_yes
+            denied += not is_yes
     return GrantPast(cards, covered, denied)
 
 
@@ -233,7 +297,7 @@ def why_not_given(
     if action.answers != request.digest or not action.primary_confirmed:
         return "it belongs to another card"
     if terms.scope not in _scopes(request):
-        return "there is no run" if terms.scope == "run" else f"{request.carried_out_by} does not say when it ends"
+        return _why_not_so_long(request, terms.scope)
     if request.call_id in terms.settles:
         return "it settles its own card"
     return why_not_these(manifest, terms, request.arguments)
@@ -258,6 +322,7 @@ def grant_of(
         sums={name: str(Decimal(most)) for name, most in terms.sums.items()},
         by=by,
         call_id=request.call_id,
+        settles=terms.settles,
         at=at,
     )
 
@@ -275,6 +340,5 @@ async def answer_elsewhere(journal: Journal, facts: dict[str, Any], action: User
 
 
 def tonight(now: datetime.datetime) -> float:
-    """The end of this day, where the person is."""
-    tomorrow = (now + datetime.timedelta(days=1)).date()
-    return datetime.datetime.combine(tomorrow, datetime.time(), now.tzinfo).timestamp()
+    """The end of this day, where the person is: also of one whose night has an hour more or less."""
+    return datetime.datetime.combine(now.date() + datetime.timedelta(days=1), datetime.time()).timestamp()

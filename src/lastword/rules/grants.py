@@ -23,10 +23,13 @@ from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal
 from lastword.journal.asker import is_held
 from lastword.journal.records import data_of
-from lastword.rules.bounds import read_bound
-from lastword.rules.counting import STREAM, Account, amount_words, day_words, last_use, moment, use_key
+from lastword.rules.bounds import Bound, read_bound
+from lastword.rules.counting import STREAM, Account, amount_of, amount_words, day_words, last_use, use_key
 from lastword.rules.deciding import NO_KEY, ONLY_EXACT
+from lastword.rules.latest import latest_since
+from lastword.rules.policy import NOWHERE
 from lastword.rules.rule import Where, is_amount
+from lastword.rules.wording import shown_name
 from lastword.store import Entry, Record
 from lastword.tools.manifest import Manifest
 
@@ -35,6 +38,12 @@ REVOKED = "revoked"
 
 # A revocation that loses against so many uses in a row is told so; each of them was allowed.
 MAX_TRIES = 1_000
+# So many digits may a sum have, before and after the point. More of them nobody reads, and some nobody could write out.
+MAX_DIGITS = 30
+# So many levels may a value have that is granted exactly. Nobody reads more, and from 250 on none can be compared.
+MAX_LEVELS = 64
+# So many grants are kept in the form in which calls are looked at. More of them stand nowhere.
+MAX_KEPT = 200
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +65,11 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     by: Answerer = Answerer("unknown")
     call_id: str = ""
     """From whose card it was given."""
+    settles: tuple[str, ...] = ()
+    """The cards that waited then, and which the person was shown beside it."""
     at: float = 0.0
+    seq: int = 0
+    """The number of its record: what was written since is behind it, whatever the clock said."""
 
     @property
     def words(self) -> str:
@@ -89,14 +102,14 @@ def bounds_of(where: Mapping[str, Any]) -> Where:
         raise LastWordError(f"a bound holds what no argument can be: {problem.fact}") from None
 
 
-@lru_cache(maxsize=200)
+@lru_cache(maxsize=MAX_KEPT)
 def _compiled(where: bytes) -> Where:
     """The same bounds are looked at three times for every call, and compiling them takes the longest."""
     found = {}
     for name, written in values.decode(where).items():
 
         def wrong(fact: str, hint: str | None, name: str = name) -> NoReturn:
-            raise LastWordError(f"{name}: {fact}", hint=hint)
+            raise LastWordError(f"{shown_name(name)}: {fact}", hint=hint)
 
         found[name] = read_bound(written, wrong)
     return Where(found, is_whole=True)
@@ -117,17 +130,17 @@ def why_not_these(manifest: Manifest, terms: GrantTerms, arguments: Mapping[str,
         return why
     try:
         where = bounds_of(terms.where)
-        sums = {name: Decimal(most) for name, most in terms.sums.items()}
-    except InvalidOperation:
-        return "A sum is a number"
     except LastWordError as problem:
         return problem.fact
+    sums = {name: _sum_of(most) for name, most in terms.sums.items()}
     for name, bound in where.bounds.items():
+        if _is_deep(bound.terms):
+            return f"{shown_name(name)} is nested more than {MAX_LEVELS} levels deep, where nobody sees what it says"
         if not bound.is_closed:
-            return f"{name} is left open: a text or number that anybody may have written is asked about"
+            return f"{shown_name(name)} is left open: a text or number that anybody may have written is asked about"
         if bound.names_folder and not is_path(manifest, name):
             # Words with a slash in them lie inside of a folder, too, whatever else they say.
-            return f"{name} is not said to be a path, and a folder bounds nothing else"
+            return f"{shown_name(name)} is not said to be a path, and a folder bounds nothing else"
     for parameter in manifest.parameters:
         if parameter.name not in where.bounds:
             return f"It says nothing of {parameter.name}"
@@ -135,13 +148,42 @@ def why_not_these(manifest: Manifest, terms: GrantTerms, arguments: Mapping[str,
         return f"{ONLY_EXACT[:1].upper()}{ONLY_EXACT[1:]}"
     for name, most in sums.items():
         summed = where.bounds.get(name)
-        if summed is None or not is_amount(summed) or not most.is_finite() or most < 0:
-            return f"{name} cannot be summed: it is no number of at least 0"
+        if summed is None or not is_amount(summed):
+            return f"{shown_name(name)} cannot be summed: it is no number of at least 0"
+        if not most.is_finite() or most.is_signed():
+            return f"The sum of {shown_name(name)} is a number of at least 0"
+        if max(most.adjusted(), 0) - min(int(most.as_tuple().exponent), 0) >= MAX_DIGITS:
+            return f"The sum of {shown_name(name)} has more than {MAX_DIGITS} digits"
+        if (least := _least(summed)) > most:
+            fewest = f"each call takes {amount_words(least)} of {shown_name(name)} or more"
+            return f"It would never answer: {fewest}, and in all it may be {amount_words(most)}"
     if manifest.counts_as_irreversible and terms.calls is None and not sums:
         return "What cannot be undone, or does not say so, is granted with a limit"
     if arguments is not None and where.misses(dict(arguments), Path("/")) and not where.is_volatile:
         return "It does not cover the call it stands on"
     return None
+
+
+def _is_deep(terms: Mapping[str, Any]) -> bool:
+    """Whether a value that a bound names has too many levels to be granted."""
+    try:
+        values.plain(dict(terms), max_depth=MAX_LEVELS + 1)  # The bound itself is a level.
+    except NotJSON:
+        return True
+    return False
+
+
+def _least(bound: Bound) -> Decimal:
+    """The least that an argument can come to."""
+    known = [bound.terms["is"]] if "is" in bound.terms else bound.terms.get("in", [bound.terms.get("min", 0)])
+    return min(amount_of(value) for value in known)
+
+
+def _sum_of(written: str) -> Decimal:
+    try:
+        return Decimal(written)
+    except InvalidOperation:
+        return Decimal("NaN")
 
 
 def is_path(manifest: Manifest, name: str) -> bool:
@@ -157,15 +199,18 @@ def is_path(manifest: Manifest, name: str) -> bool:
 def granted_entry(journal: Journal, grant: Grant) -> Entry:
     """The record of a grant. It is written once, whoever tries."""
     facts = msgspec.to_builtins(grant)
+    del facts["seq"]  # Nobody knows it before it is written.
     return journal.entry(STREAM, GRANTED, grant.id, facts, once=f"granted:{grant.id}")
 
 
+@lru_cache(maxsize=MAX_KEPT)  # Each is read three times for every call. Whether it still stands is looked up each time.
 def grant_in(record: Record) -> Grant | None:
     """The grant that a record holds; None when it is not understood, and so allows nothing."""
     facts = data_of(record)
     try:
         by = read_answerer(facts.get("by"))
-        return msgspec.structs.replace(msgspec.convert(facts | {"by": msgspec.to_builtins(by)}, Grant), by=by)
+        grant = msgspec.convert(facts | {"by": msgspec.to_builtins(by)}, Grant)
+        return msgspec.structs.replace(grant, by=by, seq=record.seq)
     except (msgspec.ValidationError, TypeError):
         return None
 
@@ -176,15 +221,26 @@ async def standing_grants(journal: Journal) -> list[Grant]:
     return [grant for grant in found if grant is not None]
 
 
-def why_over(journal: Journal, grant: Grant, now: float) -> str | None:
+async def seen_grants(journal: Journal) -> list[Grant]:
+    """Those of them that are for the one who sits here to see: their own, nobody's, and of whom they answer for."""
+    return [grant for grant in await standing_grants(journal) if journal.people.sees(grant.by.whose)]
+
+
+async def why_over(journal: Journal, grant: Grant) -> str | None:
     """Why a grant that stands serves nobody any more, or None."""
+    now = journal.clock()
     if now < grant.at:
         return "a clock was set back"
-    if grant.scope == "until" and (grant.until is None or now >= grant.until):
+    if grant.scope == "until" and (grant.until is None or await _is_past(journal, grant, grant.until, now)):
         return "its time is over"
     if grant.scope == "session" and not (grant.process and is_alive(journal, grant.process)):
         return "its session has ended"
     return None
+
+
+async def _is_past(journal: Journal, grant: Grant, until: float, now: float) -> bool:
+    """Whether a moment is past, or was when something was written since the grant: the clock may be set back."""
+    return now >= until or await latest_since(journal.store, grant.seq) >= until
 
 
 def is_alive(journal: Journal, process: str) -> bool:
@@ -195,6 +251,8 @@ def serves(grant: Grant, who: GrantWho) -> bool:
     """Whether a grant is for calls of this session, run and person at all."""
     if grant.user != who.user or grant.by.whose != who.principal:
         return False
+    if grant.call_id == who.call_id:
+        return False  # This one has a yes of its own. Where that is void, the card was another one, and comes back.
     if grant.scope == "session":
         return grant.session_id == who.session_id and grant.process == who.process
     if grant.scope == "run":
@@ -202,14 +260,33 @@ def serves(grant: Grant, who: GrantWho) -> bool:
     return True
 
 
-def covers(grant: Grant, manifest: Manifest, tool_digest: str, arguments: dict[str, Any], folder: Path) -> bool:
+def covers(
+    grant: Grant, manifest: Manifest, tool_digest: str, arguments: dict[str, Any], folder: Callable[[], Path]
+) -> bool:
     """Whether a grant speaks of a call, and could be given again as it is."""
     if grant.tool != manifest.id or grant.tool_digest != tool_digest:
         return False
+    where = _bounds_now(grant, manifest)
+    return where is not None and where.covers(arguments, folder() if where.is_volatile else NOWHERE)
+
+
+_looked_at: dict[str, tuple[Grant, Manifest, Where | None]] = {}
+
+
+def _bounds_now(grant: Grant, manifest: Manifest) -> Where | None:
+    """The bounds of a grant, if it could be given again as it is. That follows from its record and the tool alone, and
+    is asked three times for every call, so it is kept for as long as both are the very same."""
+    known = _looked_at.get(grant.id)
+    if known is not None and known[0] is grant and known[1] is manifest:
+        return known[2]
     terms = GrantTerms(
         where=grant.where, scope="session", calls=grant.calls, sums=grant.sums
     )  # Its time is looked at apart.
-    return why_not_these(manifest, terms) is None and bounds_of(grant.where).covers(arguments, folder)
+    found = bounds_of(grant.where) if why_not_these(manifest, terms) is None else None
+    if len(_looked_at) >= MAX_KEPT:
+        _looked_at.clear()
+    _looked_at[grant.id] = grant, manifest, found
+    return found
 
 
 async def living(
@@ -219,20 +296,47 @@ async def living(
     standing = [g for g in await standing_grants(journal) if g.tool == manifest.id and serves(g, who)]
     if not standing:
         return []
-    now, arguments = await moment(journal), values.decode(data)
+    arguments = values.decode(data)
     return [
         grant
         for grant in standing
-        if why_over(journal, grant, now) is None and covers(grant, manifest, tool_digest, arguments, folder())
+        if covers(grant, manifest, tool_digest, arguments, folder) and await why_over(journal, grant) is None
     ]
 
 
-async def revoke(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> bool:
-    """Take a grant back. False when it had ended. It wins or loses against a start: each takes the same number."""
-    records = [r for r in await journal.standing(GRANTED, STREAM) if r.subject == grant_id]
-    if not records:
-        if await journal.store.taken(f"granted:{grant_id}") is None:
-            raise SessionError("there is no such grant", place=grant_id, hint="lastword grants lists them")
+async def outdated(
+    journal: Journal, who: GrantWho, manifest: Manifest, data: bytes, folder: Callable[[], Path]
+) -> Grant | None:
+    """A grant that would cover a call if its tool were still the one that it was given for."""
+    arguments = values.decode(data)
+    for grant in await standing_grants(journal):
+        is_for_it = grant.tool == manifest.id and serves(grant, who)
+        if is_for_it and covers(grant, manifest, grant.tool_digest, arguments, folder):
+            return grant if await why_over(journal, grant) is None else None
+    return None
+
+
+async def waited_before(journal: Journal, grant: Grant, call_id: str) -> bool:
+    """Whether a call was asked about before a grant was given, and the person was not shown its card beside it."""
+    if call_id in grant.settles:
+        return False
+    asked = await journal.store.read(subject=call_id, kind="asked", limit=1)
+    return bool(asked) and asked[0].seq < grant.seq
+
+
+async def revoke(journal: Journal, grant_id: str, by: Answerer) -> bool:
+    """Take a grant back. False when it had ended. Whether another person has one of that name is not told."""
+    records = await journal.store.read(stream=STREAM, subject=grant_id, kind=GRANTED, last=1)
+    grant = grant_in(records[0]) if records else None
+    is_theirs = grant is not None and not journal.people.sees(grant.by.whose)
+    if is_theirs or await journal.store.taken(f"granted:{grant_id}") is None:
+        raise SessionError("there is no such grant", place=grant_id, hint="lastword grants lists them")
+    return await _end(journal, grant_id, by)
+
+
+async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> bool:
+    """Let a grant stand no longer. It wins or loses against a start: each takes the same number."""
+    if not any(r.subject == grant_id for r in await journal.standing(GRANTED, STREAM)):
         return False
     facts = {"by": msgspec.to_builtins(by), "why": why}
     for _ in range(MAX_TRIES):
@@ -249,7 +353,7 @@ async def revoke_all(journal: Journal, by: Answerer) -> Sequence[str]:
     return [
         f"{visible(grant.tool)}: {grant.words}"
         for grant in await standing_grants(journal)
-        if await revoke(journal, grant.id, by, "everything was stopped")
+        if await _end(journal, grant.id, by, "everything was stopped")
     ]
 
 
@@ -258,7 +362,7 @@ async def end_session_grants(journal: Journal, session_id: str, run: str = "") -
     for grant in await standing_grants(journal):
         is_mine = grant.scope == "run" and grant.run == run if run else grant.scope in ("session", "run")
         if is_mine and grant.session_id == session_id and (run or grant.process == journal.process_name()):
-            await revoke(journal, grant.id, Answerer("unknown"), "its run is over" if run else "its session is over")
+            await _end(journal, grant.id, Answerer("unknown"), "its run is over" if run else "its session is over")
 
 
 def terms_words(tool: str, where: Mapping[str, Any]) -> str:
@@ -266,16 +370,26 @@ def terms_words(tool: str, where: Mapping[str, Any]) -> str:
     return f"{visible(tool)}, {bounds_of(where).words()}"
 
 
+def whose_words(grant: Grant, me: str) -> str:
+    """How whoever looks at a list of grants knows it. Not all of them need be theirs."""
+    if grant.by.whose in ("", me):
+        return grant.words
+    return f"a grant of {visible(grant.by.whose)}, given on {day_words(grant.at)}"
+
+
 def left_words(grant: Grant, used: int, totals: Mapping[str, Decimal]) -> str:
     """How much of it was used, in words."""
-    said = [f"{used} of {grant.calls} calls" if grant.calls is not None else f"used {used} times"]
+    times = "once" if used == 1 else f"{used} times"
+    said = [f"used {times}" if grant.calls is None else f"{used} of {grant.calls} calls"]
     for name, most in grant.sums.items():
-        said.append(f"{amount_words(totals.get(name, Decimal(0)))} of {amount_words(Decimal(most))} {visible(name)}")
+        said.append(f"{amount_words(totals.get(name, Decimal(0)))} of {amount_words(Decimal(most))} {shown_name(name)}")
+    if grant.calls is not None and used >= grant.calls:
+        said.append("used up")
     return ", ".join(said)
 
 
 def limits_words(calls: int | None, sums: Mapping[str, str]) -> str:
     """After what it ends, in words; empty when there is no limit."""
     said = [] if calls is None else [f"{calls} call{'' if calls == 1 else 's'}"]
-    said += [f"{amount_words(Decimal(most))} of {visible(name)} in all" for name, most in sums.items()]
-    return ", ".join(said)
+    said += [f"{amount_words(Decimal(most))} of {shown_name(name)} in all" for name, most in sums.items()]
+    return f"{' or '.join(said)}, whichever comes first" if len(said) > 1 else "".join(said)

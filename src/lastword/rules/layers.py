@@ -6,7 +6,8 @@
 | user | `policy.toml` in the user's data folder | allow, ask, deny |
 | project | `lastword.policy.toml` in the project's folder | ask, deny |
 
-The organisation's file and its folder belong to root, and nobody else may write them, or nothing starts. What a file
+The organisation's file, its folder and those above belong to root, and nobody else may write them, or nothing starts.
+The same goes for every link that leads to it. What a file
 allows counts once a person has accepted it as it is (`lastword policy accept`), for the tools that they saw then.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from lastword.config import trusted
 from lastword.errors import ConfigError
+from lastword.rules.ownership import refuse_others
 from lastword.rules.places import PolicyPlaces
 from lastword.rules.policy import CHANGED_TOOL, Policy, PolicyFile
 from lastword.rules.reading import read_rules
@@ -25,8 +27,8 @@ from lastword.rules.rule import PolicyRule
 from lastword.tools.tool import Tool
 from lastword.tools.trust import Trust, digest_of_text, rule_name
 
-# More than anybody writes by hand, less than a file that was named by mistake.
-MAX_FILE_BYTES = 1_000_000
+# More than anybody writes by hand. Reading TOML takes a second for every megabyte.
+MAX_FILE_BYTES = 250_000
 
 NEW_FILE = "its file is not accepted as it is; lastword policy accept"
 
@@ -57,27 +59,51 @@ def load_policy(places: PolicyPlaces, trust: Trust | None = None) -> Policy | No
 
 def _read(path: Path, owner: int | None) -> str | None:
     try:
-        facts = path.stat()
-        if owner is not None:
-            _refuse_others(path, facts, owner)
-            _refuse_others(path.parent, path.parent.stat(), owner)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"no file, or larger than {MAX_FILE_BYTES:,} bytes", place=str(path))
-        return path.read_bytes().decode("utf-8")
+        # Opened once: what is looked at is what is read. Without waiting for whoever would write into a pipe.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():  # Somebody has rules, and they are elsewhere: on a disk that is not there, say.
+            raise ConfigError(
+                "the policy cannot be read: it is a link to a file that is not there",
+                place=str(path),
+                hint="bring the file back, or remove the link",
+            ) from None
         return None
     except OSError as problem:
-        # A file that is there and that nobody could look into may deny something.
-        raise ConfigError(f"the policy cannot be read: {problem.strerror}", place=str(path)) from None
-    except UnicodeDecodeError as problem:
-        raise ConfigError(f"the policy is not UTF-8 at byte {problem.start}", place=str(path)) from None
+        raise _unreadable(path, problem) from None
+    try:
+        return _text(path, descriptor, owner)
+    except OSError as problem:
+        raise _unreadable(path, problem) from None
+    finally:
+        os.close(descriptor)
 
 
-def _refuse_others(path: Path, facts: os.stat_result, owner: int) -> None:
-    if facts.st_uid != owner or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        who = "root" if owner == 0 else f"the user {owner}"
+def _text(path: Path, descriptor: int, owner: int | None) -> str:
+    facts, written = os.fstat(descriptor), None
+    if owner is not None:
+        refuse_others(path, facts, owner)
+    if stat.S_ISREG(facts.st_mode):
+        with open(descriptor, "rb", closefd=False) as file:
+            written = file.read(MAX_FILE_BYTES + 1)
+    if written is None or len(written) > MAX_FILE_BYTES:
         raise ConfigError(
-            f"it is not {who}'s alone, so others could have written the organisation's policy",
+            f"no file, or larger than {MAX_FILE_BYTES:,} bytes",
             place=str(path),
-            hint=f"chown {who.removeprefix('the user ')} and chmod go-w, or take it away",
+            hint="several values of one argument stand in a list, with in; or take it away",
         )
+    try:
+        return written.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        line = written.count(b"\n", 0, problem.start) + 1
+        raise ConfigError(
+            "the policy is not UTF-8",
+            place=f"{path}:{line}",
+            hint="save it as UTF-8, or write that letter in another way",
+        ) from None
+
+
+def _unreadable(path: Path, problem: OSError) -> ConfigError:
+    """A file that is there and that nobody could look into may deny something."""
+    fact = f"the policy cannot be read: {problem.strerror}"
+    return ConfigError(fact, place=str(path), hint="let whoever starts this read it, or take it away")

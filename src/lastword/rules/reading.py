@@ -19,55 +19,60 @@ that is not there would be worse than none.
 from __future__ import annotations
 
 import re
-import tomllib
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
 from lastword import values
-from lastword.errors import ConfigError, NotJSON, did_you_mean
+from lastword.display import visible
+from lastword.errors import NotJSON, did_you_mean
 from lastword.rules.bounds import Bound, read_bound
+from lastword.rules.parsing import Room, line_of, refuse, tables_in
 from lastword.rules.places import Layer
 from lastword.rules.rule import SAYINGS, Budget, PolicyRule, Where, is_amount
+from lastword.rules.wording import quoted, shown, shown_name
 
 # More than anybody writes by hand, and few enough to look at for every call of their tool.
 MAX_RULES = 1_000
-MAX_NAME = 80
+# As much as is read as a name, in the middle of a sentence of ours.
+MAX_NAME = 60
 
 _FIELDS = ("name", "tool", "decide", "limits", "where", "tests")
 _LIMITS = ("calls", "sum", "per")
 _TESTS = ("match", "not_match")
 _TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|mcp:[a-z0-9-]+/(?:\*|[^\s*]+)|(?!mcp:)[a-z]+:(?:\*|[^\s*]+)")
 
+# What a name is made of beside letters of any script, the marks that belong to them, and digits.
+_NAME_SIGNS = frozenset(" -_'/")
+_NAME_KINDS = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd"))
+
 
 def read_rules(text: str, file: Path, layer: Layer) -> list[PolicyRule]:
     """The rules of one file. A ConfigError says where it is wrong."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        fact, _, where = str(problem).partition(" (at line ")
-        line = where.partition(",")[0] if where[:1].isdigit() else str(text.count("\n") + 1)
-        raise ConfigError(f"not TOML: {fact[:1].lower()}{fact[1:]}", place=f"{file}:{line}") from None
+    tables = tables_in(text, file)
     lines = text.split("\n")
     for name in tables:
         if name != "rule":
-            _wrong(file, _line_of(lines, name), f"unknown table {name}", "a policy file is made of [[rule]] tables")
+            hint = "a policy file is made of [[rule]] tables"
+            refuse(file, line_of(lines, name), f"unknown table {shown_name(name)}", hint)
     found = tables.get("rule", [])
     if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
-        _wrong(file, _line_of(lines, "rule"), "rule is no list of tables", "begin every rule with [[rule]]")
+        refuse(file, line_of(lines, "rule"), "rule is no list of tables", "begin every rule with [[rule]]")
     if len(found) > MAX_RULES:
-        _wrong(file, 1, f"{len(found):,} rules, at most {MAX_RULES:,}", None)
+        refuse(file, 1, f"{len(found):,} rules, at most {MAX_RULES:,}", "in lists several values, to have fewer rules")
     heads = [number for number, line in enumerate(lines, 1) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
-    rules: list[PolicyRule] = []
+    rules: dict[str, PolicyRule] = {}
+    room = Room()
     for place, table in enumerate(found):
-        begins = heads[place] if len(heads) == len(found) else _line_of(lines, "rule")
+        begins = heads[place] if len(heads) == len(found) else line_of(lines, "rule")
         ends = heads[place + 1] - 1 if len(heads) == len(found) and place + 1 < len(heads) else len(lines)
-        rule = _Reader(file, layer, lines, begins, ends).rule(table)
-        if any(known.name == rule.name for known in rules):
-            _wrong(file, begins, f"two rules are called {rule.name}", "give each a name of its own")
-        rules.append(rule)
-    return rules
+        rule = _Reader(file, layer, lines, begins, ends).rule(table, room)
+        if rule.name in rules:
+            refuse(file, begins, f"two rules are called {rule.name}", "give each a name of its own")
+        rules[rule.name] = rule
+    return list(rules.values())
 
 
 class _Reader:
@@ -77,11 +82,15 @@ class _Reader:
         self._file, self._layer, self._lines = file, layer, lines
         self._begins, self._ends = begins, ends
 
-    def rule(self, table: dict[str, Any]) -> PolicyRule:
+    def rule(self, table: dict[str, Any], room: Room) -> PolicyRule:
+        if too_much := room.take(table):
+            names, fact, hint = too_much
+            self._wrong(names[-1], fact, hint, *names[-2::-1])
         self._known(table, _FIELDS, "rule")
         name, tool, saying = (self._text(table, field) for field in ("name", "tool", "decide"))
-        if len(name) > MAX_NAME or not name.isprintable():
-            self._wrong("name", f"a name is one line of at most {MAX_NAME} characters", None)
+        if wrong := _wrong_name(name):
+            hint = f'letters, digits, spaces, - _ \' and /, at most {MAX_NAME} of them: name = "small lunches"'
+            self._wrong("name", wrong, hint)
         if not _TOOL.fullmatch(tool):
             hint = 'tool = "pay"; all of an MCP server: "mcp:files/*"; of an agent: "claude:Bash", or "claude:*"'
             self._wrong("tool", f"{tool[:60]!r} is no tool", hint)
@@ -112,14 +121,16 @@ class _Reader:
         bounds = {}
         for name, written in where.items():
 
-            def wrong(fact: str, hint: str | None, name: str = name) -> NoReturn:
-                self._wrong(name, f"{name}: {fact}", hint)
+            def wrong(fact: str, hint: str, name: str = name) -> NoReturn:
+                self._wrong(name, f"{shown_name(name)}: {fact}", hint, "where")
 
             bound = bounds[name] = read_bound(written, wrong, counts_unclear=not is_allow)
             if is_allow and not bound.is_closed:
+                if other := {"min": "max", "max": "min"}.get(next((w for w in ("min", "max") if w in bound.terms), "")):
+                    wrong(f"it has no {other}, and an allow needs both", f"{name} = {{ min = 0.01, max = 20 }}")
                 wrong(
-                    "it is left open, and an allow names what it allows: an open text or number needs a source, "
-                    "which cannot be given yet",
+                    "it is left open, and an allow names what it allows; what is open needs a source, which cannot be "
+                    "given yet",
                     "is, in, min and max, under or command; for a list each and length",
                 )
         return bounds
@@ -129,22 +140,31 @@ class _Reader:
             return None
         limits = table["limits"]
         hint = 'limits = { calls = 10, sum = { amount = 100 }, per = "day" }'
-        if not isinstance(limits, dict) or not limits or saying != "allow":
-            self._wrong("limits", "limits are a table, and of an allow", hint)
+        if saying != "allow":
+            self._wrong("limits", f"limits belong to an allow, and this rule says {saying}", "leave them out")
+        if not isinstance(limits, dict) or not limits:
+            self._wrong("limits", "limits are a table", hint)
         self._known(limits, _LIMITS, "limits")
         calls, sums, per = limits.get("calls"), limits.get("sum", {}), limits.get("per")
         if calls is not None and (type(calls) is not int or calls < 1):
-            self._wrong("limits", "calls is a whole number above 0", hint)
+            self._wrong("limits", f"calls is {shown(calls)}, expected a whole number above 0", hint)
         if per not in (None, "day"):
-            self._wrong("limits", f'per is {per!r}, expected "day"', hint)
+            self._wrong("limits", f'per is {shown(per)}, expected "day"', hint)
         if not isinstance(sums, dict) or (calls is None and not sums):
             self._wrong("limits", "limits say how many calls, or the sum of which argument", hint)
         for name, most in sums.items():
             if type(most) not in (int, float) or not 0 <= most < float("inf"):
-                self._wrong("limits", f"the sum of {name} is a number, 0 or more", hint)
+                self._wrong("limits", f"the sum of {shown_name(name)} is a number, 0 or more", hint)
             bound = bounds.get(name)
-            if bound is None or bound.may_be_absent or not is_amount(bound):
-                self._wrong("limits", f"a summed argument is a number of at least 0: {name}", f"{name} = {{ min = 0 }}")
+            if bound is None:
+                nearest = did_you_mean(name, list(bounds)) or f"{name} = {{ min = 0.01, max = 20 }}"
+                self._wrong("limits", f"the sum of {shown_name(name)}: where says nothing of it", nearest)
+            if bound.may_be_absent or not is_amount(bound):
+                self._wrong(
+                    "limits",
+                    f"sum: {shown_name(name)} is not bounded to numbers of at least 0",
+                    f"in where: {shown_name(name)} = {{ min = 0, max = … }}; what is no number cannot be summed",
+                )
         return Budget(calls, {name: Decimal(str(most)) for name, most in sums.items()}, per)
 
     def _test(self, rule: PolicyRule, tests: Any) -> None:
@@ -158,24 +178,31 @@ class _Reader:
                 self._wrong(kind, f"{kind} is a list of calls", f'{kind} = [{{ to = "Ada" }}]')
             if rule.saying == "allow" and not examples:
                 hint = f'{kind} = [{{ to = "Ada", amount = 5 }}], with the arguments of the tool'
-                self._wrong(kind, f"an allow needs a {kind}: a call that it is tried on", hint, inside="tests")
+                self._wrong(kind, f"an allow needs a {kind}: a call that it is tried on", hint, "tests")
             for example in examples:
                 self._try(rule, example, kind)
-        for example in tests.get("match", []):
-            self._try_past(rule, _plain(example) or {})
+        for example in tests.get("match", [])[:1]:  # Another one differs in what is put in its place.
+            self._try_past(rule, values.plain(example))
 
     def _try(self, rule: PolicyRule, example: dict[str, Any], kind: str) -> None:
-        arguments = _plain(example)
-        if arguments is None:
-            self._wrong(kind, f"{example} is no call: an argument of it cannot be one", None)
+        try:
+            arguments: dict[str, Any] = values.plain(example)
+        except NotJSON as problem:
+            hint = "texts, numbers, true, false, lists and tables"
+            self._wrong(kind, f"an example holds what no argument can be: {problem.fact}", hint)
         folder = self._folder(rule)
         misses, covers = rule.where.misses(arguments, folder), rule.where.covers(arguments, folder)
         if covers != (not misses):
             self._wrong(kind, "two ways of looking at this rule disagree; it is not used", "this is a bug of lastword")
         if kind == "match" and not covers:
-            self._wrong(kind, f"{_example(arguments)} should match, and does not: {misses[0]}", None)
+            fact = f"{_example(arguments)} should match, and does not: {misses[0]}"
+            self._wrong(kind, fact, _mending(rule.where, arguments))
         if kind == "not_match" and covers:
-            self._wrong(kind, f"{_example(arguments)} should not match, and does", "bound what makes the difference")
+            self._wrong(
+                kind,
+                f"{_example(arguments)} should not match, and does",
+                "tighten a bound until it does not fit, or change the example",
+            )
 
     def _try_past(self, rule: PolicyRule, arguments: dict[str, Any]) -> None:
         for name, bound in rule.where.bounds.items():
@@ -183,7 +210,9 @@ class _Reader:
                 if bound.miss(value, self._folder(rule)) is None:
                     continue  # `in` may hold the neighbour of one of its values.
                 if rule.where.covers(arguments | {name: value}, self._folder(rule)):
-                    self._wrong(name, f"{name}: it matches just past its bound", "this is a bug of lastword")
+                    self._wrong(
+                        name, f"{shown_name(name)}: it matches just past its bound", "this is a bug of lastword"
+                    )
 
     def _folder(self, rule: PolicyRule) -> Path:
         """Where the examples are meant from: a command's where it says that it runs, paths beside the file."""
@@ -200,38 +229,44 @@ class _Reader:
         for name in table:
             if name not in known:
                 hint = did_you_mean(name, known) or f"known here: {', '.join(known)}"
-                self._wrong(name, f"unknown field {name} of {what}", hint, inside=what)
+                self._wrong(name, f"unknown field {shown_name(name)} of {what}", hint, what)
 
-    def _wrong(self, field: str, fact: str, hint: str | None, inside: str = "") -> NoReturn:
-        """Refuse the file at the line of a field, of the table it would stand in, or of the rule."""
-        for name in (field, inside) if inside else (field,):
-            if (line := _line_of(self._lines, name, self._begins, self._ends)) != self._begins:
-                _wrong(self._file, line, fact, hint)
-        _wrong(self._file, self._begins, fact, hint)
+    def _wrong(self, field: str, fact: str, hint: str, *inside: str) -> NoReturn:
+        """Refuse the file at the line of a field, of a table it would stand in, or of the rule."""
+        for name in (field, *inside):
+            if (line := line_of(self._lines, name, self._begins, self._ends)) != self._begins:
+                refuse(self._file, line, fact, hint)
+        refuse(self._file, self._begins, fact, hint)
 
 
-def _plain(example: dict[str, Any]) -> dict[str, Any] | None:
-    try:
-        arguments: dict[str, Any] = values.plain(example)
-    except NotJSON:
-        return None
-    return arguments
+def _wrong_name(name: str) -> str | None:
+    """What keeps a name from being plain words, or None.
+
+    A card has it in a sentence of ours, without quotes. One with a full stop in it could go on as if we did.
+    """
+    if len(name) > MAX_NAME:
+        return f"the name has {len(name):,} characters, at most {MAX_NAME}"
+    for sign in name:
+        if sign not in _NAME_SIGNS and unicodedata.category(sign) not in _NAME_KINDS:
+            return f"a name is plain words, and this one holds {quoted(sign)}"
+    if name != name.strip():
+        return "a name neither begins nor ends with a space"
+    if visible(name) != name or not unicodedata.is_normalized("NFC", name):
+        return f"the name holds what cannot be seen, or passes for another letter: {name!a}"
+    return None
+
+
+def _mending(where: Where, arguments: dict[str, Any]) -> str:
+    """What may be wrong with a rule that does not match its own example."""
+    unspoken = [name for name in arguments if name not in where.bounds]
+    for name in where.bounds:
+        if name not in arguments and (nearest := did_you_mean(name, unspoken)):
+            return f"{name}: {nearest}"
+    if unspoken and where.is_whole:
+        return f"an allow has a bound for every argument: {unspoken[0]} = {{ … }} below [rule.where]"
+    return "change the bound, or the example"
 
 
 def _example(arguments: dict[str, Any]) -> str:
     text = values.written(arguments).decode()
     return text if len(text) <= 120 else f"{text[:120]}…"
-
-
-def _line_of(lines: list[str], field: str, begins: int = 1, ends: int | None = None) -> int:
-    """The line on which a field is set, or its table begins; the first line looked at when it is not found."""
-    name = re.escape(field)
-    found = re.compile(rf"""\s*(?:\[+[^\[\]]*\b{name}\s*\]|(?:[\w."'-]+\.)?["']?{name}["']?\s*(?:=|\.))""")
-    for number in range(begins, (len(lines) if ends is None else ends) + 1):
-        if found.match(lines[number - 1]):
-            return number
-    return begins
-
-
-def _wrong(file: Path, line: int, fact: str, hint: str | None) -> NoReturn:
-    raise ConfigError(fact, place=f"{file}:{line}", hint=hint)

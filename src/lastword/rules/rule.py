@@ -16,8 +16,10 @@ import msgspec
 
 from lastword import values
 from lastword.display import visible
-from lastword.rules.bounds import Bound, shown_name, validator
+from lastword.rules.bounds import Bound
+from lastword.rules.compiling import validator
 from lastword.rules.places import Layer
+from lastword.rules.wording import shown_name
 
 Saying = Literal["allow", "ask", "deny"]
 
@@ -37,8 +39,14 @@ class Budget(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """After what it ends; empty when it does not."""
         said = [] if self.calls is None else [f"{self.calls} call{'' if self.calls == 1 else 's'}"]
-        said += [f"{most.normalize():f} of {shown_name(name)} in all" for name, most in self.sums.items()]
-        return f"at most {', '.join(said)}{' each day' if self.per else ''}" if said else ""
+        said += [f"{_exactly(most)} of {shown_name(name)} in all" for name, most in self.sums.items()]
+        return f"at most {' and '.join(said)}{' each day (UTC)' if self.per else ''}" if said else ""
+
+
+def _exactly(most: Decimal) -> str:
+    """A limit to its last digit. Whatever calculates with it would round it to 28."""
+    text = f"{most:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 class Where:
@@ -68,20 +76,33 @@ class Where:
 
     def covers(self, arguments: dict[str, Any], folder: Path) -> bool:
         """Whether these arguments lie inside of every bound."""
-        if not self._validator.is_valid(arguments):
-            return False
+        try:
+            if not self._validator.is_valid(arguments):
+                return False
+        except ValueError:
+            return self._covers_deep(arguments, folder)
         if not self.is_volatile:
             return True
         return all(bound.holds(arguments[name], folder) for name, bound in self.bounds.items() if name in arguments)
 
+    def _covers_deep(self, arguments: dict[str, Any], folder: Path) -> bool:
+        """The same where a bound is nested more deeply than a validator can compare."""
+        try:
+            return not self.misses(arguments, folder)
+        except RecursionError:
+            return not self.is_whole  # An allow does not cover what nobody can tell; who asks or denies may mean it.
+
     def missed(self, arguments: dict[str, Any], folder: Path) -> int:
         """How much of these arguments does not fit. The same as the number of `misses`, without the words."""
         count = 0
-        for name, is_valid, is_needed, holds in self._parts:
-            if name not in arguments:
-                count += is_needed
-            elif not is_valid(arguments[name]) or (holds is not None and not holds(arguments[name], folder)):
-                count += 1
+        try:
+            for name, is_valid, is_needed, holds in self._parts:
+                if name not in arguments:
+                    count += is_needed
+                elif not is_valid(arguments[name]) or (holds is not None and not holds(arguments[name], folder)):
+                    count += 1
+        except ValueError:
+            return len(self.misses(arguments, folder))  # Nested more deeply than a validator can compare.
         if self.is_whole and not arguments.keys() <= self.bounds.keys():
             count += len(arguments.keys() - self.bounds.keys())
         return count
@@ -158,8 +179,8 @@ class PolicyRule:
 
     @property
     def place(self) -> str:
-        """Where it stands, for people: the file's name and the line."""
-        return f"{self.file.name}:{self.line}"
+        """Where it stands, for people. The organisation's file has the same name as one's own, so it has its folder."""
+        return f"{self.file if self.layer == 'organisation' else self.file.name}:{self.line}"
 
     @property
     def words(self) -> str:

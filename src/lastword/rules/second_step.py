@@ -17,24 +17,27 @@ from lastword.card.face import one_line
 from lastword.card.grants import GrantBound, GrantSettled, GrantStep, GrantSum
 from lastword.card.inbox import entry_of
 from lastword.consent.approval import ApprovalRequest
-from lastword.consent.grant import GrantTerms, Scope
+from lastword.consent.grant import SCOPE_WORDS, GrantTerms, Scope
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal import Journal
 from lastword.rules.granting import (
-    SCOPE_WORDS,
     GrantOffer,
     covered_before,
     offer_for,
     settled_by,
     summary,
     terms_with,
+    why_no_offer,
 )
 from lastword.rules.grants import bounds_of
 
 # As many as a day of such calls may have. Whoever wants more says so.
 FIRST_CALLS = 10
 MAX_CALLS = 1_000_000
+NOT_COUNTED = "This call is allowed now, and is not counted."
+BEGINS = "It begins with calls that are exactly like this one. Loosen what you want to, one by one."
+ONLY_LIKE_THIS = "It is for calls that are exactly like this one."
 FIRST_SCOPE: Scope = "session"
 
 
@@ -54,6 +57,18 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
     step: GrantStep
     terms: GrantTerms | None = None
     choice: GrantChoice = GrantChoice()
+    answers: str = ""
+    """The digest of the card that it belongs to."""
+
+    def means_the_same(self, other: SeenStep) -> bool:
+        """Whether a yes to either would grant the same from the same card, but for the cards that are settled."""
+        # A sentence has the beginning of a long text: two cards may have the same one, and grant different things.
+        return self.answers == other.answers and self.step.sentence == other.step.sentence
+
+
+def why_no_step(request: ApprovalRequest) -> str:
+    """Why a card has no second step, in a sentence for every surface; empty where it has one."""
+    return _sentence(why_no_offer(request) or "")
 
 
 async def step_of(
@@ -66,8 +81,10 @@ async def step_of(
 ) -> SeenStep:
     """What this choice would grant from a card. `folder`: of the session that asks; an empty one when it is unknown."""
     offer = offer_for(request, folder)
+    if request.principal and request.principal != journal.people.me:
+        offer = "This card is another person's, and a grant serves only whoever gives it"
     if isinstance(offer, str):
-        return SeenStep(step=GrantStep(event=event, why_none=f"{visible(offer).rstrip('.')}."))
+        return SeenStep(step=GrantStep(event=event, why_none=_sentence(offer)))
     if choice.scope == FIRST_SCOPE and choice.scope not in offer.scopes:
         choice = msgspec.structs.replace(choice, scope=offer.scopes[0])  # What no card offers is nobody's choice.
     bounds = _bounds(offer, choice)
@@ -76,6 +93,7 @@ async def step_of(
         raise LastWordError(f"{one_line(min(unknown), 60)} is no number that can be summed")
     step = GrantStep(
         event=event,
+        begins=BEGINS if offer.looser else ONLY_LIKE_THIS,
         bounds=tuple(_rows(offer, choice)),
         scopes=tuple((scope, SCOPE_WORDS[scope]) for scope in offer.scopes),
         scope=choice.scope,
@@ -90,7 +108,7 @@ async def step_of(
             raise LastWordError(f"it ends after at most {MAX_CALLS:,} calls", hint="or leave the number out")
         terms = offer.terms(bounds, choice.scope, calls=choice.calls, sums=sums)
     except LastWordError as problem:
-        fact = visible(problem.fact).rstrip(".")
+        fact = problem.fact.rstrip(".")  # Its names are marked already.
         return SeenStep(step=msgspec.structs.replace(step, problem=f"{fact[:1].upper()}{fact[1:]}."), choice=choice)
     settled = settled_by(terms, request, waiting, folder)
     terms = terms_with(terms, settled)
@@ -102,9 +120,14 @@ async def step_of(
         sentence=sentence,
         settling=_settling(len(settled)),
         settles=tuple(GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled),
+        counting="" if choice.calls is None and not sums else NOT_COUNTED,
         past=(await covered_before(journal, request, terms, folder, {o.call_id for o in waiting})).words,
     )
-    return SeenStep(step=shown, terms=terms, choice=choice)
+    return SeenStep(step=shown, terms=terms, choice=choice, answers=request.digest)
+
+
+def _sentence(why: str) -> str:
+    return f"{visible(why).rstrip('.')}." if why else ""
 
 
 def _settling(count: int) -> str:

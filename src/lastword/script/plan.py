@@ -93,7 +93,7 @@ class Step(msgspec.Struct, frozen=True):
     """Whether somebody is asked first; None where the tool is not known, and so nobody can say."""
     effect: str | None
     may_pass: bool = False
-    """Whether a rule of the tool may let it pass without asking anybody."""
+    """Whether a rule of the tool, or a rule or grant of the person, may let it pass without asking anybody."""
     tries: bool = False
     """Whether the script goes on when it fails or is denied."""
 
@@ -165,7 +165,7 @@ def plan(script: str | Script, signatures: Signatures | None = None) -> list[Ste
     return steps
 
 
-_UNLESS = ", unless its own rule lets it pass"
+_UNLESS = ", unless a rule or a grant lets it pass"
 
 
 def plan_text(steps: list[Step]) -> str:

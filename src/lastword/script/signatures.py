@@ -44,7 +44,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
     needs_person: bool = False
     """Whether somebody will be asked before it runs."""
     may_pass: bool = False
-    """Whether a rule of its own may say of some arguments that nobody need be asked."""
+    """Whether a rule of its own, or a rule or grant of the person, may say that nobody need be asked."""
     additional: bool = False
     """Whether it takes arguments that are not listed."""
     effect: str | None = None

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from lastword.errors import ConfigError, StoreError
 from lastword.lazily import load_later
 from lastword.store import Store
-from lastword.store.folders import data_folder
+from lastword.store.folders import DEFAULT_FILE, data_folder
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres_address import PostgresAddress, holds_password, is_postgres
 from lastword.store.sqlite import SqliteStore
@@ -41,6 +41,20 @@ def open_store(address: str) -> Store:
     raise StoreError(f"{_shown(address)!r} is not the address of a store", hint=_ADDRESSES)
 
 
+def from_folder(address: str, folder: Path) -> str:
+    """An address as it is meant in a file of this folder: a path in it that is not whole begins there."""
+    scheme, _, rest = address.partition(":")
+    path = rest.removeprefix("///")
+    if scheme.lower() != "sqlite" or path in (rest, "", ":memory:"):
+        return address
+    return f"{scheme}:///{folder / Path(path).expanduser()}"
+
+
+def is_whole(address: str) -> bool:
+    """Whether it means the same in every folder."""
+    return from_folder(address, Path("/one")) == from_folder(address, Path("/another"))
+
+
 def check_flag(address: str | None) -> str | None:
     """Refuse an address with a password in it that was typed on a command line: everybody can list those."""
     if address is not None and holds_password(address):
@@ -59,7 +73,7 @@ def shown(address: str) -> str:
 
 def default_path(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
     """Where the store is when nobody says otherwise: `sys.platform`, `os.environ`, `Path.home()` decide."""
-    return data_folder(platform, environment, home) / "lastword.db"
+    return data_folder(platform, environment, home) / DEFAULT_FILE
 
 
 def _file_named(address: str, rest: str) -> Path:

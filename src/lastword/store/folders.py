@@ -8,6 +8,9 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 
+# The memory in the data folder, where nobody names another.
+DEFAULT_FILE = "lastword.db"
+
 
 def data_folder(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
     """Where lastword keeps what it remembers for a person: `sys.platform`, `os.environ`, `Path.home()` decide."""

@@ -21,7 +21,7 @@ import apsw
 from lastword.errors import StoreError, Tampered
 from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
-from lastword.store.holds import hold
+from lastword.store.holds import hold, holds_folder
 from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.sqlite_examine import examine
 from lastword.store.sqlite_file import (
@@ -240,9 +240,9 @@ class SqliteStore:
 
     def _hold(self, name: str) -> Callable[[], None] | None:
         try:
-            return hold(self.path.with_name(self.path.name + ".holds"), name)
+            return hold(holds_folder(self.path), name)
         except OSError as problem:
-            raise explain(problem, self.path.with_name(self.path.name + ".holds")) from problem
+            raise explain(problem, holds_folder(self.path)) from problem
 
     def is_held(self, name: str) -> bool:
         release = self._hold(name)

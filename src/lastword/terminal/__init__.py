@@ -5,10 +5,12 @@
     screen.py     the terminal itself: its size, and whether a person is at it
     arming.py     which press was meant for the card, told from when keys come
     keys.py       one key or one line from the person, and nothing that was typed for something else
+    quiet.py      a terminal while nothing reads its keys
     marks.py      the line in which a value is edited, with marks for what cannot be seen
     sheet.py      where a card is printed
     dialogue.py   the conversation about one card
     approver.py   one card at a time, and who waits
+    attended.py   the same for this terminal, where a person is at it
     attendance.py progress and Ctrl+C while a command runs
     progress.py   what a running tool reports, in place
     window.py     the page's API: events as they come, and everything that a person may do
@@ -21,7 +23,3 @@
 
 What does not live here: what a card says (card/), which call needs one (call/door.py), and the commands (commands/).
 """
-
-from lastword.terminal.approver import TerminalApprover, terminal_approver
-
-__all__ = ["TerminalApprover", "terminal_approver"]

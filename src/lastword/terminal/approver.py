@@ -21,8 +21,8 @@ from lastword.session import Session
 from lastword.terminal.dialogue import CardDialogue, FlatDialogue
 from lastword.terminal.keys import Keyboard
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply, Send
-from lastword.terminal.screen import is_dumb, is_interactive
-from lastword.terminal.steps import Look, OwnSteps, steps_in
+from lastword.terminal.screen import is_dumb
+from lastword.terminal.steps import ENDS_HERE, Look, OwnSteps, steps_in
 from lastword.tools.questions import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
 
 T = TypeVar("T")
@@ -53,10 +53,12 @@ class TerminalApprover:
         self._dialogue: _Dialogue[Any] | None = None
         self._conversation: asyncio.Task[Any] | None = None
         self._look: Look | None = None
+        self._session_ends = ""
 
     def offer_grants(self, of: Session | Look) -> None:
         """Offer the second step on the cards of this session: allow a call, and don't ask again for others like it."""
         self._look = steps_in(of) if isinstance(of, Session) else of
+        self._session_ends = ENDS_HERE if isinstance(of, Session) else ""
 
     async def __call__(self, request: ApprovalRequest) -> UserAction:
         """Show the card when its turn comes, and return what the person did."""
@@ -110,7 +112,7 @@ class TerminalApprover:
             self._dialogue.count(self._waiting)
 
     def _card(self, request: ApprovalRequest) -> CardDialogue | FlatDialogue:
-        steps = None if self._look is None else OwnSteps(request, self._look)
+        steps = None if self._look is None else OwnSteps(request, self._look, self._session_ends)
         if self.plain:
             return FlatDialogue(request, self._stdin, self._screen, self._waiting, steps)
         return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting, steps)
@@ -150,8 +152,3 @@ def _answer_from(question: ToolQuestion, reply: QuestionReply) -> QuestionAnswer
     if reply.action == "give":
         return answer_from_texts(question, reply.values)
     return Declined() if reply.action == "decline" else Closed()
-
-
-def terminal_approver(*, plain: bool = False) -> TerminalApprover | None:
-    """An approver for this terminal; None when there is none with a person at it."""
-    return TerminalApprover(plain=plain or None) if is_interactive() else None

@@ -7,17 +7,19 @@ import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import ExitStack
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastword.call.events import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
 from lastword.card.trouble import trouble
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
 from lastword.session import Session
-from lastword.terminal.approver import TerminalApprover
-from lastword.terminal.keys import no_echo
 from lastword.terminal.progress import Progress
+from lastword.terminal.quiet import no_echo
 from lastword.terminal.screen import is_dumb
+
+if TYPE_CHECKING:
+    from lastword.terminal.approver import TerminalApprover
 
 T = TypeVar("T")
 

@@ -35,8 +35,8 @@ _RICH_COLORS = {
 }  # fmt: skip
 
 
-def draw(face: Face, width: int, waiting: int = 0) -> list[Text]:
-    """The lines of the card above its menu."""
+def draw(face: Face, width: int, waiting: int = 0, last: str = "") -> list[Text]:
+    """The lines of the card above its menu. `last`: what is said of it below why it is asked."""
     inner = max(MIN_WIDTH, width) - len(BAR) - 1
     color = accent(face)
     head = list(wrap(f"{face.glyph} {face.name}", inner - 1))
@@ -48,7 +48,7 @@ def draw(face: Face, width: int, waiting: int = 0) -> list[Text]:
         lines[-1].append(f"  {aside}", "not bold dim")
     else:
         lines += [Text.assemble((BAR, color), (piece, "dim")) for piece in wrap(aside, inner)]
-    lines += [barred(face, line) for line in _body(face, inner)]
+    lines += [barred(face, line) for line in _body(face, inner, last)]
     return lines
 
 
@@ -119,7 +119,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
     yield line.rstrip()
 
 
-def _body(face: Face, width: int) -> Iterator[Text]:
+def _body(face: Face, width: int, last: str) -> Iterator[Text]:
     if face.description:
         yield from _said(face.description, width)
     yield Text(f"{face.effect}.", "bold red" if face.irreversible else "bold")
@@ -142,9 +142,10 @@ def _body(face: Face, width: int) -> Iterator[Text]:
         yield Text()
         yield Text(f"{face.preview_heading}:", "bold")
         yield from diff(face, width)
-    if face.why_asked:
+    if face.why_asked or last:
         yield Text()
-        yield from _said(face.why_asked, width, "dim")
+        for line in filter(None, (face.why_asked, last)):
+            yield from _said(line, width, "dim")
 
 
 def diff(face: Face, width: int) -> Iterator[Text]:

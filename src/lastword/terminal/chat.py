@@ -25,10 +25,11 @@ from lastword.talk.apiclient import ApiError, ConnectionLost
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue
 from lastword.terminal.inbox import Ask, News
-from lastword.terminal.keys import Keyboard, no_echo
+from lastword.terminal.keys import Keyboard
 from lastword.terminal.picture import ItemChange, Pending, Picture
 from lastword.terminal.progress import Progress
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply
+from lastword.terminal.quiet import no_echo
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.slash import COMMANDS, Slash
 from lastword.terminal.steps import WindowSteps

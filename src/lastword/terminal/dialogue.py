@@ -15,7 +15,7 @@ from lastword.card.grants import GRANT_WORDS
 from lastword.card.second_act import WORD
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import Problem
-from lastword.rules.grants import why_none
+from lastword.rules.second_step import why_no_step
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.flat import FLAT_GRANT, flat, flat_diff, question
 from lastword.terminal.granting import FlatGranting, Granting, Steps
@@ -49,12 +49,12 @@ class CardDialogue:
         self._listener = Listener(keys, self._sheet)
         self._waiting = waiting
         self._unseen = _unseen(self._face)
-        self._steps = _offered(request, steps)
+        self._steps, self._why_no_step = _offered(request, steps)
 
     async def hold(self) -> UserAction:
         """Draw the card and talk until there is an answer."""
         with self._keyboard.taken():
-            self._sheet.card(self._face, self._waiting)
+            self._sheet.card(self._face, self._waiting, self._why_no_step)
             try:
                 await self._listen()
                 while True:
@@ -233,9 +233,10 @@ def _unseen(shown: Face) -> set[str]:
     return keys | ({"p"} if shown.diff_hidden else set())
 
 
-def _offered(request: ApprovalRequest, steps: Steps | None) -> Steps | None:
-    """The second step, where its tool can have one at all."""
-    return steps if why_none(request.manifest) is None else None
+def _offered(request: ApprovalRequest, steps: Steps | None) -> tuple[Steps | None, str]:
+    """The second step where this card can have one, and else why it has none."""
+    why = "" if steps is None else why_no_step(request)
+    return (None if why else steps), why
 
 
 class FlatDialogue:
@@ -251,7 +252,7 @@ class FlatDialogue:
         self._screen = screen
         self._waiting = waiting
         self._unseen = _unseen(self._face)
-        self._steps = _offered(request, steps)
+        self._steps, self._why_no_step = _offered(request, steps)
 
     @property
     def edits(self) -> dict[str, str]:
@@ -263,7 +264,7 @@ class FlatDialogue:
 
     async def hold(self) -> UserAction:
         """Say the card and talk until there is an answer."""
-        self._say_all(flat(self._face, self._waiting))
+        self._say_all(flat(self._face, self._waiting, self._why_no_step))
         while True:
             await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
             self._say_all(question(self._face, edited=self._draft.is_changed, grants=self._steps is not None))

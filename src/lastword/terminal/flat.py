@@ -10,8 +10,8 @@ FLAT_GRANT = "don't ask again"
 """The words that lead to the second step."""
 
 
-def flat(face: Face, waiting: int = 0) -> Iterator[str]:
-    """The lines of the card above its question."""
+def flat(face: Face, waiting: int = 0, last: str = "") -> Iterator[str]:
+    """The lines of the card above its question. `last`: what is said of it below why it is asked."""
     yield "Approval needed." + (f" {waiting} more waiting." if waiting else "")
     yield f"Tool: {face.name} ({face.tool})."
     if face.description:
@@ -38,8 +38,7 @@ def flat(face: Face, waiting: int = 0) -> Iterator[str]:
         yield from _hidden(face.message)
     if face.diff:
         yield from flat_diff(face)
-    if face.why_asked:
-        yield face.why_asked
+    yield from filter(None, (face.why_asked, last))
 
 
 def flat_diff(face: Face) -> Iterator[str]:

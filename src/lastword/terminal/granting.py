@@ -30,14 +30,20 @@ BACK = GRANT_WORDS["back"].casefold()
 YES = "a"
 TYPE = "w"
 FIRST_THE_WORD = f"Before this grants anything, type the word first: {TYPE} does."
+# Many terminals cut off what no longer fits, and what nobody can read any more nobody agrees to.
+NARROWER = "The window is narrower than it was. Here it is again:"
 UNTYPED = f"Nothing was granted: the word {GRANT_WORD} was not typed, alone and by hand."
-TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat."
+NO_KEYS_LEFT = "There are more lines than keys. With --plain, and on the page, all of them can be chosen."
+TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat. What was done by then stays done."
 
 _WHOLE = re.compile(r"[1-9]\d{0,8}")
 
 
 class Steps(Protocol):
     """Where the second step of one card comes from."""
+
+    session_ends: str
+    """When the session is over that a grant for it ends with, where the person cannot know; else empty."""
 
     async def look(self, choice: GrantChoice) -> GrantStep:
         """What this choice would grant. Nothing is. A LastWordError says why that cannot be told."""
@@ -76,7 +82,7 @@ def options_of(step: GrantStep, choice: GrantChoice) -> list[tuple[str, list[Opt
             for place, words in enumerate(bound.choices)
         ]
         found.append((bound.shown_name, options))
-    scopes = [Option(words, scope == choice.scope, replace(choice, scope=scope)) for scope, words in step.scopes]
+    scopes = [Option(words, scope == step.scope, replace(choice, scope=scope)) for scope, words in step.scopes]
     found.append((GRANT_WORDS["how_long"], scopes))
     calls = "no limit for calls" if choice.calls is None else f"{choice.calls} call{'' if choice.calls == 1 else 's'}"
     limits = [Option(calls, limit="")]
@@ -104,7 +110,7 @@ def limit_words(step: GrantStep, limit: str) -> str:
     return what if step.needs_limit and not limit else f"{what} (empty: no limit)"
 
 
-def agreement(step: GrantStep) -> Iterator[tuple[str, str, str]]:
+def agreement(step: GrantStep, session_ends: str) -> Iterator[tuple[str, str, str]]:
     """What a person reads last: all that they would agree to, or why that cannot be. Leads, words and styles."""
     if step.problem:
         yield "", step.problem, "bold yellow"
@@ -113,7 +119,8 @@ def agreement(step: GrantStep) -> Iterator[tuple[str, str, str]]:
     if step.settling:
         yield "", step.settling, ""
         yield from (("  - ", other.summary, "") for other in step.settles)
-    yield "", f"{step.past} {TAKE_BACK}", "dim"
+    ends = step.ends or (session_ends if step.scope == "session" else "")
+    yield "", " ".join(filter(None, (step.counting, ends, step.past, TAKE_BACK))), "dim"
 
 
 class Granting:
@@ -124,6 +131,7 @@ class Granting:
         self._listener = listener
         self._sheet = sheet
         self._keys: dict[str, Option] = {}
+        self._drawn_width = 0
         self._is_typed = False
 
     async def hold(self) -> UserAction | None:
@@ -161,6 +169,9 @@ class Granting:
                     return changed
                 await self._listen(step)
             elif key == YES:
+                if self._sheet.width < self._drawn_width:
+                    self._sheet.say(NARROWER)
+                    return choice
                 if self._is_typed and step.digest:
                     return self._steps.agree(step)
                 await self._listener.again(FIRST_THE_WORD if step.digest else step.problem)
@@ -184,20 +195,27 @@ class Granting:
 
     def _show(self, step: GrantStep, choice: GrantChoice) -> None:
         sheet, keys = self._sheet, iter(OPTION_KEYS)
-        self._keys = {}
+        self._keys, self._drawn_width = {}, sheet.width
+        is_short = False
         is_first = choice == GrantChoice()
-        begins = [("", GRANT_WORDS["title"], "bold"), ("", GRANT_WORDS["begins"], "dim"), ("", "", "")]
+        begins = [("", GRANT_WORDS["title"], "bold"), ("", step.begins, "dim"), ("", "", "")]
         sheet.rows([("", "", ""), *(begins if is_first else ())])
         for heading, options in options_of(step, choice):
             sheet.rows([("  ", heading, "bold")])
             for option in options:
-                # A tool with more of them than there are keys is loosened on the page.
                 key = next(keys, "") if option.can_change else ""
                 if key:
                     self._keys[key] = option
+                is_short |= option.can_change and not key
                 mark = ("● " if option.is_chosen else "○ ") if option.choice is not None else ""
                 sheet.rows([(f"    {f'[{key}]' if key else '   '} {mark}", option.words, "")])
-        sheet.rows([("", "", ""), *agreement(step)])
+        sheet.rows(
+            [
+                ("", "", ""),
+                *([("", NO_KEYS_LEFT, ""), ("", "", "")] if is_short else ()),
+                *agreement(step, self._steps.session_ends),
+            ]
+        )
 
     def _menu(self, step: GrantStep) -> dict[str, str]:
         if not step.digest:
@@ -244,8 +262,8 @@ class FlatGranting:
             typed = await self._line(f"Type one of these and press Enter: {', '.join(ways)}.")
             if typed is None or typed.casefold() in (BACK, "back"):
                 return None
-            if typed.isascii() and typed.isdigit() and 0 < int(typed[:6]) <= len(self._options):
-                if (changed := await self._change(step, choice, self._options[int(typed[:6]) - 1])) is not None:
+            if typed.isascii() and typed.isdigit() and len(typed) < 4 and 0 < int(typed) <= len(self._options):
+                if (changed := await self._change(step, choice, self._options[int(typed) - 1])) is not None:
                     return changed
             elif typed.casefold() == step.word and step.digest:
                 if (
@@ -285,7 +303,7 @@ class FlatGranting:
         # The numbers stay, and what is chosen is in the sentence: whoever listens hears the list once.
         if choice == GrantChoice():
             self._say(f"{GRANT_WORDS['title']}.")
-            self._say(GRANT_WORDS["begins"])
+            self._say(step.begins)
             number = 0
             for heading, options in rows:
                 said = []
@@ -295,5 +313,5 @@ class FlatGranting:
                     said.append(f"{lead}{option.words}{' (chosen)' if option.is_chosen and option.choice else ''}")
                 self._say(f"  {heading}: {'; '.join(said)}.")
         self._options = [option for _, options in rows for option in options if option.can_change]
-        for lead, words, _ in agreement(step):
+        for lead, words, _ in agreement(step, self._steps.session_ends):
             self._say(f"{lead}{words}")

@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import termios
 from collections.abc import Callable, Iterator, Set
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TextIO
 
 from prompt_toolkit import PromptSession
@@ -25,6 +24,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from lastword.terminal import arming
 from lastword.terminal.arming import CLOSE, INTERRUPT, Arming
 from lastword.terminal.marks import Marks
+from lastword.terminal.quiet import MAX_READ, forget_typed, unlined
 from lastword.terminal.screen import size_of
 
 # A lone Esc is told from an arrow key by what does not follow it.
@@ -33,8 +33,6 @@ ESCAPE_SECONDS = 0.1
 FAST_SECONDS = 0.25
 # Fingers may be ahead of a busy program by a key or two; of a paste all the rest is there with the first key.
 MAX_TOGETHER = 2
-# More than this at once is a paste; the rest of it comes with the next read.
-MAX_READ = 4096
 
 
 class Keyboard:
@@ -191,7 +189,7 @@ class WordReader:
     async def wait_until_quiet(self, disturbed: Callable[[], None]) -> None:
         """Throw away what is typed, until nothing comes any more; `disturbed` hears of the first of it."""
         forget_typed(self._stdin.fileno())
-        with _unlined(self._stdin):
+        with unlined(self._stdin):
             await _wait_until_quiet(self._stdin.fileno(), disturbed)
 
     async def line(self) -> str | None:
@@ -199,7 +197,7 @@ class WordReader:
         typed = await read_line(self._stdin)
         if typed is None:
             return None
-        with _unlined(self._stdin):  # or what follows would only be seen when it ends with Enter
+        with unlined(self._stdin):  # or what follows would only be seen when it ends with Enter
             if await _is_followed(self._stdin.fileno()):
                 raise Crowded
         return typed
@@ -207,13 +205,6 @@ class WordReader:
 
 class Crowded(Exception):
     """A line that came with others: of a paste, or of somebody who goes on typing."""
-
-
-@contextmanager
-def _unlined(stdin: TextIO) -> Iterator[None]:
-    """See keys as they come, and keep them off the screen."""
-    with _changed(stdin, ~(termios.ICANON | termios.ECHO)):
-        yield
 
 
 async def read_line(stdin: TextIO) -> str | None:
@@ -234,47 +225,3 @@ async def read_line(stdin: TextIO) -> str | None:
     finally:
         loop.remove_reader(stdin.fileno())
     return data.decode("utf-8", "replace").rstrip("\n") if data else None
-
-
-def settle(stdin: TextIO) -> None:
-    """Throw away what is typed, until nothing comes any more: before a question that is asked without an event loop."""
-    forget_typed(stdin.fileno())
-    with _unlined(stdin):
-        while stdin.isatty() and select.select([stdin], [], [], arming.ARMING_SECONDS)[0]:
-            if not os.read(stdin.fileno(), MAX_READ):
-                return  # the terminal is gone, and the question finds out
-
-
-def forget_typed(fd: int) -> None:
-    """Throw away what was typed and not read yet."""
-    with suppress(termios.error):  # not a terminal: nothing is held
-        termios.tcflush(fd, termios.TCIFLUSH)
-
-
-@contextmanager
-def no_echo(stdin: TextIO) -> Iterator[None]:
-    """Keep what is typed meanwhile off the screen, where it would tear the progress lines. Ctrl+C still works."""
-    with _changed(stdin, ~termios.ECHO):
-        try:
-            yield
-        finally:
-            if stdin.isatty():
-                forget_typed(stdin.fileno())
-
-
-@contextmanager
-def _changed(stdin: TextIO, kept: int) -> Iterator[None]:
-    """Have the terminal do without some of its local modes for a while."""
-    if not stdin.isatty():
-        yield
-        return
-    fd = stdin.fileno()
-    before = termios.tcgetattr(fd)
-    changed = termios.tcgetattr(fd)
-    changed[3] &= kept
-    termios.tcsetattr(fd, termios.TCSANOW, changed)
-    try:
-        yield
-    finally:
-        with suppress(termios.error):  # the terminal is gone, and has no modes any more
-            termios.tcsetattr(fd, termios.TCSANOW, before)

@@ -24,9 +24,9 @@ from lastword.card.items import (
     MessageItem,
     PageState,
     ScriptItem,
-    Settings,
     TextPiece,
 )
+from lastword.card.settings import Settings
 from lastword.card.units import first_units
 from lastword.terminal.window import WindowEvent, in_our_shape, understood
 

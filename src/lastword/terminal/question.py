@@ -20,8 +20,9 @@ from lastword.card.units import first_units
 from lastword.consent.approval import MASK
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.card import MIN_WIDTH, wrap
-from lastword.terminal.keys import Crowded, WordReader, no_echo
+from lastword.terminal.keys import Crowded, WordReader
 from lastword.terminal.listening import LISTENING, UNQUIET, Keys
+from lastword.terminal.quiet import no_echo
 from lastword.terminal.screen import size_of
 
 BAR = "┆ "

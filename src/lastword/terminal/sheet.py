@@ -25,21 +25,22 @@ class Sheet:
         self.is_at_prompt = False
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
+        """Of the screen, as it is now."""
         return size_of(self._console.file)[0]
 
-    def card(self, shown: Face, waiting: int = 0) -> None:
-        self._print(card.draw(shown, self._width, waiting))
+    def card(self, shown: Face, waiting: int = 0, last: str = "") -> None:
+        self._print(card.draw(shown, self.width, waiting, last))
 
     def preview(self, shown: Face) -> None:
-        self._print(card.barred(self._face, line) for line in card.diff(shown, self._width - len(card.BAR) - 1))
+        self._print(card.barred(self._face, line) for line in card.diff(shown, self.width - len(card.BAR) - 1))
 
     def menu(self, items: list[tuple[str, str]], hint: str) -> None:
-        self._print(card.menu(self._face, self._width, items))
+        self._print(card.menu(self._face, self.width, items))
         self.hint(hint)
 
     def say(self, words: str) -> None:
-        room = self._width - len(card.BAR) - 1
+        room = self.width - len(card.BAR) - 1
         self._print(
             card.barred(self._face, Text(piece))
             for line in words.split("\n")
@@ -48,7 +49,7 @@ class Sheet:
 
     def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
         """Lines with what stands before each, and their style. What is broken goes on below its beginning."""
-        room = max(card.MIN_WIDTH, self._width) - len(card.BAR) - 1
+        room = max(card.MIN_WIDTH, self.width) - len(card.BAR) - 1
         for lead, text, style in rows:
             for number, piece in enumerate(card.wrap(text.replace("\n", "⏎"), room - len(lead))):
                 line = card.led(" " * len(lead) if number else lead, "bold").append_text(card.marked(piece, style))
@@ -72,7 +73,7 @@ class Sheet:
         if ends:
             self._console.print(line, soft_wrap=True)
         elif self._can_rewrite:
-            line.truncate(self._width - 1, overflow="ellipsis")
+            line.truncate(self.width - 1, overflow="ellipsis")
             self._console.print(line, end="", soft_wrap=True)
             self.is_at_prompt = True
 

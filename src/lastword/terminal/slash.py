@@ -30,7 +30,7 @@ COMMANDS = {
     "grants": "what you have granted from cards; /grants revoke ID takes one back",
     "undo": "take back what the last call changed; /undo CALL for another",
     "resolve": "decide about a call of which nobody knows how it ended: /resolve CALL done, abandon or again TOOL",
-    "stop": "stop everything, also in other programs: deny what waits, cancel what runs",
+    "stop": "stop everything, also in other programs: deny what waits, cancel what runs, revoke every grant",
     "quit": "leave; the session stays",
 }
 

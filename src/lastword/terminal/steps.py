@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from lastword.card.grants import GrantStep
 from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.editor import folder_of
 from lastword.errors import LastWordError
+from lastword.rules.granting import folder_beside
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.session import Session
 from lastword.terminal.window import Window
@@ -17,11 +16,14 @@ Look = Callable[[ApprovalRequest, GrantChoice], Awaitable[SeenStep]]
 """Says what a choice would grant from a card."""
 
 
+ENDS_HERE = "This session ends with this program."
+
+
 def steps_in(session: Session) -> Look:
     """The second step of a session's own cards."""
 
     async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
-        folder = folder_of(session.editor) or Path.cwd()
+        folder = folder_beside(request, session.registry, session.editor)
         return await step_of(request, choice, folder, session.pending(), session.journal)
 
     return look
@@ -30,7 +32,8 @@ def steps_in(session: Session) -> Look:
 class OwnSteps:
     """Of a card that is answered in this program."""
 
-    def __init__(self, request: ApprovalRequest, look: Look) -> None:
+    def __init__(self, request: ApprovalRequest, look: Look, session_ends: str = "") -> None:
+        self.session_ends = session_ends
         self._request = request
         self._look = look
         self._seen: SeenStep | None = None
@@ -52,6 +55,7 @@ class WindowSteps:
     def __init__(self, request: ApprovalRequest, window: Window) -> None:
         self._request = request
         self._window = window
+        self.session_ends = ""
         self.agreed: str | None = None
         """The digest of the step that the person said yes to."""
 

@@ -3,7 +3,7 @@
 An assistant that may run commands could type `lastword answer ID --allow`. So whatever is a person's to decide is
 refused below a program that has loaded or run tools. Three signs are looked for: a marker in the environment, which
 such a program gives to whatever it starts; the same marker in the environment with which a process above this one was
-started; and a process above this one that works on the same memory, or is an agent whose hook asks here.
+started; and a process above this one that works on the person's memory, or is an agent whose hook asks here.
 
 That stops accidents, and commands that somebody slipped in. It does not stop a program that runs as you and wants to.
 Where there is no /proc only the first sign is there.
@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from lastword.errors import LastWordError
 from lastword.store import Store
-from lastword.store.folders import data_folder, make_private
+from lastword.store.folders import DEFAULT_FILE, data_folder, make_private
+from lastword.store.holds import holds_folder, is_held
 
 MARKER = "LASTWORD_BELOW"
+# Where it is kept which processes are agents.
+AGENTS = "agents"
 
 # Nobody's shell lies deeper; a table of processes that changes under our eyes must not be walked for ever.
 MAX_ANCESTORS = 200
@@ -41,30 +45,97 @@ def mark() -> None:
 
 
 _marked_for = 0
+# The process that put the marker into its environment by itself, and is not below anybody for that.
+_marked_itself = 0
 
 
 def _mark() -> None:
-    global _marked_for
+    global _marked_for, _marked_itself
     _marked_for = os.getpid()
-    os.environ.setdefault(MARKER, str(_marked_for))
+    if MARKER not in os.environ:
+        os.environ[MARKER] = str(_marked_for)
+        _marked_itself = _marked_for
 
 
-def is_below() -> bool:
-    """Whether the environment says so, of this process or of one above it."""
-    if os.environ.get(MARKER, str(os.getpid())) != str(os.getpid()):
+def is_below(*, agents: bool = True) -> bool:
+    """Whether this runs below a program in which tools run; or below an agent, unless those do not count here."""
+    if _is_marked():
         return True
-    agents = _agents_folder()
-    return any(_was_marked(pid) or (agents / _agent_name(pid, began)).exists() for pid, began in _ancestors())
+    above = _above()
+    if any(MARKER in each.environment for each in above):
+        return True
+    folders = _data_folders(above)
+    return any(_is_host(each, folders) or (agents and _is_agent(each, folders)) for each in above)
 
 
-def refuse_below(place: str, store: Store | None = None) -> None:
+def refuse_below(
+    place: str, store: Store | None = None, *, agents: bool = True, hint: str = "type it in a terminal of your own"
+) -> None:
     """Refuse what only a person may do, when this runs below a program in which tools run."""
-    if is_below() or (store is not None and any(_holds(store, pid, began) for pid, began in _ancestors())):
+    if is_below(agents=agents) or (store is not None and any(_holds(store, *each) for each in _ancestors())):
         raise NotByAPerson(
             "this is for a person to decide, and here it was started by a tool, or by something that a tool started",
             place=place,
-            hint="type it in a terminal of your own",
+            hint=hint,
         )
+
+
+def given_above(name: str) -> str | None:
+    """What a variable said when the program was started below which all of this runs; None where nobody knows."""
+    outermost = _outermost()
+    return None if outermost is None else outermost.environment.get(name)
+
+
+def is_in_folder_above() -> bool:
+    """Whether the person's data folder is the one of the program below which all of this runs. Whoever names another
+    brings a memory along in which nothing is counted yet, and may have copied the rest of what is in it."""
+    outermost = _outermost()
+    return outermost is None or _data_folder(os.environ).resolve() == _data_folder(outermost.environment).resolve()
+
+
+def _outermost() -> _Process | None:
+    """The outermost program above that is known to run tools, or to be an agent: the person started it, and nothing
+    that runs below it could have chosen its environment."""
+    above, found, is_marked = _above(), None, _is_marked()
+    folders = _data_folders(above)
+    for each in above:
+        if is_marked or _is_host(each, folders) or _is_agent(each, folders):
+            found = each
+        is_marked = MARKER in each.environment
+    return found
+
+
+class _Process(NamedTuple):
+    """A process above this one."""
+
+    pid: int
+    began: str
+    environment: dict[str, str]
+
+
+def _is_marked() -> bool:
+    # The number in it proves nothing: whoever knows the number of a process can write it before that becomes ours.
+    return MARKER in os.environ and _marked_itself != os.getpid()
+
+
+def _above() -> list[_Process]:
+    return [_Process(pid, began, _environment(pid)) for pid, began in _ancestors()]
+
+
+def _data_folders(above: list[_Process]) -> set[Path]:
+    # Who names another home for one command does not get rid of those above it, which know the one that counts.
+    return {_data_folder(environment) for environment in (os.environ, *(each.environment for each in above))}
+
+
+def _is_host(process: _Process, folders: set[Path]) -> bool:
+    """Whether it may run tools, on a memory where everybody's is unless they say otherwise."""
+    name = _host_name(process.pid, process.began)
+    return any(is_held(holds_folder(folder / DEFAULT_FILE), name) for folder in folders)
+
+
+def _is_agent(process: _Process, folders: set[Path]) -> bool:
+    name = _agent_name(process.pid, process.began)
+    return any(os.path.exists(folder / AGENTS / name) for folder in folders)
 
 
 def note_agent() -> None:
@@ -77,7 +148,7 @@ def note_agent() -> None:
     found = next(((pid, began) for pid, began, shell in above if len(shell) < 2), None)
     if found is None or any(len(shell) == 1 for pid, _, shell in above if pid == found[0]):
         return  # A person typed it at the prompt of a shell, and stays one.
-    folder = _agents_folder()
+    folder = _data_folder(os.environ) / AGENTS
     file = folder / _agent_name(*found)
     if file.exists():
         return
@@ -102,8 +173,8 @@ def _shell_words(pid: int) -> list[bytes]:
 _SHELLS = frozenset([b"sh", b"bash", b"dash", b"zsh", b"ash", b"ksh", b"fish"])
 
 
-def _agents_folder() -> Path:
-    return data_folder(sys.platform, os.environ, Path.home()) / "agents"
+def _data_folder(environment: Mapping[str, str]) -> Path:
+    return data_folder(sys.platform, environment, Path(environment.get("HOME") or Path.home()))
 
 
 def _agent_name(pid: int, began: str) -> str:
@@ -160,9 +231,11 @@ def _facts(pid: int) -> list[str]:
     return text.rpartition(b")")[2].decode("ascii", "replace").split()
 
 
-def _was_marked(pid: int) -> bool:
+def _environment(pid: int) -> dict[str, str]:
+    """What a process was started with; nothing where the system does not say."""
     try:
-        environment = (_PROC / str(pid) / "environ").read_bytes()
+        written = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
-        return False
-    return any(entry.startswith(MARKER.encode() + b"=") for entry in environment.split(b"\0"))
+        return {}
+    entries = (os.fsdecode(entry).partition("=") for entry in written.split(b"\0"))
+    return {name: value for name, equals, value in entries if equals}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +53,9 @@ class Tool:
     works_in: Path | None = None
     """The folder that paths and commands of its calls are meant from, where it is not the session's. `Path()` when
     nobody here knows it: another program's server has a folder of its own, or none on this machine."""
+    consists_of: Callable[[dict[str, Any]], Iterable[tuple[Tool, dict[str, Any]]]] | None = None
+    """For a tool that does in one call what others do in several: given its arguments, the calls that it stands for.
+    A rule that asks about one of them, or denies it, holds for the whole."""
 
     name: str = field(init=False)
     digest: str = field(init=False)

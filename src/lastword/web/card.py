@@ -30,7 +30,7 @@ from lastword.consent.approval import ApprovalRequest, mask
 from lastword.display import is_plain, marks, visible, visible_parts
 from lastword.editor import Preview
 from lastword.editor.diff import DiffLine, FileDiff, diff_of
-from lastword.rules.grants import why_none
+from lastword.rules.second_step import why_no_step
 
 # A text beyond this is not edited in a card, and not shown side by side.
 MAX_TEXT = 400_000
@@ -60,7 +60,7 @@ def card_of(request: ApprovalRequest) -> CardView:
         message=words.message.text,
         message_fold=message_fold,
         why_asked=words.why_asked,
-        why_no_grant=_why_no_grant(request),
+        why_no_grant=why_no_step(request),
         preview_heading=words.preview_heading,
         primary=words.primary,
         secondary=words.secondary,
@@ -74,12 +74,6 @@ def card_of(request: ApprovalRequest) -> CardView:
         left_out=tuple(_left_out(request, given)),
         previews=previews,
     )
-
-
-def _why_no_grant(request: ApprovalRequest) -> str:
-    """Why no card of this tool has a second step, in a sentence; nothing where it has."""
-    why = why_none(request.manifest)
-    return "" if why is None else f"{why}."
 
 
 def fold_of(text: str) -> int | None:

@@ -18,6 +18,7 @@ from lastword.call.changes import last_changed
 from lastword.call.events import (
     Answered,
     Asked,
+    DeniedByRule,
     Event,
     Finished,
     Printed,
@@ -32,17 +33,8 @@ from lastword.call.recovery import Decision
 from lastword.card.done import TriedModel
 from lastword.card.face import one_line
 from lastword.card.inbox import entry_of
-from lastword.card.items import (
-    BusyState,
-    CallItem,
-    InboxGone,
-    Item,
-    MessageItem,
-    PageState,
-    ScriptItem,
-    Settings,
-    Surface,
-)
+from lastword.card.items import BusyState, CallItem, InboxGone, Item, MessageItem, PageState, ScriptItem, Surface
+from lastword.card.settings import Settings
 from lastword.card.trouble import trouble
 from lastword.consent.answerer import Answerer
 from lastword.consent.outcome import Outcome
@@ -188,11 +180,11 @@ class ConversationView:
                 self._tell(call_id, Story.question_over)
             case Started(call_id, tool, arguments, origin, not_asked):
                 self.picture.end_writing()
-                story = self._story(call_id)
-                known = self.session.registry.find(tool)
-                story.introduce(known.manifest if known else None)
+                story = self._story_of(call_id, tool)
                 story.started(tool, brief(arguments), origin, now, not_asked)
                 self.show(story.item)
+            case DeniedByRule(call_id, tool, arguments, origin):
+                self._story_of(call_id, tool).denied_by_rule(brief(arguments), origin)  # Shown with its end.
             case Reported(call_id, message, id, fraction):
                 self._tell(call_id, lambda story: story.reported(id, message, fraction))
             case Finished(outcome):
@@ -479,6 +471,13 @@ class ConversationView:
             known = self.items.get(call_id)
             story = Story(known) if isinstance(known, CallItem) else Story.begin(call_id)
             self._stories[call_id] = story
+        return story
+
+    def _story_of(self, call_id: str, tool: str) -> Story:
+        """The same, with the looks of a tool that asked nothing before."""
+        story = self._story(call_id)
+        known = self.session.registry.find(tool)
+        story.introduce(known.manifest if known else None)
         return story
 
     def _end(self, outcome: Outcome, at: float) -> None:

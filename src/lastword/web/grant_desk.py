@@ -15,19 +15,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lastword.card.arguments import read_arguments
+from lastword.card.arguments import read_value
 from lastword.card.grants import GRANT_WORD, ExplainedCall, GrantEntry, GrantsFound, GrantStep, RuleEntry, RuleFile
 from lastword.card.second_act import is_typed
 from lastword.consent.approval import ApprovalRequest
+from lastword.consent.grant import until_words
 from lastword.display import visible
-from lastword.errors import LastWordError
+from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
 from lastword.journal import Journal
-from lastword.rules.counting import last_use, moment
-from lastword.rules.granting import until_words
-from lastword.rules.grants import left_words, revoke, standing_grants, terms_words, why_over
+from lastword.rules.counting import last_use
+from lastword.rules.grants import left_words, revoke, seen_grants, terms_words, whose_words, why_over
 from lastword.rules.policy import Policy
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.server.refusal import Refusal
+from lastword.tools.manifest import Manifest
 from lastword.web.answers import changed, check_opened, too_soon
 from lastword.web.bodies import ExplainBody, GrantBody, GrantChoiceBody, RevokeBody
 from lastword.web.conversation import ConversationView
@@ -38,6 +39,12 @@ from lastword.web.own_questions import OwnQuestions
 
 # Steps that windows were shown and said nothing to yet. Whoever opens more looks again at the first.
 MAX_SHOWN = 200
+
+# Of a card that another program asks: whoever reads "this session" here would think of the page's own.
+ENDS_THERE = "This session is that of the program that asks, and ends with it."
+
+# What is said of a field for whoever has never heard of JSON: what it is, and an example.
+_PLAIN = {"number": ("a number", "3"), "boolean": ("true or false", "true")}
 
 Respond = Callable[[Any], Response]
 
@@ -103,13 +110,13 @@ class GrantDesk:
                 hint="open the second step of the card, and read it",
             )  # fmt: skip
         fresh = await self._step(request, seen.choice)
-        if fresh.terms is None or seen.terms is None or fresh.step.sentence != seen.step.sentence:
+        if fresh.terms is None or seen.terms is None or not fresh.means_the_same(seen):
             raise changed()
         self._check(request, asker, body, visitor)
         # Of the cards that were listed, those that still wait. One that came since was not read by anybody.
         settles = tuple(call_id for call_id in seen.terms.settles if call_id in fresh.terms.settles)
         await asker.grant(request, replace(fresh.terms, settles=settles), visitor.by)
-        del self._shown[visitor.name, body.step]
+        self._shown.pop((visitor.name, body.step), None)  # It may have been crowded out since.
 
     def _check(
         self, request: ApprovalRequest, asker: OwnQuestions | OtherSessions, body: GrantBody, visitor: Visitor
@@ -129,22 +136,27 @@ class GrantDesk:
             )  # fmt: skip
 
     async def _step(self, request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
-        folder, waiting = self._asker(request.call_id).beside(request)
-        return await step_of(request, choice, folder, waiting, self._journal, self._view.feed.last_id)
+        asker = self._asker(request.call_id)
+        folder, waiting = asker.beside(request)
+        seen = await step_of(request, choice, folder, waiting, self._journal, self._view.feed.last_id)
+        if isinstance(asker, OtherSessions) and seen.step.scope == "session":
+            return replace(seen, step=replace(seen.step, ends=ENDS_THERE))
+        return seen
 
     async def found(self) -> GrantsFound:
         """What stands now."""
-        now = await moment(self._journal)
+        me = self._journal.people.me
         entries = []
-        for grant in await standing_grants(self._journal):
+        for grant in await seen_grants(self._journal):
+            whose = whose_words(grant, me)
             used, totals = await last_use(self._journal, grant.id)
             how_long = until_words(grant.scope, grant.until)
             entries.append(
                 GrantEntry(
                     id=grant.id,
                     sentence=f"{terms_words(grant.tool, grant.where)}; {how_long}",
-                    used=f"{grant.words[:1].upper()}{grant.words[1:]}, {left_words(grant, used, totals)}",
-                    over=why_over(self._journal, grant, now) or "",
+                    used=f"{whose[:1].upper()}{whose[1:]}, {left_words(grant, used, totals)}",
+                    over=await why_over(self._journal, grant) or "",
                 )
             )
         policy = self._view.session.policy
@@ -153,10 +165,17 @@ class GrantDesk:
     async def explain(self, body: ExplainBody, visitor: Visitor) -> ExplainedCall:
         """What decides about a call of this conversation, and why. Nothing is asked or written down."""
         session = self._view.session
-        known = session.registry.lookup(body.tool)
-        given = read_arguments(known.manifest, [f"{name}={text}" for name, text in body.arguments.items()])
-        saying, _, why = (await session.explain(body.tool, given)).partition(". ")
-        return ExplainedCall(event=self._view.feed.last_id, saying=saying, why=why)
+        try:
+            manifest = session.registry.lookup(body.tool).manifest
+            given = {name: _meant(manifest, name, text) for name, text in body.arguments.items()}
+            told = await session.explain(body.tool, given)
+        except UnknownTool as problem:
+            raise Refusal(400, "unknown_tool", visible(problem.fact), param="tool", hint=problem.hint) from None
+        except Problem as problem:
+            raise _unfit(problem) from None
+        except ArgumentsError as several:
+            raise _unfit(several.problems[0]) from None
+        return ExplainedCall(event=self._view.feed.last_id, saying=told.saying, why=told.sentence)
 
     async def revoke(self, body: RevokeBody, visitor: Visitor) -> None:
         """Take a grant back. What it has started goes on; nothing more starts by it."""
@@ -164,12 +183,30 @@ class GrantDesk:
             raise LastWordError("this grant had ended already")
 
 
+def _meant(manifest: Manifest, name: str, text: str) -> Any:
+    """The value that somebody means who typed this into the field of an argument."""
+    try:
+        return read_value(manifest, name, text)
+    except Problem:
+        kind = next((p.type for p in manifest.parameters if p.name == name), "")
+        if kind not in _PLAIN:
+            raise
+        what, example = _PLAIN[kind]
+        raise Problem(f"{name} is {what}, and {text[:60]} is not", hint=f"for instance {example}") from None
+
+
+def _unfit(problem: Problem) -> Refusal:
+    """What is wrong with an argument of a call that somebody asks about."""
+    place = f"{problem.place}: " if problem.place else ""
+    return Refusal(400, "arguments_refused", visible(f"{place}{problem.fact}"), param=problem.place, hint=problem.hint)
+
+
 def _files(policy: Policy) -> tuple[RuleFile, ...]:
     return tuple(
         RuleFile(
             path=visible(str(file.path)),
             layer=file.layer,
-            accepted=file.is_accepted,
+            state=file.state,
             rules=tuple(
                 RuleEntry(name=visible(str(rule)), saying=rule.saying, words=rule.words)
                 for rule in policy.rules

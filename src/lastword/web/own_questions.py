@@ -12,7 +12,7 @@ from lastword.card.items import CallItem
 from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest
 from lastword.consent.grant import GrantTerms
-from lastword.editor import folder_of
+from lastword.rules.granting import folder_beside
 from lastword.web.answers import action_on, answer_to, changed, not_waiting
 from lastword.web.conversation import ConversationView
 
@@ -57,7 +57,7 @@ class OwnQuestions:
     def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
         """Where its session works, and the cards that wait there."""
         session = self._view.session
-        return folder_of(session.editor) or Path.cwd(), session.pending()
+        return folder_beside(request, session.registry, session.editor), session.pending()
 
     async def grant(self, request: ApprovalRequest, terms: GrantTerms, by: Answerer) -> None:
         """Allow a card, and what its second step said."""

@@ -47,7 +47,7 @@ MAX_CALLS = 1_000
 
 _OF_CALLS = frozenset(
     {
-        "asked", "answered", "started", "handed_over", "reported", "finished", "handed_back", "departed",
+        "asked", "forbidden", "answered", "started", "handed_over", "reported", "finished", "handed_back", "departed",
         "changed_file", "undone",
     }
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lastword.card.face import one_line
-from lastword.card.items import PresetChoice, ToolEntry
+from lastword.card.settings import PresetChoice, ToolEntry
 from lastword.session import Session
 from lastword.talk.presets import ResolvedPreset
 
@@ -32,9 +32,11 @@ def tool_entries(session: Session) -> tuple[ToolEntry, ...]:
             about=one_line(tool.manifest.description, 300),
             asks=tool.manifest.require_approval,
             auto_approve=tool.manifest.auto_approve is True,
+            grantable=tool.manifest.auto_approve is not False,
             effect=tool.manifest.effect,
             parameters=tuple(one_line(parameter.name, 60) for parameter in tool.manifest.parameters),
             required=tuple(one_line(p.name, 60) for p in tool.manifest.parameters if p.required),
+            secrets=tuple(one_line(p.name, 60) for p in tool.manifest.parameters if p.secret),
         )
         for tool in session.registry.all(with_editor=session.editor is not None)
     )

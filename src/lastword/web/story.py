@@ -99,6 +99,10 @@ class Story:
             status="running",
         )
 
+    def denied_by_rule(self, arguments: dict[str, Any], origin: str) -> None:
+        """A rule said no, and nobody was asked. Its end follows."""
+        self._change(arguments=_rows(arguments), **self._origin(origin))
+
     def reported(self, id: str | None, message: str, fraction: float | None) -> None:
         """A line of progress; the same id replaces the earlier one."""
         number = self.item.reported_so_far + 1
@@ -151,6 +155,8 @@ class Story:
         match record.kind:
             case "asked":
                 self.asked(ApprovalRequest.from_facts(data), at, still=False)
+            case "forbidden":
+                self.denied_by_rule(unhidden(data["arguments"]), data["origin"])
             case "answered":
                 action = UserAction(
                     data["primary_confirmed"],
@@ -165,6 +171,8 @@ class Story:
                 self.started(data["tool"], unhidden(data["arguments"]), data["origin"], at, data.get("why", ""))
                 self._change(status="left" if data["approval"] == "not_needed" else "doubt")
             case "handed_over":
+                if why := data.get("why"):
+                    self._change(reply=CallReply("standing", one_line(why, MAX_WHY)))
                 self._change(arguments=_rows(data["arguments"]), started_at=at)
             case "handed_back":
                 how = "done" if data["went_well"] else "failed"

@@ -6,7 +6,7 @@ the execute function plans again and writes, and the sealed editor lets through 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,9 +28,13 @@ Params = dict[str, Any]
 Plan = Callable[[LookingEditor, Params], Awaitable[list[EditStep]]]
 Afterwards = Callable[[SealedEditor, Sequence[EditStep]], Awaitable[list[str]]]
 """What is worth saying once it is done."""
+Steps = Callable[[Params], Iterable[tuple[Tool, Params]]]
+"""The tools that a batch names, each with its own arguments."""
 
 
-def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = None) -> Tool:
+def _writer(
+    manifest: Manifest, planned: Plan, afterwards: Afterwards | None = None, consists_of: Steps | None = None
+) -> Tool:
     async def request(params: Params, editor: RecordingEditor) -> dict[str, Any]:
         with _in_words():
             try:
@@ -61,7 +65,7 @@ def _writer(manifest: Manifest, planned: Plan, afterwards: Afterwards | None = N
             said += await afterwards(editor, steps)
         return {"success": True, "message": "\n".join(said)}
 
-    return Tool(manifest, "assistant", execute, request=request, code=CODE)
+    return Tool(manifest, "assistant", execute, request=request, code=CODE, consists_of=consists_of)
 
 
 def _misfit(problem: PrivateMisfit) -> dict[str, Any]:
@@ -154,17 +158,21 @@ def _one(action: str) -> Plan:
 async def _batch(editor: LookingEditor, params: Params) -> list[EditStep]:
     """Every edit is held to the arguments of the tool that it names, in that tool's words."""
     edits = []
-    for number, edit in enumerate(params["edits"], 1):
-        action = edit["action"]
+    for number, (tool, given) in enumerate(_steps(params), 1):
         try:
-            arguments = _SINGLE[action].validate({name: value for name, value in edit.items() if name != "action"})
+            arguments = tool.validate(given)
         except ArgumentsError as problem:
             said = [f"{one.fact} ({one.hint})" if one.hint else one.fact for one in problem.problems]
             raise EditError(
-                "; ".join(said), place=f"edit {number} ({action})", hint="nothing was changed; correct this edit"
+                "; ".join(said), place=f"edit {number} ({tool.name})", hint="nothing was changed; correct this edit"
             ) from None
-        edits.append({"action": action, **values.decode(arguments)})
+        edits.append({"action": tool.name, **values.decode(arguments)})
     return await plan(editor, edits)
+
+
+def _steps(params: Params) -> Iterator[tuple[Tool, Params]]:
+    for edit in params["edits"]:
+        yield _SINGLE[edit["action"]], {name: value for name, value in edit.items() if name != "action"}
 
 
 async def _fixes(editor: LookingEditor, params: Params) -> list[EditStep]:
@@ -374,5 +382,6 @@ WRITERS = (
             color="systemBlue",
         ),
         _batch,
+        consists_of=_steps,
     ),
 )

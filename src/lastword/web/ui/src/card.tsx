@@ -8,6 +8,7 @@ import { Granting } from "./granting.tsx";
 import { scriptOf, usePicture, type WaitingCall } from "./picture.ts";
 import { PreviewOf } from "./preview.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
+import { goToFold, readOn, useReached } from "./reaching.ts";
 import { post, type Refused } from "./requests.ts";
 import { type AnswerBody, type CardArgument, type CardView, GRANT_WORDS, type MissingArgument } from "./wire.ts";
 import { WordField } from "./word.tsx";
@@ -44,6 +45,7 @@ function Question({ call, keys, program }: Shown) {
   const isGrave = card.effect === "irreversible";
   const whyTwo = WHY_TWO[card.effect ?? "unknown"];
   const section = useRef<HTMLElement>(null);
+  const actions = useRef<HTMLDivElement>(null);
   const [edits, setEdits] = useState<Record<string, string>>({});
   const [editing, setEditing] = useState(false);
   const [denying, setDenying] = useState(false);
@@ -52,7 +54,7 @@ function Question({ call, keys, program }: Shown) {
   const [problem, setProblem] = useProblem();
   const [sent, setSent] = useState(false);
   const [drawn, setDrawn] = useState(0);
-  const [folds, setFolds] = useState<Record<string, boolean>>({});
+  const [folds, setFolds] = useState<Record<string, boolean | undefined>>({});
   const [word, setWord] = useState("");
   const { armed, counts } = useArmed(card.digest, drawn >= card.previews.length);
   useEffect(() => {
@@ -66,16 +68,37 @@ function Question({ call, keys, program }: Shown) {
   // Not asking again is more than one yes: whatever the effect, all of it is seen first.
   const unread = card.folded.filter((part) => folds[part] === undefined);
   const isTyped = card.word === null || word.trim().toLowerCase() === card.word;
-  const lacks = closed.length ? "open" : isTyped ? null : "word";
+  const [reached, readAgain] = useReached(actions, [drawn, denying, granting]);
+  const lacks = !reached ? "rest" : closed.length ? "open" : isTyped ? null : "word";
+  // What takes the place of the words moves the buttons.
+  useEffect(() => {
+    if (reached) disarmAll();
+  }, [reached]);
 
   function foldOf(part: string, at: number | null): Fold {
     return { at, open: folds[part] ?? false, turn: () => turn([part], !folds[part]) };
   }
 
-  // What was closed again has been open. It moves the buttons, so they wait anew.
+  // What was closed again has been open, if it was seen to its end by then. It moves the buttons, so they wait anew.
   function turn(parts: string[], open: boolean) {
-    setFolds((now) => ({ ...now, ...Object.fromEntries(parts.map((part) => [part, open])) }));
+    if (open) readAgain();
+    const state = open || (reached ? false : undefined);
+    setFolds((now) => ({ ...now, ...Object.fromEntries(parts.map((part) => [part, state])) }));
     disarmAll();
+  }
+
+  function openAll(parts: string[]) {
+    goToFold(section.current);
+    turn(parts, true);
+  }
+
+  // What the step would cover is on the card: whoever grants it has seen all of that first.
+  function grant() {
+    if (lacks === "rest") readOn(section.current);
+    else {
+      setGranting(true);
+      disarmAll();
+    }
   }
 
   function change(name: string, text: string | null) {
@@ -110,6 +133,7 @@ function Question({ call, keys, program }: Shown) {
     if (!counts(event)) return;
     if (action === "allow_second" && isEdited) return;
     if (!isYes(action) || !lacks) void answer(action, why);
+    else if (lacks === "rest") readOn(section.current);
     else if (lacks === "word") section.current?.querySelector<HTMLElement>(".word")?.focus();
   }
 
@@ -241,7 +265,15 @@ function Question({ call, keys, program }: Shown) {
       <ProblemOf problem={problem} />
 
       {granting ? (
-        <Granting call={call} closed={unread} onOpen={() => turn(unread, true)} onBack={backFromGranting} />
+        <Granting
+          call={call}
+          closed={unread}
+          onOpen={() => {
+            backFromGranting();
+            openAll(unread);
+          }}
+          onBack={backFromGranting}
+        />
       ) : denying ? (
         <form
           class="denying"
@@ -278,11 +310,18 @@ function Question({ call, keys, program }: Shown) {
           </div>
         </form>
       ) : (
-        <div class="actions">
-          {lacks === "open" ? (
+        <div class="actions" ref={actions}>
+          {lacks === "rest" ? (
+            <p class="second" id={`second-${call.id}`}>
+              There is more of it below.{" "}
+              <button type="button" class="link" onClick={() => readOn(section.current)}>
+                Read on
+              </button>
+            </p>
+          ) : lacks === "open" ? (
             <p class="second folded" id={`second-${call.id}`}>
               {whyTwo}, and {closed.length === 1 ? "a part of it is" : `${closed.length} parts of it are`} folded. Before you can allow it,{" "}
-              <button type="button" class="link" onClick={() => turn(closed, true)}>
+              <button type="button" class="link" onClick={() => openAll(closed)}>
                 open {closed.length === 1 ? "it" : "them"}
               </button>
               .
@@ -299,7 +338,7 @@ function Question({ call, keys, program }: Shown) {
           )}
           <button
             type="button"
-            class={isGrave ? "primary grave" : "primary"}
+            class={`primary ${isGrave ? "grave" : ""} ${lacks === "rest" ? "unread" : ""}`}
             disabled={sent}
             aria-disabled={lacks !== null}
             aria-describedby={lacks === null ? undefined : `second-${call.id}`}
@@ -336,15 +375,7 @@ function Question({ call, keys, program }: Shown) {
             </button>
           )}
           {card.why_no_grant === "" && !isEdited && (
-            <button
-              type="button"
-              class="link"
-              disabled={sent}
-              onClick={() => {
-                setGranting(true);
-                disarmAll();
-              }}
-            >
+            <button type="button" class="link" disabled={sent} onClick={grant}>
               {GRANT_WORDS.ask}
             </button>
           )}

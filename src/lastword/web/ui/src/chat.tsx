@@ -1,6 +1,6 @@
 // The conversation: words, scripts and calls in the order in which they came, and a place to write.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { CallOf } from "./call.tsx";
 import { type Command, CommandHelp, commandIn } from "./commands.tsx";
 import { Conversations } from "./conversations.tsx";
@@ -13,13 +13,13 @@ import type { CallItem, Item, ScriptItem, Settings } from "./wire.ts";
 import { Folded, Marked } from "./words.tsx";
 
 export function Chat({ picture }: { picture: Picture }) {
-  const [older, setOlder] = useState<Item[] | null>(null);
+  const [read, setRead] = useState<{ session: string; items: Item[] } | null>(null);
   const [problem, setProblem] = useProblem();
-  // What a window asks for is its own, and stays above what all of them are told.
+  // What a window asks for is its own, and stays above what all of them are told, as long as that conversation is open.
+  const older = read?.session === picture.session ? read.items : null;
   const items = [...(older ?? []).filter((item) => !picture.items.has(item.id)), ...picture.items.values()];
   const scripts = new Set(items.filter((item) => item.kind === "run").map((item) => item.id));
   const waiting = [...waitingIn(items), ...askingIn(items)];
-  useEffect(() => setOlder(null), [picture.session]);
   useLayoutEffect(follow, [picture.changes]);
 
   return (
@@ -33,7 +33,7 @@ export function Chat({ picture }: { picture: Picture }) {
           class="link"
           onClick={() =>
             void earlier().then(
-              (found) => setOlder(found.items),
+              (found) => setRead({ session: picture.session, items: found.items }),
               (refused: Refused) => setProblem(refused),
             )
           }

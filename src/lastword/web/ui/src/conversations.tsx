@@ -10,13 +10,12 @@ const TYPED_MILLISECONDS = 200;
 const FURTHER_MILLISECONDS = 2000;
 
 export function Conversations({ session, isBusy }: { session: string; isBusy: boolean }) {
-  const [isOpen, setOpen] = useState(false);
+  // The list stands open over one conversation. As soon as another is shown it has done its work, in the same picture:
+  // closed a frame later, it would take the next press on its button for itself.
+  const [openOver, setOpenOver] = useState<string | null>(null);
+  const isOpen = openOver === session;
   const [problem, setProblem] = useProblem();
-  // Another conversation is open now: the list has done its work.
-  useEffect(() => {
-    setOpen(false);
-    setProblem(null);
-  }, [session]);
+  useEffect(() => setProblem(null), [session]);
 
   function begin() {
     post("new", {}).then(() => document.getElementById("say")?.focus(), setProblem);
@@ -25,7 +24,7 @@ export function Conversations({ session, isBusy }: { session: string; isBusy: bo
   return (
     <section class="conversations" aria-label="Conversations">
       <div class="row">
-        <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpenOver(isOpen ? null : session)}>
           Conversations
         </button>
         <button type="button" class="link" disabled={isBusy} onClick={begin}>

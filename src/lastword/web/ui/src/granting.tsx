@@ -1,6 +1,7 @@
 // The second step of a card: what would be allowed without asking again. It begins with exactly this call; whatever is
 // looser is chosen here, one by one, and the sentence says all of it. What it says comes from the server. A word and a
-// press grant it; each change puts both back to the beginning.
+// press grant it; each change puts both back to the beginning. What was said of an earlier choice keeps its place until
+// the next is there, so that nothing jumps, and is not to be read or agreed to.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { disarmAll, useArmed } from "./arming.ts";
@@ -14,6 +15,9 @@ import { Marked } from "./words.tsx";
 type Choice = Required<Pick<GrantChoiceBody, "loosened" | "scope" | "sums">> & { calls: string };
 const FIRST_CALLS = "10";
 
+// What the server said, and the very choice that it said it of.
+type Told = { choice: Choice; step: GrantStep };
+
 type Given = { call: WaitingCall; closed: string[]; onOpen: () => void; onBack: () => void };
 
 export function Granting({ call, closed, onOpen, onBack }: Given) {
@@ -21,11 +25,12 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
   const section = useRef<HTMLElement>(null);
   const newest = useRef(0);
   const [choice, setChoice] = useState<Choice>({ loosened: {}, scope: "session", calls: FIRST_CALLS, sums: {} });
-  const [step, setStep] = useState<GrantStep | null>(null);
-  const [fresh, setFresh] = useState(false);
+  const [told, setTold] = useState<Told | null>(null);
   const [word, setWord] = useState("");
   const [sent, setSent] = useState(false);
   const [problem, setProblem] = useProblem();
+  const step = told?.step ?? null;
+  const fresh = told !== null && told.choice === choice;
   const isWhole = choice.calls === "" || /^[1-9]\d{0,8}$/.test(choice.calls);
   const canGrant = fresh && isWhole && step !== null && step.digest !== "" && closed.length === 0;
   const { armed, counts } = useArmed(step?.digest ?? "", canGrant);
@@ -33,18 +38,13 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
   useEffect(() => section.current?.focus(), []);
   useEffect(() => {
     const number = ++newest.current;
-    setFresh(false);
     setWord("");
     setProblem(null);
     disarmAll();
     if (!isWhole) return;
     const calls = choice.calls === "" ? null : Number(choice.calls);
     post("grant_step", { call_id: call.id, digest: card.digest, ...choice, calls }).then(
-      (told) => {
-        if (number !== newest.current) return;
-        setStep(told);
-        setFresh(true);
-      },
+      (said) => number === newest.current && setTold({ choice, step: said }),
       (refused: Refused) => number === newest.current && setProblem(refused),
     );
   }, [choice]);
@@ -65,6 +65,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
 
   const id = `grant-${call.id}`;
   const isTyped = step !== null && word.trim().toLowerCase() === step.word;
+  const isAgreeable = step !== null && step.digest !== "" && isWhole && closed.length === 0;
   return (
     <section class="granting" ref={section} tabIndex={-1} aria-labelledby={id} aria-busy={!fresh || sent} data-armed={armed}>
       <h3 id={id}>{GRANT_WORDS.title}</h3>
@@ -75,7 +76,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
       )}
       {step !== null && !step.why_none && (
         <>
-          <p class="muted">{GRANT_WORDS.begins}</p>
+          <p class="muted">{step.begins}</p>
           <table class="arguments" aria-label="What it would cover">
             <tbody>
               {step.bounds.map((row) => (
@@ -87,19 +88,21 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
                     {row.choices.length === 1 ? (
                       <Marked text={row.choices[0] ?? ""} />
                     ) : (
-                      row.choices.map((words, place) => (
-                        <label key={place} class="choice">
-                          <input
-                            type="radio"
-                            name={`${id}-${row.name}`}
-                            checked={(choice.loosened[row.name] ?? 0) === place}
-                            onChange={() => setChoice((now) => ({ ...now, loosened: { ...now.loosened, [row.name]: place } }))}
-                          />
-                          <span>
-                            <Marked text={words} />
-                          </span>
-                        </label>
-                      ))
+                      <div role="radiogroup" aria-label={row.shown_name}>
+                        {row.choices.map((words, place) => (
+                          <label key={place} class="choice">
+                            <input
+                              type="radio"
+                              name={`${id}-${row.name}`}
+                              checked={(choice.loosened[row.name] ?? 0) === place}
+                              onChange={() => setChoice((now) => ({ ...now, loosened: { ...now.loosened, [row.name]: place } }))}
+                            />
+                            <span>
+                              <Marked text={words} />
+                            </span>
+                          </label>
+                        ))}
+                      </div>
                     )}
                   </td>
                 </tr>
@@ -107,17 +110,19 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
               <tr>
                 <th scope="row">{GRANT_WORDS.how_long}</th>
                 <td>
-                  {step.scopes.map(([scope, words]) => (
-                    <label key={scope} class="choice">
-                      <input
-                        type="radio"
-                        name={`${id}-scope`}
-                        checked={choice.scope === scope}
-                        onChange={() => setChoice((now) => ({ ...now, scope }))}
-                      />
-                      <span>{words}</span>
-                    </label>
-                  ))}
+                  <div role="radiogroup" aria-label={GRANT_WORDS.how_long}>
+                    {step.scopes.map(([scope, words]) => (
+                      <label key={scope} class="choice">
+                        <input
+                          type="radio"
+                          name={`${id}-scope`}
+                          checked={scope === scopeOf(choice, step)}
+                          onChange={() => setChoice((now) => ({ ...now, scope }))}
+                        />
+                        <span>{words}</span>
+                      </label>
+                    ))}
+                  </div>
                 </td>
               </tr>
               <tr>
@@ -127,6 +132,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
                     <input
                       inputMode="numeric"
                       autocomplete="off"
+                      aria-label={`${GRANT_WORDS.ends_after} so many calls${step.needs_limit ? "" : " (empty: no limit)"}`}
                       aria-invalid={!isWhole}
                       value={choice.calls}
                       onInput={(event) => {
@@ -141,6 +147,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
                       <input
                         inputMode="decimal"
                         autocomplete="off"
+                        aria-label={`${GRANT_WORDS.ends_after} so much of ${sum.shown_name} in all (empty: no limit)`}
                         value={choice.sums[sum.name] ?? ""}
                         onInput={(event) => {
                           const most = event.currentTarget.value;
@@ -156,34 +163,39 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
               </tr>
             </tbody>
           </table>
-          {!isWhole && <p class="problem">{GRANT_WORDS.not_whole}</p>}
-          {step.problem && fresh && (
-            <p class="problem">
-              <Marked text={step.problem} />
-            </p>
-          )}
-          {step.sentence && fresh && (
-            <div class="agree" aria-live="polite">
-              <p class="sentence">
-                <Marked text={step.sentence} />
-              </p>
-              {step.settles.length > 0 && (
-                <>
-                  <p>{step.settling}</p>
-                  <ul>
-                    {step.settles.map((other) => (
-                      <li key={other.id}>
-                        <Marked text={other.summary} />
-                      </li>
-                    ))}
-                  </ul>
-                </>
-              )}
-              <p class="muted">{step.past} You can take it back at any time, under Settings.</p>
-            </div>
-          )}
         </>
       )}
+      {/* There from the beginning: a reader of the screen says what changes in here, and not what comes with it. */}
+      <div aria-live="polite" aria-busy={isWhole && !fresh && problem === null}>
+        {!isWhole && <p class="problem">{GRANT_WORDS.not_whole}</p>}
+        {step?.problem && fresh && (
+          <p class="problem">
+            <Marked text={step.problem} />
+          </p>
+        )}
+        {step?.sentence && isWhole && (
+          <div class={fresh ? "agree" : "agree unsaid"}>
+            <p class="sentence">
+              <Marked text={step.sentence} />
+            </p>
+            {step.settles.length > 0 && (
+              <>
+                <p>{step.settling}</p>
+                <ul>
+                  {step.settles.map((other) => (
+                    <li key={other.id}>
+                      <Marked text={other.summary} />
+                    </li>
+                  ))}
+                </ul>
+              </>
+            )}
+            <p class="muted">
+              {step.counting} {step.ends} {step.past} You can take it back at any time, under Settings. What was done by then stays done.
+            </p>
+          </div>
+        )}
+      </div>
       <ProblemOf problem={problem} />
       <div class="actions">
         {closed.length > 0 && step !== null && !step.why_none ? (
@@ -195,8 +207,8 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
             .
           </p>
         ) : (
-          canGrant && (
-            <p class="second" id={`second-${id}`}>
+          isAgreeable && (
+            <p class={fresh ? "second" : "second unsaid"} id={`second-${id}`}>
               <label for={`word-${id}`}>
                 If you want all of that, type <b>{step.word}</b> here, then press the button:
               </label>
@@ -210,7 +222,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
             class="primary"
             disabled={sent}
             aria-disabled={!canGrant || !isTyped}
-            aria-describedby={canGrant ? `second-${id}` : undefined}
+            aria-describedby={isAgreeable ? `second-${id}` : undefined}
             // Enter alone never grants.
             onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
             onClick={press}
@@ -224,4 +236,9 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
       </div>
     </section>
   );
+}
+
+// How long it would hold: what was chosen, or, where this card does not offer what every card begins with, what it does.
+function scopeOf(choice: Choice, step: GrantStep): Choice["scope"] {
+  return step.scopes.some(([offered]) => offered === choice.scope) ? choice.scope : step.scope;
 }

@@ -83,12 +83,20 @@ export class Refused extends Error {
 }
 
 let token = "";
+let tokenCame: () => void;
+const firstToken = new Promise<void>((come) => {
+  tokenCame = come;
+});
+// A window that has just opened is told its token with its first picture. Whoever is faster waits for it, and not for ever.
+const TOKEN_MILLISECONDS = 5000;
 
 export function keepToken(given: string): void {
   token = given;
+  tokenCame();
 }
 
 export async function post<K extends keyof Posts>(what: K, body: Posts[K][0]): Promise<Posts[K][1]> {
+  if (!token) await Promise.race([firstToken, new Promise((over) => setTimeout(over, TOKEN_MILLISECONDS))]);
   const answer = await fetch(`/page/${what}`, {
     method: "POST",
     headers: { "content-type": "application/json", "x-lastword-token": token },

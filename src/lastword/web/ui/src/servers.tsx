@@ -48,8 +48,9 @@ export function ServersOf({ changed }: { changed: unknown }) {
       <section aria-labelledby="mcp-servers">
         <h2 id="mcp-servers">MCP servers</h2>
         <p class="muted">
-          Tools of other programs, behind your cards: each call of one asks you. They are named in <code>{found.place}</code>, and nothing
-          is started or contacted before you have seen it.
+          Tools of other programs, behind your cards: each call of one asks you, until you turn its key with{" "}
+          <code>lastword mcp trust NAME --standing</code>. They are named in <code>{found.place}</code>, and nothing is started or contacted
+          before you have seen it.
         </p>
         {found.servers.length > 0 && (
           <ul class="servers">

@@ -31,7 +31,7 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
         <p class={chosen?.auto_approve ? "warn" : ""}>
           {chosen?.auto_approve
             ? "The preset approves by itself what a tool lets be approved without you. Everything else still asks you."
-            : "You are asked before anything that needs approval. Nothing is approved by itself."}
+            : "You are asked before anything that needs approval, unless a grant or a rule of yours answers: they are below."}
         </p>
         <fieldset>
           <legend>Preset</legend>
@@ -54,7 +54,7 @@ export function SettingsOf({ settings, session }: { settings: Settings; session:
             </label>
           ))}
         </fieldset>
-        <p class="muted">Auto-approval takes two keys: the preset's, and the tool's own. Presets are written in lastword.toml.</p>
+        <p class="muted">Whatever answers for you takes the tool's own key as well. Presets are written in lastword.toml.</p>
       </section>
 
       <section>
@@ -166,6 +166,7 @@ const EFFECTS: Record<NonNullable<ToolEntry["effect"]> | "unknown", string> = {
 function ruleOf(tool: ToolEntry, autoApproves: boolean): string {
   const effect = EFFECTS[tool.effect ?? "unknown"];
   if (!tool.asks) return `Runs without asking. ${effect}`;
-  if (!tool.auto_approve) return `Always asks you. ${effect}`;
-  return autoApproves ? `Is approved by your preset. ${effect}` : `Asks you; a preset could approve it. ${effect}`;
+  if (!tool.grantable) return `Always asks you. ${effect}`;
+  if (!tool.auto_approve) return `Asks you; a grant or a rule for exact arguments could answer. ${effect}`;
+  return autoApproves ? `Is approved by your preset. ${effect}` : `Asks you; a preset, a grant or a rule could answer. ${effect}`;
 }

@@ -178,6 +178,7 @@ function Bars({ calls }: { calls: CallItem[] }) {
 function Bar({ call, place, now }: { call: CallItem; place: (at: number) => number; now: number }) {
   const asked = call.asked_at;
   const answered = call.answered_at ?? (asked ? (call.started_at ?? call.ended_at ?? now) : null);
+  const nobody = call.reply !== null && isStanding(call.reply);
   const waited = asked && answered ? answered - asked : 0;
   const ran = call.started_at ? (call.ended_at ?? now) - call.started_at : 0;
   const bad = call.status === "ended" && !call.end?.success;
@@ -206,8 +207,8 @@ function Bar({ call, place, now }: { call: CallItem; place: (at: number) => numb
             {!call.started_at && bad && <span class="bar bad" style={span(call.ended_at ?? now, call.ended_at ?? now)} />}
           </span>
           <span class="took">
-            {waited > 0 && <>waited {duration(waited)}</>}
-            {waited > 0 && ran > 0 && ", "}
+            {nobody ? "not asked" : waited > 0 && <>waited {duration(waited)}</>}
+            {(nobody || waited > 0) && ran > 0 && ", "}
             {ran > 0 && <>ran {duration(ran)}</>}
           </span>
         </summary>

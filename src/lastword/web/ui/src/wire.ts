@@ -11,6 +11,40 @@ export type Effect = "none" | "reversible" | "irreversible";
 export type OutcomeKind = "succeeded" | "failed" | "raised" | "invalid_arguments" | "unknown_tool" | "denied" | "no_approver" | "expired" | "stale" | "refused" | "cancelled" | "timed_out" | "outcome_unknown" | "handed_over";
 export type ContentKind = "image" | "audio" | "file" | "text";
 
+/** A tool that the model may ask for. */
+export type ToolEntry = {
+  tool: string;
+  name: string;
+  about: string;
+  asks: boolean;
+  auto_approve: boolean;
+  grantable: boolean;
+  effect: Effect | null;
+  parameters: string[];
+  required: string[];
+  secrets: string[];
+};
+
+/** A preset to work under. */
+export type PresetChoice = {
+  name: string;
+  auto_approve: boolean;
+  protocol: string;
+  model: string;
+};
+
+/** How the assistant works now. */
+export type Settings = {
+  model: string;
+  rehearsal: boolean;
+  preset: string;
+  presets: PresetChoice[];
+  tools: ToolEntry[];
+  can_choose_model: boolean;
+  has_servers: boolean;
+  next_model: string;
+};
+
 /** An argument of the call that a card asks about. */
 export type CardArgument = {
   name: string;
@@ -206,38 +240,6 @@ export type MessageItem = {
   used: string;
   tokens: number | null;
   reasoning: string;
-};
-
-/** A tool that the model may ask for. */
-export type ToolEntry = {
-  tool: string;
-  name: string;
-  about: string;
-  asks: boolean;
-  auto_approve: boolean;
-  effect: Effect | null;
-  parameters: string[];
-  required: string[];
-};
-
-/** A preset to work under. */
-export type PresetChoice = {
-  name: string;
-  auto_approve: boolean;
-  protocol: string;
-  model: string;
-};
-
-/** How the assistant works now. */
-export type Settings = {
-  model: string;
-  rehearsal: boolean;
-  preset: string;
-  presets: PresetChoice[];
-  tools: ToolEntry[];
-  can_choose_model: boolean;
-  has_servers: boolean;
-  next_model: string;
 };
 
 /** A card that waits, in short. */
@@ -544,6 +546,7 @@ export type GrantStep = {
   why_none: string;
   problem: string;
   digest: string;
+  begins: string;
   sentence: string;
   bounds: GrantBound[];
   scopes: ["run" | "session" | "until", string][];
@@ -553,6 +556,8 @@ export type GrantStep = {
   needs_limit: boolean;
   settling: string;
   settles: GrantSettled[];
+  counting: string;
+  ends: string;
   past: string;
   word: string;
 };
@@ -583,7 +588,7 @@ export type RuleEntry = {
 export type RuleFile = {
   path: string;
   layer: string;
-  accepted: boolean;
+  state: string;
   rules: RuleEntry[];
 };
 
@@ -752,7 +757,6 @@ export type ErrorBody = {
 export const GRANT_WORDS = {
   ask: "Don't ask again…",
   title: "Allow, and don't ask again",
-  begins: "It begins with calls that are exactly like this one. Loosen what you want to, one by one.",
   how_long: "how long",
   ends_after: "ends after",
   not_whole: "The number of calls is a whole number above 0.",

@@ -1,0 +1,124 @@
+"""A card that is taller than the window: what lies behind its buttons is seen before anything is allowed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from requirements import requirement
+from surfaces.test_page_arming import ARMED, Hand
+from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, READ_ON, House, read_to_end, settled
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
+
+# Whether what would run is in sight, and not behind something else.
+IN_SIGHT = """place => {
+  const { left, top, bottom } = place.getBoundingClientRect();
+  const isSeen = (y) => {
+    const above = document.elementFromPoint(left + 2, y);
+    return above !== null && (above.contains(place) || place.contains(above));
+  };
+  return isSeen(top + 2) && isSeen(bottom - 2);
+}"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path).open()
+
+    @house.session.registry.tool(require_approval=True, effect="reversible")
+    def order(*, one: str, two: str, three: str, four: str, five: str, six: str) -> str:
+        """Orders something, with many arguments."""
+        house.effects.append(six)
+        return "Ordered."
+
+    yield house
+    house.close()
+
+
+ORDER = {name: f"the words of {name}" for name in ("one", "two", "three", "four", "five", "six")}
+
+
+@requirement("TOOL-46")
+@pytest.mark.parametrize("way", ["press", "key"])
+def test_nothing_is_allowed_that_lies_behind_the_buttons(house: House, windows: Any, way: str):
+    """On a phone the buttons stay at the bottom of the window, over whatever was not scrolled to yet."""
+    page = windows(house.key(), viewport={"width": 390, "height": 600})
+    hand = Hand(page, house)
+    call = house.call("order", **ORDER)
+    page.wait_for_selector(".card")
+    hand.settle(ARMED)
+    last = page.get_by_text("the words of six")
+    assert not last.evaluate(IN_SIGHT), "the card has to be taller than the window for this"
+    allow = page.locator(".card .actions .primary")
+    expect(allow).to_have_attribute("aria-disabled", "true")
+    expect(page.locator(".card .second")).to_contain_text("There is more of it below.")
+    if way == "press":
+        hand.click(".card .actions .primary")
+    else:
+        page.locator(".card").focus()
+        page.keyboard.press("Control+Enter")
+    hand.wait(3000)
+    assert (call.done(), house.effects) == (False, [])
+    page.locator(".card").evaluate(READ_ON)
+    assert last.evaluate(IN_SIGHT)
+    hand.settle(ARMED)
+    hand.click(".card .actions .primary")
+    assert call.result(PATIENCE_SECONDS).success
+    assert house.effects == ["the words of six"]
+
+
+@requirement("TOOL-46")
+def test_a_card_that_was_seen_is_not_asked_to_be_read_again_when_the_window_shrinks(house: House, windows: Any):
+    """It fitted, and somebody read it. A phone that is turned does not make it unread."""
+    page = windows(house.key(), viewport={"width": 1200, "height": 1400})
+    hand = Hand(page, house)
+    call = house.call("order", **ORDER)
+    page.wait_for_selector(".card")
+    hand.settle(ARMED)
+    allow = page.locator(".card .actions .primary")
+    expect(allow).to_have_attribute("aria-disabled", "false")
+    page.set_viewport_size({"width": 390, "height": 600})
+    hand.settle(ARMED)
+    expect(allow).to_have_attribute("aria-disabled", "false")
+    hand.click(".card .actions .primary")
+    assert call.result(PATIENCE_SECONDS).success
+
+
+LETTER = "\n".join(f"Line {number} of a long letter." for number in range(1, 121))
+
+
+@requirement("TOOL-46", "TOOL-55")
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 390, "height": 844}], ids=["wide", "phone"])
+def test_what_was_opened_is_read_to_its_end_as_well(house: House, windows: Any, size: Any):
+    """It was folded, so nobody has seen it. Opened and closed again it has still not been seen."""
+
+    @house.session.registry.tool(require_approval=True, effect="irreversible")
+    def send(to: str, text: str, after: str) -> str:
+        """Sends a letter."""
+        house.effects.append(to)
+        return "Sent."
+
+    page = windows(house.key(), viewport=size)
+    call = house.call("send", to="Ada", text=LETTER, after="nothing")
+    page.wait_for_selector(ARMED)
+    read_to_end(page)
+    open_it = page.locator(".card .second").get_by_role("button", name="open it")
+    open_it.click()
+    expect(page.locator(".card .second")).to_contain_text("There is more of it below.")
+    assert not page.get_by_text("Line 120 of a long letter.").evaluate(IN_SIGHT)
+    page.locator(".card .fold").click()
+    expect(open_it).to_be_visible()
+    open_it.click()
+    expect(page.locator(".card .word")).to_have_count(0)
+    settled(page, ARMED)
+    page.locator(".card .actions .primary").click(force=True)
+    assert (call.done(), house.effects) == (False, [])
+    read_to_end(page)
+    assert page.locator(".card").get_by_text("nothing").evaluate(IN_SIGHT)
+    page.locator(".card .word").press_sequentially("allow")
+    page.locator(".card .actions .primary").click()
+    assert call.result(PATIENCE_SECONDS).success
+    assert house.effects == ["Ada"]
