@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from requirements import requirement
 from surfaces.test_page_arming import ARMED, Hand
-from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, READ_ON, House, read_to_end, settled
+from surfaces.windows import CHROMIUM, FRAME, PATIENCE_SECONDS, READ_ON, House, read_to_end, settled
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the last lines of ./test say so")
 
@@ -87,6 +87,33 @@ def test_a_card_that_was_seen_is_not_asked_to_be_read_again_when_the_window_shri
     assert call.result(PATIENCE_SECONDS).success
 
 
+TO_THE_END = "() => scrollTo(0, document.documentElement.scrollHeight)"
+
+
+@requirement("TOOL-46")
+def test_whoever_jumps_to_the_end_has_not_seen_what_lies_between(house: House, windows: Any):
+    """The end is in sight then, and the buttons are below it; what was asked for was passed by."""
+    page = windows(house.key(), viewport={"width": 390, "height": 600})
+    call = house.call("order", **{**ORDER, "three": "\n".join(f"Item {number}" for number in range(10)) * 3})
+    page.wait_for_selector(ARMED)
+    words = page.locator(".card .second")
+    expect(words).to_contain_text("There is more of it below.")
+    page.evaluate(TO_THE_END)
+    expect(words).to_contain_text("You went past a part of it.")
+    assert page.get_by_text("the words of six").evaluate(IN_SIGHT)
+    settled(page, ARMED)
+    page.locator(".card .actions .primary").click(force=True)
+    assert (call.done(), house.effects) == (False, [])
+    expect(words).to_contain_text("There is more of it below.")  # The press has led back to where it was left.
+    page.evaluate(TO_THE_END)
+    page.get_by_role("button", name="Go back to it").click()
+    expect(words).to_contain_text("There is more of it below.")
+    read_to_end(page)
+    page.locator(".card .actions .primary").click()
+    assert call.result(PATIENCE_SECONDS).success
+    assert house.effects == ["the words of six"]
+
+
 LETTER = "\n".join(f"Line {number} of a long letter." for number in range(1, 121))
 
 
@@ -109,7 +136,8 @@ def test_what_was_opened_is_read_to_its_end_as_well(house: House, windows: Any, 
     open_it.click()
     expect(page.locator(".card .second")).to_contain_text("There is more of it below.")
     assert not page.get_by_text("Line 120 of a long letter.").evaluate(IN_SIGHT)
-    page.locator(".card .fold").click()
+    page.locator(".card .fold").click()  # It stands at the end of the letter: whoever goes there has jumped.
+    read_to_end(page)
     expect(open_it).to_be_visible()
     open_it.click()
     expect(page.locator(".card .word")).to_have_count(0)
@@ -122,3 +150,41 @@ def test_what_was_opened_is_read_to_its_end_as_well(house: House, windows: Any, 
     page.locator(".card .actions .primary").click()
     assert call.result(PATIENCE_SECONDS).success
     assert house.effects == ["Ada"]
+
+
+@requirement("TOOL-46", "TOOL-55")
+def test_what_was_read_to_its_end_may_be_closed_again_before_the_rest_is_read(house: House, windows: Any):
+    """It has been seen, and whoever reads a long card closes what is done with. What was only opened was not,
+    though the card had been as long before, and all of it was read then."""
+
+    @house.session.registry.tool(require_approval=True, effect="irreversible")
+    def send(text: str, one: str, two: str, three: str) -> str:
+        """Sends a letter."""
+        house.effects.append(one)
+        return "Sent."
+
+    page = windows(house.key(), viewport={"width": 390, "height": 600})
+    line = "words that fill a line of it and another "
+    short = {name: (line * 13).strip() for name in ("one", "two", "three")}
+    call = house.call("send", text=LETTER[: LETTER.index("Line 41")], **short)
+    page.wait_for_selector(ARMED)
+    fold = page.locator(".card .fold").first
+    open_it = page.get_by_role("button", name="open it")
+    read_to_end(page)
+    fold.click()
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    fold.evaluate("button => button.click()")
+    read_to_end(page)
+    open_it.click()
+    more = page.locator(".card .second").get_by_role("button", name="Read on")
+    while not fold.evaluate(IN_SIGHT):
+        more.click()
+        page.evaluate(FRAME)
+    expect(page.locator(".card .second")).to_contain_text("There is more of it below.")
+    fold.evaluate("button => button.click()")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    expect(page.locator(".card .word")).to_have_count(0)
+    read_to_end(page)
+    page.locator(".card .word").press_sequentially("allow")
+    page.locator(".card .actions .primary").click()
+    assert call.result(PATIENCE_SECONDS).success

@@ -82,10 +82,12 @@ def settled(page: Page, armed: str) -> None:
     page.wait_for_selector(armed)
 
 
-# Press "Read on" of a card until it is gone. It may go between a look and a press.
+# Press "Read on" of a card until it is gone, or what leads back to what was passed by. It may go between a look and a
+# press.
 READ_ON = """async (card) => {
-  const more = () => [...card.querySelectorAll("button")].find((each) => each.textContent.trim() === "Read on");
-  while (more()) {
+  const words = ["Read on", "Go back to it"];
+  const more = () => [...card.querySelectorAll("button")].find((each) => words.includes(each.textContent.trim()));
+  for (let pages = 0; pages < 200 && more(); pages++) {
     more().click();
     await new Promise((done) => new IntersectionObserver(done).observe(document.documentElement));
   }

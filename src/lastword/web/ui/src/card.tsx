@@ -8,7 +8,7 @@ import { Granting } from "./granting.tsx";
 import { scriptOf, usePicture, type WaitingCall } from "./picture.ts";
 import { PreviewOf } from "./preview.tsx";
 import { ProblemOf, useProblem } from "./problem.tsx";
-import { goToFold, readOn, useReached } from "./reaching.ts";
+import { goToFold, useReached } from "./reaching.ts";
 import { post, type Refused } from "./requests.ts";
 import { type AnswerBody, type CardArgument, type CardView, GRANT_WORDS, type MissingArgument } from "./wire.ts";
 import { WordField } from "./word.tsx";
@@ -68,33 +68,32 @@ function Question({ call, keys, program }: Shown) {
   // Not asking again is more than one yes: whatever the effect, all of it is seen first.
   const unread = card.folded.filter((part) => folds[part] === undefined);
   const isTyped = card.word === null || word.trim().toLowerCase() === card.word;
-  const [reached, readAgain] = useReached(actions, [drawn, denying, granting]);
-  const lacks = !reached ? "rest" : closed.length ? "open" : isTyped ? null : "word";
+  const { left, turned, readOn } = useReached(section, actions, [drawn, denying, granting]);
+  const lacks = left ? "rest" : closed.length ? "open" : isTyped ? null : "word";
   // What takes the place of the words moves the buttons.
   useEffect(() => {
-    if (reached) disarmAll();
-  }, [reached]);
+    if (!left) disarmAll();
+  }, [left]);
 
   function foldOf(part: string, at: number | null): Fold {
-    return { at, open: folds[part] ?? false, turn: () => turn([part], !folds[part]) };
+    return { at, open: folds[part] ?? false, turn: (button) => turn([part], !folds[part], button) };
   }
 
   // What was closed again has been open, if it was seen to its end by then. It moves the buttons, so they wait anew.
-  function turn(parts: string[], open: boolean) {
-    if (open) readAgain();
-    const state = open || (reached ? false : undefined);
+  function turn(parts: string[], open: boolean, button: HTMLElement | null) {
+    const isSeen = button !== null && turned(button, open);
+    const state = open || (isSeen ? false : undefined);
     setFolds((now) => ({ ...now, ...Object.fromEntries(parts.map((part) => [part, state])) }));
     disarmAll();
   }
 
   function openAll(parts: string[]) {
-    goToFold(section.current);
-    turn(parts, true);
+    turn(parts, true, goToFold(section.current) ?? section.current);
   }
 
   // What the step would cover is on the card: whoever grants it has seen all of that first.
   function grant() {
-    if (lacks === "rest") readOn(section.current);
+    if (lacks === "rest") readOn();
     else {
       setGranting(true);
       disarmAll();
@@ -133,7 +132,7 @@ function Question({ call, keys, program }: Shown) {
     if (!counts(event)) return;
     if (action === "allow_second" && isEdited) return;
     if (!isYes(action) || !lacks) void answer(action, why);
-    else if (lacks === "rest") readOn(section.current);
+    else if (lacks === "rest") readOn();
     else if (lacks === "word") section.current?.querySelector<HTMLElement>(".word")?.focus();
   }
 
@@ -313,9 +312,9 @@ function Question({ call, keys, program }: Shown) {
         <div class="actions" ref={actions}>
           {lacks === "rest" ? (
             <p class="second" id={`second-${call.id}`}>
-              There is more of it below.{" "}
-              <button type="button" class="link" onClick={() => readOn(section.current)}>
-                Read on
+              {left === "above" ? "You went past a part of it." : "There is more of it below."}{" "}
+              <button type="button" class="link" onClick={readOn}>
+                {left === "above" ? "Go back to it" : "Read on"}
               </button>
             </p>
           ) : lacks === "open" ? (

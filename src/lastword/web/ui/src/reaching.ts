@@ -1,27 +1,71 @@
 // Whether all of a card has been in sight. Its buttons stay at the bottom of the window, over whatever of it was not scrolled
-// to yet: a yes to something that lies behind them would be a yes to something unseen. A card is shown from its
-// beginning, so once the buttons have stood below its end, all of it has passed by. What is unfolded then has not.
+// to yet: a yes to something that lies behind them would be a yes to something unseen. What counts is what the window
+// has passed over, from the beginning on and without a gap: whoever jumps to the end has not seen what lies between.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+type Place = { current: HTMLElement | null };
+// What was not seen lies further down, or was jumped over; null once all was seen.
+export type Left = "below" | "above" | null;
 
 // A part of a pixel that rounding leaves, and the room that the buttons take from what is above them.
 const NEAR_PIXELS = 10;
 // So much of what can be seen is gone past at once: the last lines stay, to read on from.
 const PART_OF_PAGE = 0.6;
 
-// `actions` may lie over what stands before it in the card. Whether its end was reached, and what begins it anew.
-export function useReached(actions: { current: HTMLElement | null }, parts: unknown[]): [boolean, () => void] {
-  const [reached, setReached] = useState(false);
+// How far a card was seen from its beginning on, in pixels from its top.
+export class Reading {
+  private to = 0;
+  private end = 0;
+
+  // The window shows this much of a card that ends there.
+  see(from: number, to: number, end: number): Left {
+    // Somewhere something went away: nobody knows where, so it counts as a part that was seen.
+    if (end < this.end) this.to = Math.max(0, this.to - (this.end - end));
+    this.end = end;
+    if (from <= this.to + NEAR_PIXELS) this.to = Math.max(this.to, Math.min(to, end));
+    if (this.to >= end - NEAR_PIXELS) return null;
+    return from > this.to + NEAR_PIXELS ? "above" : "below";
+  }
+
+  hasSeen(place: number): boolean {
+    return this.to >= place - NEAR_PIXELS;
+  }
+
+  // Here something opens, or closes unseen: what follows was not seen, however tall the card is then.
+  goBackTo(place: number): void {
+    this.to = Math.max(0, Math.min(this.to, place));
+    this.end = 0;
+  }
+
+  get seenTo(): number {
+    return this.to;
+  }
+}
+
+export type Reached = {
+  left: Left;
+  // A fold is turned here. Whether what it closes was seen to its end.
+  turned: (fold: HTMLElement, open: boolean) => boolean;
+  readOn: () => void;
+};
+
+// `actions` may lie over what stands before it in the card.
+export function useReached(card: Place, actions: Place, parts: unknown[]): Reached {
+  const [left, setLeft] = useState<Left>("below");
+  const reading = useRef(new Reading()).current;
   useEffect(() => {
-    if (reached) return;
+    if (left === null) return;
     const look = () => {
       const last = actions.current?.previousElementSibling;
-      if (!actions.current || !last) return;
-      const { bottom } = last.getBoundingClientRect();
-      if (bottom <= actions.current.getBoundingClientRect().top + NEAR_PIXELS && bottom <= seenTo(actions.current)) setReached(true);
+      if (!card.current?.offsetHeight || !actions.current || !last) return;
+      const { top } = card.current.getBoundingClientRect();
+      const [from, to] = inSight(card.current);
+      const hidden = actions.current.getBoundingClientRect().top + NEAR_PIXELS;
+      setLeft(reading.see(from - top, Math.min(to, hidden) - top, last.getBoundingClientRect().bottom - top));
     };
     const sizes = new ResizeObserver(look);
-    if (actions.current?.parentElement) sizes.observe(actions.current.parentElement);
+    if (card.current) sizes.observe(card.current);
     addEventListener("scroll", look, { passive: true, capture: true });
     addEventListener("resize", look);
     look();
@@ -30,26 +74,42 @@ export function useReached(actions: { current: HTMLElement | null }, parts: unkn
       removeEventListener("scroll", look, { capture: true });
       removeEventListener("resize", look);
     };
-  }, [reached, ...parts]);
-  return [reached, () => setReached(false)];
+  }, [left, ...parts]);
+
+  const placeOf = (element: Element) => element.getBoundingClientRect().top - (card.current?.getBoundingClientRect().top ?? 0);
+  return {
+    left,
+    turned: (fold, open) => {
+      const isSeen = left === null || reading.hasSeen(placeOf(fold));
+      if (open) {
+        reading.goBackTo(placeOf(fold));
+        setLeft("below");
+      } else if (!isSeen) reading.goBackTo(placeOf(fold.closest("figure") ?? fold.parentElement ?? fold));
+      return isSeen;
+    },
+    // What was seen last stays in sight, and whoever went too far comes back to it.
+    readOn: () => {
+      if (!card.current) return;
+      const [from, to] = inSight(card.current);
+      const seenTo = card.current.getBoundingClientRect().top + reading.seenTo;
+      (paneOf(card.current) ?? window).scrollBy({ top: seenTo - from - (to - from) * (1 - PART_OF_PAGE) });
+    },
+  };
 }
 
 // Go to the first part that is folded, before it is opened: from there on everything is new. Otherwise what stands
 // below would keep its place on the screen, and the new text would pass by above it.
-export function goToFold(card: HTMLElement | null): void {
-  card?.querySelector(".fold[aria-expanded=false]")?.scrollIntoView({ block: "center" });
+export function goToFold(card: HTMLElement | null): HTMLElement | null {
+  const fold = card?.querySelector<HTMLElement>(".fold[aria-expanded=false]") ?? null;
+  fold?.scrollIntoView({ block: "center" });
+  return fold;
 }
 
-// A page further, not to the end: whoever jumps has seen nothing of what lies between.
-export function readOn(from: HTMLElement | null): void {
-  const pane = from && paneOf(from);
-  if (pane) pane.scrollBy({ top: pane.clientHeight * PART_OF_PAGE });
-  else scrollBy({ top: innerHeight * PART_OF_PAGE });
-}
-
-function seenTo(element: HTMLElement): number {
-  const pane = paneOf(element);
-  return NEAR_PIXELS + Math.min(innerHeight, pane ? pane.getBoundingClientRect().bottom : innerHeight);
+// From where to where on the screen something can be seen: not under the bar at the top, nor outside of what scrolls.
+function inSight(element: HTMLElement): [number, number] {
+  const pane = paneOf(element)?.getBoundingClientRect();
+  const bar = document.querySelector(".bar")?.getBoundingClientRect().bottom ?? 0;
+  return [Math.max(0, bar, pane?.top ?? 0), NEAR_PIXELS + Math.min(innerHeight, pane?.bottom ?? innerHeight)];
 }
 
 // What scrolls by itself around an element; null where it is the window.

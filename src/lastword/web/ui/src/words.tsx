@@ -21,7 +21,7 @@ export function Marked({ text }: { text: string }): ComponentChildren {
 }
 
 // What is folded belongs to a card, which remembers what was opened: a part that folds there says where, and is told.
-export type Fold = { at: number | null; open: boolean; turn: () => void };
+export type Fold = { at: number | null; open: boolean; turn: (button: HTMLElement) => void };
 
 export function Folded({ text, class: name, fold }: { text: string; class?: string; fold?: Fold }) {
   const [opened, setOpened] = useState(false);
@@ -44,9 +44,9 @@ export function Folded({ text, class: name, fold }: { text: string; class?: stri
   );
 }
 
-export function FoldButton({ open, more, turn }: { open: boolean; more: string; turn: () => void }) {
+export function FoldButton({ open, more, turn }: { open: boolean; more: string; turn: (button: HTMLElement) => void }) {
   return (
-    <button type="button" class="fold" aria-expanded={open} onClick={turn}>
+    <button type="button" class="fold" aria-expanded={open} onClick={(event) => turn(event.currentTarget)}>
       {open ? "Show less" : `… ${more}: show all`}
     </button>
   );
