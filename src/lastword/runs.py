@@ -460,7 +460,7 @@ async def _run(
         del door.runs[run_id]
     status: Status = "waiting" if host.in_doubt else result.status
     run = Run(run_id, status, result.output, result.variables, result.error, warnings, in_doubt=host.in_doubt)
-    if door.gave and status != "waiting":
+    if (door.gave or past.calls) and status != "waiting":  # It may have been given before the run was resumed.
         await end_session_grants(door.journal, door.session_id, run_id)
     return _ended(door, past, run, kept)
 

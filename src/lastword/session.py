@@ -74,7 +74,7 @@ class Session(StateOwner):
         policy: Policy | None = None,
         principal: str | None = None,
     ) -> None:
-        """`deps` and `user` reach the session's tools as `context.deps` and `context.user`, and nothing else.
+        """`deps` and `user` reach tools as `context.deps` and `context.user`; with a card the journal keeps its `user`.
 
         `on_question` answers what running tools ask; without it, whoever the approver names for that. `policy` has the
         rules that hold; without it there are none (docs/rules.md). `principal` says whose session it is; without it,
@@ -415,7 +415,7 @@ class Session(StateOwner):
 
     async def _end_grants(self) -> None:
         """What was granted for this session, or for a run in it, is over with it."""
-        if self._door.gave:
+        if self._door.gave or not self._is_new:  # Opened again, it may have been given before.
             await end_session_grants(self._journal, self.id)
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """The attacks again, on what a dead process left in its file: each has its own end, and nothing runs.
 
-A process dies here as a disk sees it: its file, the log and the head beside it are copied while it lives, and the copy
-is all that there is afterwards. The attacker can write the file; what they cannot be kept from is in docs/journal.md.
+How a process dies here is told in left_behind.py. The attacker can write the file; what they cannot be kept from is in
+docs/journal.md.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 import msgspec
 import pytest
+from left_behind import left_behind
 
 from lastword import Limits, Policy, Preset, Session, ToolRegistry, UserAction, open_journal, wait_for_answer
 from lastword.consent.answerer import person
@@ -80,11 +81,7 @@ async def leave(registry: ToolRegistry, tmp_path: Path):
             await until(session.pending)
         else:
             await until_there(living)
-        await living.store.commit()
-        for file in tmp_path.glob("living.db*"):
-            if not file.is_dir() and not file.name.endswith("-shm"):
-                shutil.copy(file, tmp_path / file.name.replace("living", f"left-{len(made)}"))
-        left = Left(tmp_path / f"left-{len(made)}.db", registry)
+        left = Left(await left_behind(living, tmp_path / "living.db", f"left-{len(made)}"), registry)
         made.append(left)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from granted_house import paying
+from granted_house import Payer, paying
 from ruled_house import LUNCH, PolicyHouse
 
 from lastword import Journal, Session, ToolRegistry, UserAction, wait_for_answer
@@ -309,7 +309,7 @@ async def test_what_is_nested_too_deeply_to_be_read_is_not_granted_and_asked_abo
         assert (await task).success
         journal = payer.session.journal
         assert await standing_grants(journal) == [], "the yes counts, and the grant does not"
-        old = grant_of(card, terms, person(""), journal.process_name(), None, journal.clock())
+        old = grant_of(card, terms, person(""), journal.process_name(), journal.clock())
         assert await journal.store.commit(granted_entry(journal, old))
         again = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
         card = await card_of(again)
@@ -666,6 +666,50 @@ async def test_a_grant_may_be_given_where_another_program_shows_the_card():
         assert (await task).success
         assert [GRANTED, "answered"] in store.commits
         assert await payer.pay() == "ran"
+
+
+@requirement("GRANT-5")
+async def test_a_grant_that_another_program_gave_serves_whom_the_session_worked_for():
+    """An embedding program has a session for each of its users. A page that answers for one of them grants it for them,
+    and not for those who were never named."""
+    journal = Journal()
+    async with paying(journal, user="u1") as payer, paying(journal, user="u2") as other, paying(journal) as nobody:
+        task = payer.ask()
+        await payer.card(task)
+        [facts] = await journal.waiting()
+        request = ApprovalRequest.from_facts(facts)
+        offer = offer_for(request, Path.cwd())
+        assert not isinstance(offer, str)
+        assert await answer_elsewhere(journal, facts, request.allow_with(offer.terms(scope="until")), person("page"))
+        assert (await task).success
+        assert [await payer.pay(), await other.pay(), await nobody.pay()] == ["ran", "asked", "asked"]
+
+
+@requirement("GRANT-3")
+async def test_the_same_terms_cannot_be_given_twice_and_the_yes_stands_alone():
+    """A program that keeps its terms has one grant, with one count."""
+    async with paying() as payer:
+        terms = await payer.grant(calls=1)
+        assert await payer.pay() == "ran"
+        card = await payer.card(task := payer.ask())
+        assert card is not None
+        payer.session.answer(card.call_id, card.allow_with(terms))
+        assert (await task).approval == "person"
+        assert len(await standing_grants(payer.session.journal)) == 1
+        assert "used up" in await payer.pay()
+
+
+@requirement("GRANT-5")
+async def test_a_session_that_was_opened_again_ends_what_was_granted_before():
+    """Its first object was dropped without being closed. Whoever closes the session closes all of it."""
+    journal = Journal()
+    dropped = Payer(journal, id="s")
+    await dropped.grant()
+    async with paying(journal, id="s") as again:
+        again.registry.unregister("pay")
+        again.registry.add(dropped.registry.lookup("pay"))
+        assert await again.pay() == "ran"
+    assert await standing_grants(journal) == []
 
 
 @requirement("GRANT-4")

@@ -109,6 +109,9 @@ class Asking:
     async def put(self, question: Question) -> Consent | Reask | Outcome:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
+        if isinstance(decider, Ruled) and (waits_for := _who_was_asked(earlier)):
+            # A rule that was loaded, or has something left again, answers no card that waits.
+            decider = waits_for
         if isinstance(decider, Person):
             decider = await self._standing.instead_of(decider, tool, call)
             question = msgspec.structs.replace(question, decider=decider)
@@ -219,7 +222,12 @@ class Asking:
         action, granted = self._giving.granted(question.tool, request, action, by)
         if action.primary_confirmed and action.arguments is None and not granted:
             return self._consent(question, request, action, sealed, is_written=False)
-        if not await self._journal.answered(request, action, sealed, *granted):
+        is_written = await self._journal.answered(request, action, sealed, *granted)
+        if not is_written and granted:
+            # The same terms may have been given with another answer. Then the yes to this call stands by itself.
+            action = msgspec.structs.replace(action, grant=None)
+            is_written = await self._journal.answered(request, action, sealed)
+        if not is_written:
             # Somebody was faster, in another window or another process. Theirs is the answer.
             action, sealed = await self._journal.answer_to(request)
         return self._accepted(question, request, decider, action, sealed)
@@ -418,6 +426,14 @@ class Asking:
         if audience.listeners:
             audience.tell(Answered(consent.request.call_id, consent.action, consent.sealed.approver))
         return consent
+
+
+def _who_was_asked(earlier: Life | None) -> Person | None:
+    """Whom a question is put to that waits without an answer; None where nothing of it was put to a person."""
+    if earlier is None or earlier.asked is None or earlier.answered is not None:
+        return None
+    missing, line = tuple(earlier.asked.get("missing", ())), earlier.asked.get("rule_line", "")
+    return Person(missing, line) if missing or line else None
 
 
 _APPROVAL: dict[Standing, Approval] = {"person": "person", "waiver": "waived", "rule": "rule", "grant": "grant"}

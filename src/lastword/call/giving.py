@@ -40,9 +40,9 @@ class Giving:
         if why is not None:
             log.error("call %s: nothing was granted with its answer: %s", request.call_id, why)
             return msgspec.structs.replace(action, grant=None), ()
-        setting, journal = self._setting, self._setting.journal
-        grant = grant_of(request, terms, by, journal.process_name(), setting.user, journal.clock())
-        setting.gave.add(grant.id)
+        journal = self._setting.journal
+        grant = grant_of(request, terms, by, journal.process_name(), journal.clock())
+        self._setting.gave.add(grant.id)
         return action, (granted_entry(journal, grant),)
 
     def settle(self, terms: GrantTerms | None, desk: Desk) -> None:

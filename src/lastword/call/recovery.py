@@ -58,6 +58,8 @@ async def recover(
         agreed = life.started["arguments"]
         tool, call = door.admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
         is_agreed = values.equal(hide(values.decode(call.arguments), tool.secrets), agreed)
+        # A person's yes was to this call. A standing one may have been taken back since.
+        is_agreed = is_agreed and (life.started["approval"] == "person" or await door.still_stands(tool, call))
         if is_agreed and not door.forbids(tool, call):
             return await door.start_again(tool, call, life, "it declares itself idempotent")
     return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)

@@ -52,11 +52,9 @@ class StandingYes:
         """A grant that covers a call about which a person would be asked; else the person, and why it is they."""
         if person.is_ruled or tool.manifest.auto_approve is False:
             return person
-        setting = self._setting
         if not await self._journal.store.standing(GRANTED, stream=STREAM):
             return person  # As nearly always, and every question pays for the look.
-        who = GrantWho(setting.session_id, self._journal.process_name(), setting.user, call.id, setting.principal)
-        folder = partial(folder_for, tool, setting.folder)
+        who, folder = self._who(call), partial(folder_for, tool, self._setting.folder)
         grants = await living(self._journal, who, tool.manifest, tool.digest, call.arguments, folder)
         why = ""
         for grant in grants:
@@ -70,6 +68,21 @@ class StandingYes:
         if not grants and (old := await outdated(self._journal, who, tool.manifest, call.arguments, folder)):
             why = f"the tool is not the one that {old.words} was given for"
         return _asked_because(why, person) if why else person
+
+    async def still_stands(self, tool: Tool, call: Call) -> bool:
+        """Whether a call that was started without asking anybody would be again. What it used was counted then."""
+        found = self._setting.decide(tool, call)
+        if not isinstance(found, Person):
+            return not isinstance(found, Forbidden)
+        if found.is_ruled:
+            return False
+        folder = partial(folder_for, tool, self._setting.folder)
+        grants = await living(self._journal, self._who(call), tool.manifest, tool.digest, call.arguments, folder)
+        return bool(grants) or await waives(tool, call, self._setting)
+
+    def _who(self, call: Call) -> GrantWho:
+        setting = self._setting
+        return GrantWho(setting.session_id, self._journal.process_name(), setting.user, call.id, setting.principal)
 
     async def explain(self, tool: Tool, call: Call) -> Explanation:
         """What would be decided at this moment, and by what. The tool's own rule is asked; nothing else of it runs."""

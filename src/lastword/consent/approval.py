@@ -144,6 +144,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whose card it is. Empty where nobody was named: everybody's."""
     carried_out_by: str = ""
     """The program to which the call is handed over, where that is not this one."""
+    user: str | None = None
+    """For whom the session works, as its program calls them: a grant from this card serves nobody else's."""
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
@@ -265,6 +267,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             principal=facts.get("principal", ""),
             rule_line=facts.get("rule_line", ""),
             carried_out_by=facts.get("carried_out_by", ""),
+            user=facts.get("user"),
         )
         msgspec.structs.force_setattr(request, "digest", facts["digest"])
         return request
@@ -331,6 +334,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 manifest.auto_approve,
                 self._left_out(),
                 self.carried_out_by,
+                self.user,
             )
         )
 
@@ -386,6 +390,7 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     left_out: tuple[str, ...] = ()
     """The parameters that were not given, where a grant could be."""
     carried_out_by: str = ""
+    user: str | None = None
 
 
 _encode = msgspec.json.Encoder().encode

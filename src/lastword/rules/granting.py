@@ -303,9 +303,7 @@ def why_not_given(
     return why_not_these(manifest, terms, request.arguments)
 
 
-def grant_of(
-    request: ApprovalRequest, terms: GrantTerms, by: Answerer, process: str, user: str | None, at: float
-) -> Grant:
+def grant_of(request: ApprovalRequest, terms: GrantTerms, by: Answerer, process: str, at: float) -> Grant:
     """The grant that these terms on this card mean."""
     return Grant(
         id=terms.id,
@@ -316,7 +314,7 @@ def grant_of(
         session_id=request.session_id,
         run=request.call_id.rpartition(".")[0] if terms.scope == "run" else "",
         process=process,
-        user=user,
+        user=request.user,
         until=terms.until,
         calls=terms.calls,
         sums={name: str(Decimal(most)) for name, most in terms.sums.items()},
@@ -335,7 +333,7 @@ async def answer_elsewhere(journal: Journal, facts: dict[str, Any], action: User
     request = ApprovalRequest.from_facts(facts)
     if why := why_not_given(request.manifest, request, terms, who, action):
         raise SessionError(why, place=request.call_id, hint="allow this call alone")
-    grant = grant_of(request, terms, who, facts.get("process", ""), None, journal.clock())
+    grant = grant_of(request, terms, who, facts.get("process", ""), journal.clock())
     return await journal.answer(facts, action, who, granted_entry(journal, grant))
 
 

@@ -1,0 +1,225 @@
+"""A standing yes, and calls that a dead process left behind: what waited for a person waits for one, and what was taken
+back starts nothing again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from left_behind import left_behind
+
+from lastword import Journal, Policy, Preset, Session, ToolRegistry, wait_for_answer
+from lastword.consent.answerer import person
+from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.rules.granting import GrantOffer, offer_for
+from lastword.rules.grants import revoke, standing_grants
+from lastword.store.sqlite import SqliteStore
+from requirements import requirement
+from sending import until
+
+ALLOW = """
+[[rule]]
+name = "small"
+tool = "pay"
+decide = "allow"
+LIMITS
+[rule.where]
+amount = { min = 0, max = 20 }
+[rule.tests]
+match = [{ amount = 20 }]
+not_match = [{ amount = 21 }]
+"""
+ONCE_A_DAY = ALLOW.replace("LIMITS", 'limits = { calls = 1, per = "day" }')
+ONCE = ALLOW.replace("LIMITS", "limits = { calls = 1 }")
+ALWAYS = ALLOW.replace("LIMITS", "")
+ASK = '[[rule]]\nname = "each time"\ntool = "pay"\ndecide = "ask"\n'
+DENY = '[[rule]]\nname = "never"\ntool = "pay"\ndecide = "deny"\n'
+DAY_SECONDS = 86_400
+
+
+class Bank:
+    """A program that pays, in what came before and in what comes after. Once told to, it hangs after a payment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.paid, self.hangs = folder, [], asyncio.Event()  # type: ignore[var-annotated]
+        self.is_to_hang = False
+        self.days = 0
+        self.registry = ToolRegistry()
+
+        @self.registry.tool(auto_approve=True, idempotent=True, effect="reversible")
+        async def pay(amount: float) -> str:
+            """Pay somebody."""
+            self.paid.append(amount)
+            if self.is_to_hang:
+                self.is_to_hang = False
+                self.hangs.set()
+                await asyncio.Event().wait()
+            return "paid"
+
+    def journal(self, name: str) -> Journal:
+        journal = Journal(SqliteStore(self.folder / f"{name}.db"))
+        now = journal.clock
+        journal.clock = lambda: now() + self.days * DAY_SECONDS
+        return journal
+
+    @asynccontextmanager
+    async def session(self, journal: Journal, rules: str = "", **facts: Any) -> AsyncIterator[Session]:
+        policy = Policy.vouched(rules, self.registry) if rules else None
+        facts = {"approver": wait_for_answer, **facts}
+        async with Session(self.registry, id="s", journal=journal, policy=policy, **facts) as session:
+            yield session
+
+    async def dies(
+        self,
+        there: Callable[[Session], Any],
+        rules: str = "",
+        before: Callable[[Session], Any] | None = None,
+        **facts: Any,
+    ) -> Journal:
+        """Have a script pay 5, and its program die when it has come that far; what it left."""
+        living = self.journal("living")
+        async with self.session(living, rules, **facts) as session:
+            if before is not None:
+                await before(session)
+            run = asyncio.create_task(session.run_script("CALL pay { amount: 5 }", run_id="R"))
+            await until(lambda: there(session))
+            left = await left_behind(living, self.folder / "living.db", "left")
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+        await living.close()
+        return self.journal(left.stem)
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    return Bank(tmp_path)
+
+
+async def resumed(session: Session) -> tuple[str, list[ApprovalRequest]]:
+    """How the run stands when it has come back, and the cards that wait then. They are denied."""
+    run = asyncio.create_task(session.resume("R"))
+    await until(lambda: run.done() or session.pending())
+    cards = session.pending()
+    for card in cards:
+        session.answer(card.call_id, card.deny())
+    return (await run).status, cards
+
+
+@requirement("GRANT-6")
+@pytest.mark.parametrize("rules", [ALWAYS, ONCE_A_DAY], ids=["without limits", "with limits"])
+async def test_a_rule_that_was_loaded_since_answers_no_card_that_waits(bank: Bank, rules: str):
+    """Whoever was asked has seen the card and not said yes. A file is no answer to it."""
+    left = await bank.dies(lambda session: session.pending())
+    async with bank.session(left, rules) as session:
+        [facts] = await left.waiting()
+        _, [card] = await resumed(session)
+        assert (card.nonce, card.digest, card.problem) == (facts["nonce"], facts["digest"], None), "the very card"
+        assert bank.paid == []
+        assert (await session.call("pay", {"amount": 5})).approval == "rule", "what is asked for now is covered"
+    await left.close()
+
+
+@requirement("GRANT-6")
+async def test_a_rule_of_which_something_is_left_again_answers_no_card_that_waits(bank: Bank):
+    """The day's calls were used up, so somebody was asked. That the next day began is not their answer."""
+
+    async def use_up(session: Session) -> None:
+        assert (await session.call("pay", {"amount": 1})).approval == "rule"
+
+    left = await bank.dies(lambda session: session.pending(), ONCE_A_DAY, use_up)
+    bank.days = 1
+    async with bank.session(left, ONCE_A_DAY) as session:
+        _, [card] = await resumed(session)
+        assert "used up until midnight" in card.rule_line
+        assert bank.paid == [1]
+    await left.close()
+
+
+@requirement("GRANT-6", "RULE-2")
+async def test_a_rule_that_denies_by_now_ends_a_card_that_waits(bank: Bank):
+    """It needs nobody: a no starts nothing."""
+    left = await bank.dies(lambda session: session.pending())
+    async with bank.session(left, DENY) as session:
+        status, cards = await resumed(session)
+        assert (status, cards, bank.paid) == ("failed", [], [])
+    await left.close()
+
+
+@requirement("RULE-6")
+@pytest.mark.parametrize(
+    ("before", "since", "runs"),
+    [
+        ({"rules": ALWAYS}, {"rules": ALWAYS}, True),
+        # What it used was counted when it started. It is the same call.
+        ({"rules": ONCE}, {"rules": ONCE}, True),
+        ({"rules": ALWAYS}, {}, False),
+        ({"rules": ALWAYS}, {"rules": ALWAYS + ASK}, False),
+        ({"rules": ALWAYS}, {"rules": ALWAYS + DENY}, False),
+        ({"preset": Preset(True)}, {"preset": Preset(True)}, True),
+        ({"preset": Preset(True)}, {"preset": Preset(False)}, False),
+        ({"preset": Preset(True)}, {"preset": Preset(True), "rules": ASK}, False),
+    ],
+)
+async def test_a_call_in_doubt_is_run_again_by_its_tool_only_while_what_stood_for_a_person_stands(
+    bank: Bank, before: dict[str, Any], since: dict[str, Any], runs: bool
+):
+    """It calls itself idempotent, and so may run again; whether anybody still agrees is another matter."""
+    bank.is_to_hang = True
+    left = await bank.dies(lambda session: bank.hangs.is_set(), **before)
+    async with bank.session(left, **since) as session:
+        status, cards = await resumed(session)
+        assert (status, cards) == ("done" if runs else "waiting", [])
+        assert bank.paid == ([5, 5] if runs else [5])
+        if not runs and DENY not in since.get("rules", ""):
+            assert (await session.resolve("R.0", "again")).success, "a person may say so"
+    await left.close()
+
+
+@requirement("GRANT-5")
+@pytest.mark.parametrize("is_revoked", [False, True], ids=["stands", "taken back"])
+async def test_a_call_in_doubt_is_not_run_again_by_a_grant_that_was_taken_back(bank: Bank, is_revoked: bool):
+    """Nothing more starts by it. As long as it stands, its last use counts for this very call."""
+
+    async def grant(request: ApprovalRequest) -> UserAction:
+        offer = offer_for(request, Path("/"))
+        assert isinstance(offer, GrantOffer)
+        return request.allow_with(offer.terms(None, "until", calls=1))
+
+    async def pay_first(session: Session) -> None:
+        assert (await session.call("pay", {"amount": 5})).approval == "person"
+        bank.is_to_hang = True
+
+    left = await bank.dies(lambda session: bank.hangs.is_set(), before=pay_first, approver=grant)
+    [given] = await standing_grants(left)
+    assert not is_revoked or await revoke(left, given.id, person("terminal"))
+    async with bank.session(left) as session:
+        status, cards = await resumed(session)
+        assert (status, cards) == ("waiting" if is_revoked else "done", [])
+        assert len(bank.paid) == (2 if is_revoked else 3)
+    await left.close()
+
+
+@requirement("GRANT-5")
+async def test_a_grant_for_a_run_ends_with_the_run_that_another_program_brought_to_its_end(bank: Bank):
+    """It was given in a program that died. Whoever resumes the run ends it, and what was granted for it."""
+    script = "CALL pay { amount: 5 }\nCALL pay { amount: 5 }\nCALL pay { amount: 6 }"
+    living = bank.journal("living")
+    async with bank.session(living) as session:
+        run = asyncio.create_task(session.run_script(script, run_id="R"))
+        await until(session.pending)
+        [card] = session.pending()
+        offer = session.grant_offer(card.call_id)
+        assert isinstance(offer, GrantOffer)
+        session.answer(card.call_id, card.allow_with(offer.terms(None, "run")))
+        await until(lambda: [card for card in session.pending() if card.arguments == {"amount": 6}])
+        left = bank.journal((await left_behind(living, bank.folder / "living.db", "left")).stem)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+    await living.close()
+    async with bank.session(left) as session:
+        assert len(await standing_grants(left)) == 1
+        await resumed(session)
+        assert await standing_grants(left) == []
+    await left.close()
