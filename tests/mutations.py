@@ -15,6 +15,7 @@ class Mutant(NamedTuple):
 
 GRANTING = "tests/attack/test_granting_at_a_terminal.py"
 SECOND_STEP = "tests/rules/test_second_step.py"
+RESTARTED = "tests/attack/test_standing_across_a_restart.py"
 LIMITS = "tests/script/test_limits.py -k a_limit_holds"
 LANGUAGE = "tests/script/test_habits.py tests/script/test_language.py tests/script/test_machine.py"
 
@@ -711,5 +712,33 @@ MUTANTS = [
         "    if grant.call_id == who.call_id:\n",
         "    if False:\n",
         f"{SECOND_STEP} -k own_card",
+    ),
+    Mutant(
+        "granting: a rule answers a card that waits",
+        "call/asking.py",
+        "            decider = waits_for\n",
+        "            pass\n",
+        RESTARTED,
+    ),
+    Mutant(
+        "granting: a call in doubt starts again by a yes that was taken back",
+        "call/recovery.py",
+        " or await door.still_stands(tool, call)",
+        " or True",
+        RESTARTED,
+    ),
+    Mutant(
+        "granting: a grant for a run outlives it",
+        "runs.py",
+        "(door.gave or past.calls)",
+        "door.gave",
+        RESTARTED,
+    ),
+    Mutant(
+        "granting: a grant from elsewhere is nobody's",
+        "call/draw.py",
+        "        user=setting.user,\n",
+        "",
+        "tests/rules/test_grants.py -k another_program_gave",
     ),
 ]
