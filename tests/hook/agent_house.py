@@ -22,7 +22,7 @@ from lastword.hook.keys import AgentKeys
 from lastword.hook.ruling import places_of, policy_of
 from lastword.journal.attendance import attending
 from lastword.mcp.secrets import write_private
-from lastword.rules.granting import GrantOffer, answer_elsewhere, offer_for
+from lastword.rules.granting import GrantOffer, answer_elsewhere, folder_elsewhere, offer_for
 from lastword.tools.trust import rule_name
 
 _numbers = itertools.count(1)
@@ -125,4 +125,4 @@ class AgentHouse:
             facts = next(f for f in await self.journal.waiting() if f["call_id"] == card.call_id)
             assert await self.journal.answer(facts, card.deny(), person("me"))
             await task
-            return offer_for(card, Path())
+            return offer_for(card, folder_elsewhere(facts))

@@ -230,13 +230,33 @@ async def test_a_rule_within_bounds_follows_its_folder(house: AgentHouse, tmp_pa
         assert await house.hear(said) != "ran", said.arguments
 
 
+@requirement("HOOK-7", "GRANT-1")
+@pytest.mark.parametrize("agent", ["claude", "gemini"])
+async def test_a_card_offers_the_folder_and_other_ways_to_write_the_command_where_the_key_is_for_bounds(
+    house: AgentHouse, agent: str
+):
+    """Its card is always shown by another program, which knows the folder from what was asked."""
+    house.turn(**{agent: "bounds"})
+    offer = await house.offer(house.said("git log -3", agent=agent))
+    assert not isinstance(offer, str)
+    command = {"command": {"program": "git", "args": ["log", "\\-3"], "cwd": str(house.project)}}
+    assert offer.looser == {"command": (command,), "cwd": ({"under": str(house.project)},)}
+    (house.project / "inside").mkdir()
+    await house.grant(house.said("git log -3", agent=agent), {"command": command, "cwd": {"under": str(house.project)}})
+    for written in ("git log -3", "git  log  -3", "git log '-3'"):
+        assert await house.hear(house.said(written, agent=agent)) == "ran", written
+    for written in ("git log -4", "git log -3 -3", "git log -3; id"):
+        assert await house.hear(house.said(written, agent=agent)) == "asked", written
+    assert await house.hear(house.said("git log -3", agent=agent, cwd=str(house.project.parent))) == "asked"
+
+
 @requirement("HOOK-7")
 async def test_a_shell_with_arguments_that_nobody_knows_takes_exact_ones(house: AgentHouse):
     """Another shell, or a folder by another name, would make something else of the same command."""
     house.turn(claude="bounds")
     offer = await house.offer(house.said(also={"timeout": 5}))
     assert not isinstance(offer, str)
-    assert offer.looser == {"timeout": ({"min": 0, "max": 5},)}
+    assert offer.looser["timeout"] == ({"min": 0, "max": 5},)
     unknown = await house.offer(house.said(also={"timeout": 5, "workdir": "/tmp"}))
     assert not isinstance(unknown, str)
     assert unknown.looser == {}
@@ -284,7 +304,7 @@ async def test_a_standing_yes_over_free_text_is_not_to_be_had(house: AgentHouse)
     fetch = {"url": "https://example.org/", "prompt": "Summarise it"}
     offer = await house.offer(house.said(tool_name="WebFetch", tool_input=fetch))
     assert not isinstance(offer, str)
-    assert offer.looser == {}
+    assert set(offer.looser) == {"cwd"}
     for open_bound in ({"any": True}, {"length": 80}, {"matches": ".*"}, {"under": str(house.project)}):
         with pytest.raises(Exception, match="prompt"):
             offer.terms(offer.bounds | {"prompt": open_bound}, "until", calls=1)

@@ -73,7 +73,7 @@ def test_the_key_goes_with_the_hook(tmp_path: Path):
     """Whoever takes the hook out, and puts it in again without a word, is asked about everything."""
     keys = AgentKeys(tmp_path / ".data" / "lastword" / "agent_keys.json")
     assert agreed(tmp_path, "hook", "install", "claude", "--standing", "bounds").returncode == 0
-    assert keys.of(CLAUDE) is True
+    assert keys.of(CLAUDE) == "bounds"
     assert agreed(tmp_path, "hook", "uninstall", "claude").returncode == 0
     assert keys.of(CLAUDE) is False
     keys.file.chmod(0o666)

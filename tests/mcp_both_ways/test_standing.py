@@ -28,7 +28,7 @@ tests = { match = [{ amount = 7 }], not_match = [{ amount = 11 }] }
 
 @requirement("RULE-5")
 @pytest.mark.parametrize("tool", ["mcp:shop/*", "mcp:shop/pay", "shop__pay"])
-@pytest.mark.parametrize("standing", [False, "exact", True])
+@pytest.mark.parametrize("standing", [False, "exact", "bounds"])
 async def test_a_rule_answers_for_a_server_only_where_the_person_said_so_when_they_trusted_it(tmp_path, tool, standing):
     """By its address, all of the server's tools, or its id. A preset's key alone is never enough."""
     shop = Neighbour(tmp_path, PAY)
@@ -38,9 +38,24 @@ async def test_a_rule_answers_for_a_server_only_where_the_person_said_so_when_th
         session = await opened(servers, asked, preset=Preset())
         session.policy = Policy.vouched(RULE.replace("TOOL", tool), session.registry)
         outcome = await session.call("shop__pay", {"amount": 7})
-        assert (outcome.kind, outcome.approval) == (("succeeded", "rule") if standing is True else ("denied", "person"))
+        assert (outcome.kind, outcome.approval) == (
+            ("succeeded", "rule") if standing == "bounds" else ("denied", "person")
+        )
         assert (await session.call("shop__pay", {"amount": 11})).kind == "denied"
-    assert len(shop.calls()) == (1 if standing is True else 0)
+    assert len(shop.calls()) == (1 if standing == "bounds" else 0)
+
+
+@requirement("RULE-5", "MCP-6")
+@pytest.mark.parametrize("standing", [False, "exact", "bounds", True])
+async def test_a_preset_that_auto_approves_never_answers_for_a_server(tmp_path, standing):
+    """The person was told of rules and grants when they turned the key. `true` is how it was kept once."""
+    shop = Neighbour(tmp_path, PAY)
+    await shop.trust(standing)
+    asked = FixedApprover(lambda request: request.deny())
+    async with shop.servers() as servers:
+        session = await opened(servers, asked, preset=Preset(True))
+        assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
+    assert (len(asked.requests), len(shop.calls())) == (1, 0)
 
 
 @requirement("RULE-5")
@@ -48,7 +63,7 @@ async def test_a_rule_answers_for_a_server_only_where_the_person_said_so_when_th
 async def test_a_rule_of_another_name_says_nothing_of_a_server(tmp_path, tool):
     """A name that only begins alike is another name."""
     shop = Neighbour(tmp_path, PAY)
-    await shop.trust(True)
+    await shop.trust("bounds")
     asked = FixedApprover(lambda request: request.deny())
     async with shop.servers() as servers:
         session = await opened(servers, asked)
@@ -81,7 +96,7 @@ tests = { match = [{ path = "FOLDER/a" }], not_match = [{ path = "/etc/passwd" }
 async def test_a_path_from_a_folder_of_the_server_lies_inside_of_none(tmp_path, monkeypatch, decide):
     """It has a folder of its own, which is not ours: no yes covers such a path, and no is passed by with one."""
     shop = Neighbour(tmp_path, READ)
-    await shop.trust(True)
+    await shop.trust("bounds")
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
@@ -132,11 +147,11 @@ CHANGED = {
 async def test_a_tool_that_its_server_defines_anew_has_lost_its_grant(tmp_path: Path, change: dict[str, Any]):
     """Withheld until it is trusted again, and then it is another tool: also when it looks the same to a person."""
     shop, journal = Neighbour(tmp_path, PAY), Journal()
-    await shop.trust(True)
+    await shop.trust("bounds")
     await _granted(shop, journal)
     shop.define(PAY | change)
     assert (await _paid(shop, journal))[0] != "succeeded"
-    await shop.trust(True)
+    await shop.trust("bounds")
     assert await _paid(shop, journal) == ("denied", "person")
     shop.define(PAY)
     await shop.trust("exact")
@@ -148,10 +163,10 @@ async def test_a_tool_that_its_server_defines_anew_has_lost_its_grant(tmp_path: 
 async def test_another_server_under_the_same_name_has_not_inherited_a_grant(tmp_path: Path):
     """It says the same of its tools, word for word. What is started for it is something else."""
     shop, journal = Neighbour(tmp_path, PAY), Journal()
-    await shop.trust(True)
+    await shop.trust("bounds")
     await _granted(shop, journal)
     other = Neighbour(tmp_path, PAY, env={"OTHER": "1"})
-    await other.trust(True)
+    await other.trust("bounds")
     assert await _paid(other, journal) == ("denied", "person")
 
 
@@ -159,7 +174,7 @@ async def test_another_server_under_the_same_name_has_not_inherited_a_grant(tmp_
 async def test_a_name_that_is_listed_twice_by_now_starts_nothing(tmp_path: Path):
     """Which of the two a call would reach is the server's secret."""
     shop, journal = Neighbour(tmp_path, PAY), Journal()
-    await shop.trust(True)
+    await shop.trust("bounds")
     await _granted(shop, journal)
     called = len(shop.calls())
     shop.define(PAY, PAY | {"description": "Pays more."})
@@ -173,11 +188,11 @@ async def test_a_name_that_is_listed_twice_by_now_starts_nothing(tmp_path: Path)
 async def test_whoever_looks_at_a_server_on_the_page_leaves_its_key_as_it_is_and_a_change_turns_it_back(tmp_path: Path):
     """What was looked at and is the same is pinned again, with what it calls itself by now."""
     shop = Neighbour(tmp_path, PAY)
-    await shop.trust(True)
+    await shop.trust("bounds")
     launch = launch_of("shop", shop.config, shop.folder)
     async with shop.servers() as servers:
         await servers.trust(await look_at(launch, shop.secrets))
-        assert [pinned.standing for pinned in shop.pins._read().values()] == [True]
+        assert [pinned.standing for pinned in shop.pins._read().values()] == ["bounds"]
         shop.define(PAY | {"description": "Pays more."})
         await servers.trust(await look_at(launch, shop.secrets))
         assert [pinned.standing for pinned in shop.pins._read().values()] == [False]

@@ -1,8 +1,11 @@
 """A house with policies: three files, what a person accepted, and one tool that pays."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from lastword import Journal, Preset, Session, ToolRegistry
 from lastword.consent.answerer import person
@@ -55,11 +58,17 @@ class PolicyHouse:
         if self.registry.is_registered("pay"):
             self.registry.unregister("pay")
 
-        @self.registry.tool(auto_approve=key, effect="reversible", **facts)
+        @self.registry.tool(auto_approve=key == "bounds" or key, effect="reversible", **facts)
         def pay(to: str, amount: float) -> str:
             """Pay somebody."""
             self.paid.append((to, amount))
             return "paid"
+
+        if key == "bounds":  # Which only a person says, of another program's tool.
+            tool = self.registry.lookup("pay")
+            self.registry.unregister("pay")
+            manifest = msgspec.structs.replace(tool.manifest, auto_approve=key)
+            self.registry.add(replace(tool, manifest=manifest, address="mcp:bank/pay"))
 
     def write(self, layer: str, text: str) -> None:
         getattr(self.places, layer).write_text(text)

@@ -1,6 +1,7 @@
 """Grants: given with an answer, used in the commit of a start, ended by a person, a limit, a day or a session."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,15 @@ from lastword.errors import Detached, LastWordError, SessionError
 from lastword.journal.records import data_of
 from lastword.journal.timeline import timeline
 from lastword.rules.counting import STREAM, USED
-from lastword.rules.granting import GrantOffer, answer_elsewhere, grant_of, offer_for, summary, why_not_given
+from lastword.rules.granting import (
+    GrantOffer,
+    answer_elsewhere,
+    folder_elsewhere,
+    grant_of,
+    offer_for,
+    summary,
+    why_not_given,
+)
 from lastword.rules.grants import (
     GRANTED,
     REVOKED,
@@ -309,7 +318,7 @@ async def test_what_is_nested_too_deeply_to_be_read_is_not_granted_and_asked_abo
         assert (await task).success
         journal = payer.session.journal
         assert await standing_grants(journal) == [], "the yes counts, and the grant does not"
-        old = grant_of(card, terms, person(""), journal.process_name(), journal.clock())
+        old = grant_of(card, terms, person(""), journal.process_name(), None, journal.clock())
         assert await journal.store.commit(granted_entry(journal, old))
         again = asyncio.create_task(payer.session.call("send", {"data": nested(levels)}))
         card = await card_of(again)
@@ -683,6 +692,69 @@ async def test_a_grant_that_another_program_gave_serves_whom_the_session_worked_
         assert await answer_elsewhere(journal, facts, request.allow_with(offer.terms(scope="until")), person("page"))
         assert (await task).success
         assert [await payer.pay(), await other.pay(), await nobody.pay()] == ["ran", "asked", "asked"]
+
+
+class Tidier:
+    """A session with a tool that takes a path, and whoever shows its cards elsewhere."""
+
+    def __init__(self, journal: Journal, session: Session) -> None:
+        self.journal, self.session = journal, session
+
+    async def asked(self, path: str) -> tuple[asyncio.Task[Any], dict[str, Any], ApprovalRequest]:
+        """A call that waits, as another program sees it."""
+        call = asyncio.create_task(self.session.call("tidy", {"path": path}))
+        await until(self.session.pending)
+        [facts] = await self.journal.waiting()
+        return call, facts, ApprovalRequest.from_facts(facts)
+
+    async def deny(self, call: asyncio.Task[Any]) -> None:
+        [card] = self.session.pending()
+        self.session.answer(card.call_id, card.deny())
+        assert (await call).kind == "denied"
+
+
+@pytest.fixture
+async def tidier():
+    registry, journal = ToolRegistry(), Journal()
+
+    @registry.tool(auto_approve=True, effect="reversible")
+    def tidy(path: Path) -> str:
+        """Tidy a file."""
+        return "tidied"
+
+    async with Session(registry, approver=wait_for_answer, journal=journal) as session:
+        yield Tidier(journal, session)
+
+
+@requirement("GRANT-1", "GRANT-2")
+@pytest.mark.parametrize("is_whole", [False, True], ids=["not whole", "whole"])
+async def test_a_path_is_offered_elsewhere_as_it_is_where_it_was_asked(tidier: Tidier, tmp_path: Path, is_whole: bool):
+    """One that is not whole is another file in a session of another folder, and so for the session alone."""
+    path = str(tmp_path / "notes.md") if is_whole else "notes.md"
+    call, facts, request = await tidier.asked(path)
+    offer, here = offer_for(request, folder_elsewhere(facts)), tidier.session.grant_offer(request.call_id)
+    assert isinstance(offer, GrantOffer)
+    assert isinstance(here, GrantOffer)
+    assert (offer.bounds, offer.looser, offer.scopes) == (here.bounds, here.looser, here.scopes)
+    assert offer.looser == {"path": ({"under": os.path.realpath((Path.cwd() / path).parent)},)}
+    assert ("until" in offer.scopes) is is_whole
+    await tidier.deny(call)
+
+
+@requirement("GRANT-2")
+async def test_a_path_that_is_not_whole_is_not_granted_for_longer_elsewhere(tidier: Tidier):
+    """Neither by whoever shows its card, nor by a record of a program that did not know of paths."""
+    call, facts, request = await tidier.asked("notes.md")
+    terms = GrantTerms(where={"path": {"is": "notes.md"}}, scope="until", until=tidier.journal.clock() + 1000)
+    with pytest.raises(SessionError, match="path is another file in a session of another folder"):
+        await answer_elsewhere(tidier.journal, facts, request.allow_with(terms), person("page"))
+    old = grant_of(request, terms, person(""), facts["process"], None, tidier.journal.clock())
+    written = granted_entry(tidier.journal, old)
+    assert await tidier.journal.answer(facts, request.allow_with(terms), person("page"), written)
+    assert (await call).success
+    assert len(await standing_grants(tidier.journal)) == 1
+    call, _, _ = await tidier.asked("notes.md")
+    await tidier.deny(call)
 
 
 @requirement("GRANT-3")

@@ -9,7 +9,7 @@ from ruled_house import EXACT, LUNCH, PolicyHouse, saying
 
 from requirements import requirement
 
-KEYS: tuple[Any, ...] = (False, "exact", True)
+KEYS: tuple[Any, ...] = (False, "exact", "bounds", True)
 RULES: dict[str, dict[str, str]] = {
     "none": {},
     "another tool": {"user": saying("deny").replace('"pay"', '"other"')},
@@ -40,19 +40,20 @@ def expected(key: Any, preset: bool, rules: str, grant: str = "no grant") -> str
         return "asked"
     if preset and key is True:
         return "ran"
-    if "allow" in rules and (key is True or grant != "exact grant"):
-        return "ran" if key is True else "asked"
+    takes_bounds = key in (True, "bounds")
+    if "allow" in rules and (takes_bounds or grant != "exact grant"):
+        return "ran" if takes_bounds else "asked"
     if "exact" in rules:
-        return "ran" if key in (True, "exact") else "asked"
+        return "ran" if key is not False else "asked"
     if grant == "no grant" or key is False:
         return "asked"
-    return "ran" if key is True or grant == "exact grant" else "asked"
+    return "ran" if takes_bounds or grant == "exact grant" else "asked"
 
 
 @requirement("RULE-2", "RULE-5", "GRANT-2")
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("preset", [False, True], ids=["preset asks", "preset approves"])
-@pytest.mark.parametrize("key", KEYS, ids=["no key", "exact key", "key"])
+@pytest.mark.parametrize("key", KEYS, ids=["no key", "exact key", "key for bounds", "key"])
 @pytest.mark.parametrize("grant", GRANTS)
 async def test_who_decides_in_every_case(tmp_path: Path, key: Any, preset: bool, rules: str, grant: str):
     """The strictest wins, whoever said it, and neither a rule nor a grant is ever the tool's key."""

@@ -38,12 +38,14 @@ from lastword.consent.call import Call, LiveCall, Phase
 from lastword.consent.decider import Auto, Decider, Forbidden, Granted, Nobody, Person, Ruled, Waived
 from lastword.consent.outcome import Approval, Kind, Outcome
 from lastword.consent.people import sign
+from lastword.consent.whence import Whence
 from lastword.display import displayable
 from lastword.editor import ProjectProvider
 from lastword.editor.recording import changed_bytes, still_current
 from lastword.errors import ArgumentsError
 from lastword.journal.records import ASKED, Life, NotAsked, read_answer
 from lastword.rules.guarded import changes_policy
+from lastword.rules.policy import folder_for
 from lastword.tools.looks import changed_files, changed_state
 from lastword.tools.tool import Tool
 
@@ -135,7 +137,7 @@ class Asking:
                 return found
             request = found
         else:
-            await self._write_asked(request, question.live.stops or 0)
+            await self._write_asked(tool, request, question.live.stops or 0)
         return await self._answered(question, request, decider)
 
     async def _decides_now(
@@ -151,12 +153,15 @@ class Asking:
             return decider  # The tool's own rule stands, since no other one speaks against it.
         return decides_now
 
-    async def _write_asked(self, request: ApprovalRequest, stops: int) -> None:
+    async def _write_asked(self, tool: Tool, request: ApprovalRequest, stops: int) -> None:
         """Have the question on the disk. One of megabytes is brought into its form beside the loop."""
-        facts = None
+        setting, facts, folder = self._setting, None, ""
+        if tool.manifest.auto_approve is not False:
+            folder = str(folder_for(tool, setting.folder))
+        whence = Whence(stops, folder, setting.user)
         if is_large(request.argument_bytes, request.preview):
-            facts = await THREADS.result_of(self._journal.facts_of(request, stops))
-        await self._journal.asked(request, stops, facts)
+            facts = await THREADS.result_of(self._journal.facts_of(request, whence))
+        await self._journal.asked(request, whence, facts)
 
     async def _found_asked(
         self, question: Question, request: ApprovalRequest, decider: Decider, earlier: Life
@@ -176,7 +181,7 @@ class Asking:
             return before
         why = STOPPED_MEANWHILE if is_stopped else CHANGED_MEANWHILE
         request = msgspec.structs.replace(request, problem=request.problem or why)
-        await self._write_asked(request, stops)
+        await self._write_asked(question.tool, request, stops)
         return request
 
     def _as_asked_before(self, request: ApprovalRequest, earlier: Life) -> ApprovalRequest | None:
@@ -275,7 +280,7 @@ class Asking:
         seen = {(preview.path, preview.base_digest) for preview in consent.request.preview}
         if any(p.proposed != wrote or (p.path, p.base_digest) not in seen for p in request.preview):
             return Reask("you changed the arguments, and this is what would happen now", given, "person")
-        await self._write_asked(request, consent.live.stops or 0)
+        await self._write_asked(tool, request, consent.live.stops or 0)
         sealed = seal(request, ALLOWED, consent.sealed.approver, consent.sealed.answered_at)
         if not await self._journal.answered(request, ALLOWED, sealed):
             return Reask("somebody else answered while you edited", given, "person")

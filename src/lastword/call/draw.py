@@ -111,7 +111,6 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
         origin=call.origin,
         principal=setting.principal,
         carried_out_by=tool.carried_out_by or "",
-        user=setting.user,
         **facts,
     )
     return await THREADS.result_of(partial(_large, build)) if is_large(call.arguments, previews) else build()

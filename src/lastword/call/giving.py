@@ -41,7 +41,7 @@ class Giving:
             log.error("call %s: nothing was granted with its answer: %s", request.call_id, why)
             return msgspec.structs.replace(action, grant=None), ()
         journal = self._setting.journal
-        grant = grant_of(request, terms, by, journal.process_name(), journal.clock())
+        grant = grant_of(request, terms, by, journal.process_name(), self._setting.user, journal.clock())
         self._setting.gave.add(grant.id)
         return action, (granted_entry(journal, grant),)
 

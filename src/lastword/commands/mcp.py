@@ -243,7 +243,7 @@ _ORDER: list[ToolKey] = [*WORDS.values()]
 _STANDING: dict[ToolKey, str] = {
     False: "every call of its tools asks you.",
     "exact": "your rules and grants may answer for calls that they name exactly.",
-    True: "your rules and grants may answer for calls within their bounds.",
+    "bounds": "your rules and grants may answer for calls within their bounds.",
 }
 
 

@@ -51,7 +51,7 @@ from lastword.journal.asker import asker_of, is_held
 from lastword.journal.questions import standing_questions
 from lastword.journal.records import data_of
 from lastword.journal.timeline import cut, timeline
-from lastword.rules.granting import answer_elsewhere
+from lastword.rules.granting import answer_elsewhere, folder_elsewhere
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.runs import Run
 from lastword.session import Session
@@ -300,9 +300,8 @@ def answer(
         check_seen(digest, request.digest, "lastword approvals --json")
 
         async def look(shown: ApprovalRequest, choice: GrantChoice) -> SeenStep:
-            # Where the program works that asked is not known here, so no folder is offered.
             beside = [ApprovalRequest.from_facts(other) for other in waiting]
-            return await step_of(shown, choice, Path(), beside, journal)
+            return await step_of(shown, choice, folder_elsewhere(facts), beside, journal)
 
         action = await _action(request, said, reason, edits, plain, look)
         is_by_command = said is not None or bool(edits)

@@ -316,6 +316,8 @@ def _listed(manifest: Manifest) -> list[str]:
         asks = "Runs without asking"
     elif manifest.auto_approve == "exact":
         asks = "Asks first; a rule or a grant may allow exact arguments"
+    elif manifest.auto_approve == "bounds":
+        asks = "Asks first; a rule or a grant may allow it"
     elif manifest.auto_approve:
         asks = "Asks first; may be auto-approved"
     else:

@@ -16,6 +16,7 @@ import msgspec
 from lastword import ids, values
 from lastword.consent.answerer import Answerer
 from lastword.consent.grant import GrantTerms
+from lastword.consent.whence import NOWHERE, Whence
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import LastWordError
@@ -144,8 +145,6 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whose card it is. Empty where nobody was named: everybody's."""
     carried_out_by: str = ""
     """The program to which the call is handed over, where that is not this one."""
-    user: str | None = None
-    """For whom the session works, as its program calls them: a grant from this card serves nobody else's."""
     digest: str = ""
     """Computed, never given. Changes when anything changes that was shown or would run."""
 
@@ -237,7 +236,12 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             content_parameter=facts["content_parameter"],
             secondary_acts=facts.get("secondary_acts", False),
             parameters=tuple(
-                Parameter(name, values.type_name[type(value)], secret=name in facts["secrets"])
+                Parameter(
+                    name,
+                    values.type_name[type(value)],
+                    schema=facts.get("path_schemas", {}).get(name),
+                    secret=name in facts["secrets"],
+                )
                 for name, value in facts["arguments"].items()
             )
             + tuple(Parameter(name, "any", required=False) for name in facts.get("left_out", ())),
@@ -267,7 +271,6 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             principal=facts.get("principal", ""),
             rule_line=facts.get("rule_line", ""),
             carried_out_by=facts.get("carried_out_by", ""),
-            user=facts.get("user"),
         )
         msgspec.structs.force_setattr(request, "digest", facts["digest"])
         return request
@@ -290,8 +293,13 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         given = self.arguments
         return tuple(p.name for p in self.manifest.parameters if p.name not in given)
 
-    def written(self, process: str = "", stops: int = 0, program: str = "") -> bytes:
-        """The facts as the journal keeps them: with who asks, and how often everything had been stopped by then."""
+    def _path_schemas(self) -> dict[str, Any]:
+        if self.manifest.auto_approve is False:
+            return {}
+        return {p.name: p.schema for p in self.manifest.parameters if p.names_path}
+
+    def written(self, process: str = "", whence: Whence = NOWHERE, program: str = "") -> bytes:
+        """The facts as the journal keeps them: with who asks, and how things stood around it."""
         manifest, arguments = self.manifest, self.argument_bytes
         secrets = manifest.secrets
         if secrets:
@@ -324,7 +332,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 self.nonce,
                 self.digest,
                 process,
-                stops,
+                whence.stops,
                 self.looked_at,
                 manifest.secondary_acts,
                 self.denials,
@@ -334,7 +342,9 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 manifest.auto_approve,
                 self._left_out(),
                 self.carried_out_by,
-                self.user,
+                self._path_schemas(),
+                whence.folder,
+                whence.user,
             )
         )
 
@@ -390,6 +400,9 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     left_out: tuple[str, ...] = ()
     """The parameters that were not given, where a grant could be."""
     carried_out_by: str = ""
+    path_schemas: dict[str, Any] = {}
+    """What the tool says of arguments that may be paths, where a grant could be given."""
+    folder: str = ""
     user: str | None = None
 
 

@@ -20,7 +20,7 @@ from lastword.tools.manifest import ToolKey
 
 KEYS_FILE = "agent_keys.json"
 
-WORDS: dict[str, ToolKey] = {"never": False, "exact": "exact", "bounds": True}
+WORDS: dict[str, ToolKey] = {"never": False, "exact": "exact", "bounds": "bounds"}
 """How a person names the positions of a key."""
 
 SAYS = {

@@ -51,7 +51,9 @@ def tool_for(said: HookInput, turned: ToolKey = False) -> tuple[Tool, OneFile | 
     shown = "command" if request.__name__ == "command" else "content" if file and own in agent.writes else None
     parameters = [] if shown is None else [Parameter(shown, "string")]
     if has_folder(said):
-        parameters.append(Parameter(FOLDER, "string", "the folder that it is carried out in"))
+        parameters.append(
+            Parameter(FOLDER, "string", "the folder that it is carried out in", schema={"format": "path"})
+        )
     manifest = Manifest(
         id=tool_id(agent.key, name),
         display_name=f"{agent.name}: {name}",

@@ -28,6 +28,7 @@ from lastword.consent.call import ACTING, Call, LiveCall
 from lastword.consent.kept import Kept
 from lastword.consent.outcome import Outcome, handed_over_outcome
 from lastword.consent.people import People
+from lastword.consent.whence import NOWHERE, Whence
 from lastword.errors import SessionError, Tampered
 from lastword.journal.asker import asker_of, does_live, is_held, this_program
 from lastword.journal.contents import content_in, prove_contents
@@ -87,16 +88,14 @@ class Journal:
 
     # What needs a person is durable before the next step.
 
-    def asked(self, request: ApprovalRequest, stops: int = 0, facts: bytes | None = None) -> Awaitable[bool]:
+    def asked(self, request: ApprovalRequest, whence: Whence = NOWHERE, facts: bytes | None = None) -> Awaitable[bool]:
         """Write a question down. Who has made its `facts` already hands them over."""
-        if facts is None:
-            facts = self.facts_of(request, stops)()
-        at = int(self.clock() * 1_000_000)
+        at, facts = int(self.clock() * 1_000_000), facts or self.facts_of(request, whence)()
         return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
 
-    def facts_of(self, request: ApprovalRequest, stops: int) -> Callable[[], bytes]:
+    def facts_of(self, request: ApprovalRequest, whence: Whence) -> Callable[[], bytes]:
         """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
-        return partial(request.written, self._name(), stops, this_program())
+        return partial(request.written, self._name(), whence, this_program())
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> bool:
         """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""

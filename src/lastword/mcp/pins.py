@@ -34,6 +34,10 @@ class Pinned(msgspec.Struct, frozen=True, kw_only=True):
     standing: ToolKey = False
     """Which standing yes its tools may take: none, one for exact arguments, or one within bounds."""
 
+    def __post_init__(self) -> None:
+        if self.standing is True:  # As it was written down once. No preset is meant by it.
+            msgspec.structs.force_setattr(self, "standing", "bounds")
+
     def definitions(self) -> list[Definition]:
         return [Definition(name, text) for name, text in self.tools.items()]
 

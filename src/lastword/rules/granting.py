@@ -46,6 +46,7 @@ from lastword.rules.grants import (
     granted_entry,
     is_path,
     limits_words,
+    relative_path,
     terms_words,
     why_none,
     why_not_these,
@@ -136,7 +137,7 @@ def offer_for(request: ApprovalRequest, folder: Path) -> GrantOffer | str:
     bounds: dict[str, dict[str, Any]] = {name: {"is": value} for name, value in arguments.items()}
     bounds |= {p.name: {"absent": True} for p in manifest.parameters if p.name not in arguments}
     looser: dict[str, tuple[dict[str, Any], ...]] = {}
-    if manifest.auto_approve is True:
+    if manifest.auto_approve != "exact":
         looser = {name: tuple(_looser(manifest, name, value, folder)) for name, value in arguments.items()}
     return GrantOffer(
         manifest=manifest,
@@ -145,6 +146,12 @@ def offer_for(request: ApprovalRequest, folder: Path) -> GrantOffer | str:
         scopes=_scopes(request),
         summable=tuple(n for n, v in arguments.items() if type(v) in (int, float) and v >= 0),
     )
+
+
+def folder_elsewhere(facts: Mapping[str, Any]) -> Path:
+    """The folder that paths and commands of another program's card are meant from, as it said; a relative one when
+    nobody knows."""
+    return Path(facts.get("folder", ""))
 
 
 def folder_beside(request: ApprovalRequest, registry: ToolRegistry, editor: ScriptEditorProvider | None) -> Path:
@@ -164,25 +171,7 @@ def _scopes(request: ApprovalRequest) -> tuple[Scope, ...]:
 
 def _relative_path(request: ApprovalRequest) -> str | None:
     """Which argument is a path that leads on from the session's folder: in a session of another one to another file."""
-    for parameter in request.manifest.parameters:
-        if _names_path(parameter.schema) and _is_relative(request.arguments.get(parameter.name)):
-            return parameter.name
-    return None
-
-
-def _names_path(schema: Any) -> bool:
-    """Whether a path may stand anywhere in a value: also where it may be left out, or is one of several things."""
-    if isinstance(schema, dict):
-        return schema.get("format") == "path" or any(map(_names_path, schema.values()))
-    return isinstance(schema, list) and any(map(_names_path, schema))
-
-
-def _is_relative(value: Any) -> bool:
-    """Whether a text in a value leads on from a folder, if it is a path."""
-    if isinstance(value, str):
-        return not value.startswith("/")
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(map(_is_relative, inside))
+    return relative_path(request.manifest, request.arguments)
 
 
 def _why_not_so_long(request: ApprovalRequest, scope: Scope) -> str:
@@ -207,8 +196,9 @@ def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable
 
 
 def _folder_around(path: str, folder: Path) -> str | None:
-    """The folder that a path lies in, where it really is: `notes/../../x` must not read as if it were in notes."""
-    around = (folder / path).parent
+    """The folder that a path lies in, where it really is: `notes/../../x` must not read as if it were in notes. The folder
+    in which the call works is itself the one."""
+    around = folder if path == str(folder) else (folder / path).parent
     if "\0" in path or path.startswith("~") or not around.is_absolute():
         return None
     try:
@@ -303,7 +293,9 @@ def why_not_given(
     return why_not_these(manifest, terms, request.arguments)
 
 
-def grant_of(request: ApprovalRequest, terms: GrantTerms, by: Answerer, process: str, at: float) -> Grant:
+def grant_of(
+    request: ApprovalRequest, terms: GrantTerms, by: Answerer, process: str, user: str | None, at: float
+) -> Grant:
     """The grant that these terms on this card mean."""
     return Grant(
         id=terms.id,
@@ -314,7 +306,7 @@ def grant_of(request: ApprovalRequest, terms: GrantTerms, by: Answerer, process:
         session_id=request.session_id,
         run=request.call_id.rpartition(".")[0] if terms.scope == "run" else "",
         process=process,
-        user=request.user,
+        user=user,
         until=terms.until,
         calls=terms.calls,
         sums={name: str(Decimal(most)) for name, most in terms.sums.items()},
@@ -333,7 +325,7 @@ async def answer_elsewhere(journal: Journal, facts: dict[str, Any], action: User
     request = ApprovalRequest.from_facts(facts)
     if why := why_not_given(request.manifest, request, terms, who, action):
         raise SessionError(why, place=request.call_id, hint="allow this call alone")
-    grant = grant_of(request, terms, who, facts.get("process", ""), journal.clock())
+    grant = grant_of(request, terms, who, facts.get("process", ""), facts.get("user"), journal.clock())
     return await journal.answer(facts, action, who, granted_entry(journal, grant))
 
 

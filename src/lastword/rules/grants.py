@@ -196,6 +196,22 @@ def is_path(manifest: Manifest, name: str) -> bool:
     return False
 
 
+def relative_path(manifest: Manifest, given: Mapping[str, Any]) -> str | None:
+    """Which argument is a path that leads on from the session's folder: in a session of another one to another file."""
+    for parameter in manifest.parameters:
+        if parameter.names_path and _is_relative(given.get(parameter.name)):
+            return parameter.name
+    return None
+
+
+def _is_relative(value: Any) -> bool:
+    """Whether a text in a value leads on from a folder, if it is a path."""
+    if isinstance(value, str):
+        return not value.startswith("/")
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(map(_is_relative, inside))
+
+
 def granted_entry(journal: Journal, grant: Grant) -> Entry:
     """The record of a grant. It is written once, whoever tries."""
     facts = msgspec.to_builtins(grant)
@@ -283,6 +299,9 @@ def _bounds_now(grant: Grant, manifest: Manifest) -> Where | None:
         where=grant.where, scope="session", calls=grant.calls, sums=grant.sums
     )  # Its time is looked at apart.
     found = bounds_of(grant.where) if why_not_these(manifest, terms) is None else None
+    named = {name: [bound.get("is"), bound.get("in")] for name, bound in grant.where.items()}
+    if grant.scope == "until" and relative_path(manifest, named) is not None:
+        found = None  # Whoever showed its card did not know that this is a path.
     if len(_looked_at) >= MAX_KEPT:
         _looked_at.clear()
     _looked_at[grant.id] = grant, manifest, found

@@ -214,7 +214,7 @@ def speaks_of(rule: PolicyRule, tool: Tool) -> bool:
 
 def has_key(manifest: Manifest, rule: PolicyRule) -> bool:
     """Whether the tool's own key is turned far enough for an allow like this one."""
-    return manifest.auto_approve is True or (manifest.auto_approve == "exact" and rule.where.is_exact)
+    return manifest.auto_approve in (True, "bounds") or (manifest.auto_approve == "exact" and rule.where.is_exact)
 
 
 def _why_unfit(rule: PolicyRule, tool: Tool) -> str | None:

@@ -37,8 +37,12 @@ RESERVED = frozenset(
 MAX_ID_LENGTH = 64
 
 Effect = Literal["none", "reversible", "irreversible"]
-ToolKey = bool | Literal["exact"]
-"""The tool's key of auto-approval: never, only where every argument is given exactly, or within bounds too."""
+ToolKey = bool | Literal["exact", "bounds"]
+"""The tool's key of auto-approval: never, only where every argument is given exactly, or within bounds too.
+
+A key that a person turned for the tools of another program is `bounds` and not True: they were told of rules and
+grants, and of no preset, which has no bounds at all. No manifest says so by itself.
+"""
 
 
 class Parameter(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -50,6 +54,11 @@ class Parameter(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     required: bool = True
     schema: dict[str, Any] | None = None
     secret: bool = False
+
+    @property
+    def names_path(self) -> bool:
+        """Whether a path may stand anywhere in its value: also where it may be left out, or is one of several."""
+        return self.schema is not None and _names_path(self.schema)
 
 
 class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -122,6 +131,12 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         if shared:
             result["$defs"] = shared
         return result
+
+
+def _names_path(schema: Any) -> bool:
+    if isinstance(schema, dict):
+        return schema.get("format") == "path" or any(map(_names_path, schema.values()))
+    return isinstance(schema, list) and any(map(_names_path, schema))
 
 
 def validator_for(schema: Mapping[str, Any]) -> Any:

@@ -28,7 +28,7 @@ from lastword.journal import Journal
 from lastword.journal.asker import is_held
 from lastword.journal.questions import StandingQuestion, answer_from_elsewhere, standing_questions
 from lastword.journal.records import data_of
-from lastword.rules.granting import answer_elsewhere
+from lastword.rules.granting import answer_elsewhere, folder_elsewhere
 from lastword.server.refusal import Refusal
 from lastword.store import Record
 from lastword.web.answers import action_on, answer_to, changed, not_waiting
@@ -249,8 +249,9 @@ class OtherSessions:
         await self._answer(call_id, digest, action_on(self.question(call_id, digest), action, reason, edits), by)
 
     def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
-        """The cards that wait beside it. Where another program works is not known here, so no folder is offered."""
-        return Path(), [ApprovalRequest.from_facts(facts) for facts in self._shown.values()]
+        """The cards that wait beside it, and where its program works."""
+        folder = folder_elsewhere(self._shown.get(request.call_id, {}))
+        return folder, [ApprovalRequest.from_facts(facts) for facts in self._shown.values()]
 
     async def grant(self, request: ApprovalRequest, terms: GrantTerms, by: Answerer) -> None:
         """Allow a card of another program, and what its second step said."""
