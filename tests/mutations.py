@@ -722,9 +722,23 @@ MUTANTS = [
     Mutant(
         "granting: a window that became narrower",
         "terminal/granting.py",
-        "if self._sheet.width < self._drawn_width:",
+        "if self._smallest.columns < self._drawn_width:",
         "if False:",
         f"{GRANTING} -k narrower",
+    ),
+    Mutant(
+        "granting: a window that is narrower only for a while",
+        "terminal/shrinking.py",
+        "            self.look()\n            await",
+        "            await",
+        f"{GRANTING} -k narrower",
+    ),
+    Mutant(
+        "granting: a window that is too low",
+        "terminal/granting.py",
+        "return TOO_LOW if self._smallest.rows < min(needed, ROWS) else ",
+        "return ",
+        f"{GRANTING} -k too_low",
     ),
     Mutant(
         "granting: a grant of another program outlives its session",
