@@ -483,8 +483,8 @@ MUTANTS = [
     Mutant(
         "buttons: the processes above, on the memory that is named",
         "tools/descent.py",
-        "or (store is not None and any(_holds(store, *each) for each in _ancestors())):",
-        "or False:",
+        "    return store is not None and any(_holds(store, each.pid, each.began) for each in above)\n",
+        "    return False\n",
         "tests/attack/test_pressing_our_buttons.py -k memory_of_its_own",
     ),
     Mutant(
@@ -493,6 +493,34 @@ MUTANTS = [
         "    return MARKER in os.environ and _marked_itself != os.getpid()\n",
         "    return os.environ.get(MARKER, str(os.getpid())) != str(os.getpid())\n",
         "tests/attack/test_pressing_our_buttons.py -k number",
+    ),
+    Mutant(
+        "buttons: an undo",
+        "commands/editing.py",
+        "print_json, store_option, with_own_journal\n",
+        "print_json, store_option, with_journal\nwith_own_journal = lambda a, b, c: with_journal(a, c)\n",
+        "tests/attack/test_pressing_our_buttons.py -k no_command_of_a_person",
+    ),
+    Mutant(
+        "buttons: a chat in a pipe",
+        "terminal/slash.py",
+        '            if name in DECIDING or (name == "grants" and rest):\n',
+        "            if False:\n",
+        "tests/attack/test_pressing_our_buttons.py -k pipe",
+    ),
+    Mutant(
+        "buttons: a stop in a person's name",
+        "commands/stopping.py",
+        'Answerer("below") if is_below(journal.store) else WHO',
+        "WHO",
+        "tests/attack/test_pressing_our_buttons.py -k stop",
+    ),
+    Mutant(
+        "buttons: a new tool that is trusted",
+        "commands/tools.py",
+        "    if not is_below():\n",
+        "    if True:\n",
+        "tests/attack/test_pressing_our_buttons.py -k new_tool",
     ),
     Mutant(
         "buttons: --auto-approve",
@@ -695,9 +723,23 @@ MUTANTS = [
     Mutant(
         "granting: a window that became narrower",
         "terminal/granting.py",
-        "if self._sheet.width < self._drawn_width:",
+        "if self._smallest.columns < self._drawn_width:",
         "if False:",
         f"{GRANTING} -k narrower",
+    ),
+    Mutant(
+        "granting: a window that is narrower only for a while",
+        "terminal/shrinking.py",
+        "            self.look()\n            await",
+        "            await",
+        f"{GRANTING} -k narrower",
+    ),
+    Mutant(
+        "granting: a window that is too low",
+        "terminal/granting.py",
+        "return TOO_LOW if self._smallest.rows < min(needed, ROWS) else ",
+        "return ",
+        f"{GRANTING} -k too_low",
     ),
     Mutant(
         "granting: a grant of another program outlives its session",

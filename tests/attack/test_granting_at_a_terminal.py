@@ -14,6 +14,7 @@ from lastword import Session, ToolRegistry
 from lastword.rules.grants import standing_grants
 from lastword.rules.policy import Policy
 from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS
+from lastword.terminal.shrinking import LOOK_SECONDS
 from requirements import requirement
 from surfaces.conftest import approver_at
 from surfaces.screens import Terminal
@@ -92,6 +93,16 @@ async def type_word(terminal: Terminal, word: str = "grant", times: int = 1) -> 
         terminal.press(key)
         await asyncio.sleep(0.06)  # A paste of the word is not taken.
     await terminal.until(STEP, times + 1)
+
+
+async def press_until_sent(terminal: Terminal, key: str, words: bytes) -> None:
+    """Press a key until this was written, whether or not it is still to be seen."""
+    for _ in range(60):
+        if words in terminal.raw:
+            return
+        terminal.press(key)
+        await asyncio.sleep(0.5)  # A key that comes too soon after another counts for nothing.
+    raise AssertionError(f"{words!r} was not written")
 
 
 async def give_up(terminal: Terminal, asking: asyncio.Task[Any]) -> None:
@@ -175,21 +186,78 @@ async def test_a_bound_that_is_changed_takes_the_word_back(terminal: Terminal, q
 
 
 @requirement("GRANT-1")
+@pytest.mark.parametrize("is_wide_again", [False, True], ids=["stays", "wide again"])
 async def test_a_window_that_became_narrower_shows_the_step_again_and_takes_the_word_back(
-    terminal: Terminal, quick: None
+    terminal: Terminal, quick: None, is_wide_again: bool
 ) -> None:
-    """Many terminals cut off what no longer fits: the end of the sentence, with what it ends after, is gone then."""
+    """Many terminals cut off what no longer fits: the end of the sentence, with what it ends after, is gone then. It
+    does not come back when the window is as wide as before."""
     async with till_at(terminal) as till:
         asking = till.ask()
         await open_step(terminal)
         await type_word(terminal)
         await terminal.until("[a] Allow, and don't ask again")
         terminal.resize(60)
-        await terminal.press_until("a", "The window is narrower than it was.")
+        if is_wide_again:
+            await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is narrow is what is tried here.
+            terminal.resize(100)
+        await terminal.press_until("a", "The window became narrower.")
         await terminal.until(STEP, times=3)
         await terminal.press_until("a", "type the word first")
         assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
         await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+async def test_a_key_that_would_loosen_does_nothing_where_the_step_may_be_cut_off(
+    terminal: Terminal, quick: None
+) -> None:
+    """Narrower while the word was typed: before any key counts, what it is about is there to be read."""
+    async with till_at(terminal) as till:
+        asking = till.ask()
+        await open_step(terminal)
+        terminal.resize(60)
+        await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is narrow is what is tried here.
+        terminal.resize(100)
+        await terminal.press_until("2", "The window became narrower.")
+        await terminal.until(STEP, times=2)
+        assert "amount at most 12.5," not in terminal.text
+        await terminal.press_until("2", "amount at most 12.5,")
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        await give_up(terminal, asking)
+
+
+@requirement("GRANT-1")
+@pytest.mark.parametrize("since", ["after the word", "from the beginning", "for a while"])
+async def test_a_window_that_is_too_low_for_the_sentence_grants_nothing_until_it_is_higher(
+    terminal: Terminal, quick: None, since: str
+) -> None:
+    """Three rows show the keys and nothing of what they mean. With room again it is read, and granted, as ever."""
+    async with till_at(terminal) as till:
+        asking = till.ask()
+        if since == "from the beginning":
+            await terminal.until_menu()
+            terminal.resize(100, 3)
+            terminal.press("g")
+            await terminal.until_sent(b"Make the window higher", 1)
+            await press_until_sent(terminal, "w", b"The window was too low")
+            assert WORD.encode() not in terminal.raw
+        else:
+            await open_step(terminal)
+            await type_word(terminal)
+            await terminal.until("[a] Allow, and don't ask again")
+            terminal.resize(100, 3)
+            if since == "for a while":
+                await asyncio.sleep(3 * LOOK_SECONDS)  # How long it is low is what is tried here.
+                terminal.resize(100, 60)
+            await press_until_sent(terminal, "a", b"The window was too low")
+        assert (till.paid, await till.grants(), asking.done()) == ([], [], False)
+        terminal.resize(100, 60)
+        await terminal.press_until("\r", "Enter alone grants nothing")
+        await type_word(terminal, times=terminal.text.count(STEP))
+        await terminal.press_until("a", "You chose: Allow, and don't ask again")
+        assert (await asking).success
+        assert len(await till.grants()) == 1
 
 
 @requirement("GRANT-1")

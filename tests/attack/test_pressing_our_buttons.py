@@ -11,8 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from lastword.cli import WRONG_USAGE, lastword, run
 from lastword.tools.descent import MARKER
 from requirements import requirement
 from surfaces.screens import PATIENCE_SECONDS, Program, clean_environment, lastword_command, piped
@@ -95,6 +97,9 @@ COMMANDS = {
     "trust": "trust lastword.toml --digest 00",
     "token": "token create mine",
     "accept": "journal accept --head 1:00",
+    "undo": "undo {id}",
+    "prune": "journal prune --before 2099-01-01",
+    "forget": "journal forget {id}",
     "up": "up --port 0",
     "a window on the conversation of an up": "chat --attach",
 }
@@ -239,8 +244,129 @@ asyncio.run(main())
     assert not (home / "paid").exists()
 
 
-def test_looking_and_stopping_stay_possible_below_a_tool(home, question):
-    """What decides nothing, and what can only make less happen, is nobody's privilege."""
+# Whatever there is to type is a person's, with how it is typed, or anybody's.
+PERSONS = (
+    "answer x --deny", "resolve x", "trust", "policy accept", "grants revoke x", "undo x", "up", "journal accept",
+    "journal copy sqlite:///a sqlite:///b", "journal grant x", "journal prune --before 2020-01-01", "journal forget x",
+    "token create x", "token list", "token revoke x", "mcp add x -- sh", "mcp remove x", "mcp trust x", "mcp secret X",
+    "mcp wrap client.json", "mcp unwrap client.json", "hook install claude", "hook uninstall claude",
+)  # fmt: skip
+ANYBODYS = {
+    # They ask about each call, and nobody is there to ask.
+    "call", "run", "resume", "chat", "edit", "mcp serve", "mcp approver", "hook claude", "hook codex", "hook gemini",
+    # They only look.
+    "tools", "demo", "plan", "check", "prompt", "grammar", "runs", "calls", "sessions", "show", "approvals", "doctor",
+    "policy check", "policy explain", "grants list", "journal verify", "journal export", "journal conversations",
+    "mcp list", "mcp refresh",
+    # They write files in the folder, and nothing that is remembered or trusted.
+    "new tool", "test", "fmt",
+    # One never runs a tool, and the other can only make less happen.
+    "serve", "stop",
+}  # fmt: skip
+
+
+def typed_names(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from typed_names(command, (*before, name))
+        else:
+            yield " ".join((*before, name))
+
+
+@requirement("CONF-2")
+def test_of_every_command_it_is_decided_whether_a_tool_may_type_it(tmp_path, monkeypatch, capsys):
+    """A new one that writes for a person is forgotten easily: `undo` was."""
+    (tmp_path / "client.json").write_text('{"mcpServers": {}}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(MARKER, "1")
+    monkeypatch.setattr("lastword.tools.descent._marked_itself", 0)  # Tests before this one may have run tools here.
+    decided = set(ANYBODYS)
+    for command in PERSONS:
+        assert run(command.split()) == WRONG_USAGE, command
+        assert "this is for a person to decide" in capsys.readouterr().err, command
+        decided.add(next(name for name in typed_names(lastword) if f"{command} ".startswith(f"{name} ")))
+    assert decided == set(typed_names(lastword))
+
+
+@requirement("CONF-2")
+def test_what_a_call_wrote_is_not_taken_back_below_a_tool(tmp_path, home):
+    """A person allowed that a deny is written. What asks nobody must not unwrite it, least of all in their name."""
+    (tmp_path / "mine").symlink_to(home / "mine")
+    rules = '[[rule]]\nname = "never"\ntool = "pay"\ndecide = "deny"\n'
+    written = Program(
+        *lastword_command(), "call", "write_file", "path=notes.md", f"text={rules}", "--project", ".", cwd=tmp_path
+    )
+    try:
+        written.until("[Esc] close")
+        written.press("a")
+        assert written.finish() == 0
+    finally:
+        written.close()
+    [call_id] = [facts["call_id"] for facts in json.loads(piped("calls", "--json", cwd=tmp_path).stdout)]
+    for undo in (f"undo {call_id}", f"undo {call_id} --project ."):
+        assert "lastword undo: this is for a person to decide" in said_by_the_shell(tmp_path, f"{LASTWORD} {undo}")
+    assert (tmp_path / "notes.md").read_text() == rules
+    done = piped("undo", call_id, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "notes.md").exists()
+
+
+TYPED = {
+    "undo": "/undo {id}",
+    "resolve": "/resolve {id} done",
+    "answer": "/answer {id}",
+    "deny": "/deny 1",
+    "grants": "/grants revoke {id}",
+    "stop": "/stop",
+}
+
+
+@requirement("CONF-2")
+def test_what_a_tool_writes_into_a_chat_through_a_pipe_decides_nothing(home, question):
+    """A chat takes lines from whoever started it, and those that begin with a slash are buttons as well."""
+    typed = "\\n".join(line.format(id=question) for line in (*TYPED.values(), "/grants", "/inbox"))
+    said = said_by_the_shell(home, f"printf '{typed}\\n' | {LASTWORD} chat")
+    for name in TYPED:
+        assert f"/{name}: this is for a person to decide" in said
+    assert "There are no grants." in said
+    waiting = json.loads(piped("approvals", "--json", cwd=home).stdout)
+    assert [facts["call_id"] for facts in waiting] == [question]
+
+
+@requirement("CONF-2")
+def test_the_code_of_a_new_tool_that_a_tool_had_made_is_asked_about(tmp_path, home):
+    """Whoever makes a tool need not be asked whether to run it. Nobody has agreed to what was made below one."""
+    (tmp_path / "mine").symlink_to(home / "mine")
+    assert said_by_the_shell(tmp_path, f"{LASTWORD} new tool greet --no-approval").startswith("0: ")
+    assert "nobody has agreed to run it yet" in piped("call", "greet", cwd=tmp_path).stderr
+    assert piped("new", "tool", "hail", "--no-approval", cwd=tmp_path).returncode == 0
+    assert piped("call", "hail", cwd=tmp_path).returncode == 0
+
+
+@requirement("CONF-2")
+def test_a_stop_below_a_tool_stops_everything_and_says_that_no_person_did(tmp_path, home):
+    """What can only make less happen is nobody's privilege; in whose name it happens is."""
+    (tmp_path / "mine").symlink_to(home / "mine")
+    asked = Program(*lastword_command(), "call", "pay", "--tools", "mine", "--wait", cwd=tmp_path)
+    try:
+        asked.until("lastword answer ")
+        stop = f"command={LASTWORD} stop"
+        done = piped("call", "shell", stop, "--tools", "mine", cwd=tmp_path)
+        assert "shell was cancelled by a command that a tool started while it ran." in done.stdout + done.stderr
+        asked.until("pay was not run: a command that a tool started denied it.")
+    finally:
+        asked.close()
+    told = piped("journal", "export", cwd=tmp_path).stdout
+    assert "the person" not in told
+    assert '"where":"command"' not in told
+    assert not (tmp_path / "paid").exists()
+
+
+def test_looking_stays_possible_below_a_tool(home, question):
+    """What decides nothing is nobody's privilege."""
     assert question in said_by_the_shell(home, f"{LASTWORD} approvals")
     assert said_by_the_shell(home, f"{LASTWORD} show {question}").startswith("0: ")
 

@@ -183,8 +183,9 @@ async def decline(
             said = verdict(tool, call.id, approval, ended)
             if said.kind in ("succeeded", "failed"):
                 own_words, after_no = said.message, said.result()
-    # A dialogue of an MCP client may have answered by itself: that is told as the client's no, and not a person's.
-    whose = {"by": str(by)} if by.kind == "client" else {}
+    # The dialogue of an MCP client may have answered by itself, and a tool may have stopped everything: that is told as
+    # theirs, and not as a person's no.
+    whose = {"by": str(by)} if by.kind in ("client", "below") else {}
     words = outcome.denied(tool.name, action.reason, own_words, closed=not action.secondary_confirmed, **whose)
     return Outcome(
         kind="denied",

@@ -273,7 +273,7 @@ class Door:
     async def _hand_over(self, consent: Consent, to: str) -> Outcome:
         """Tell another program that it may. The journal has that, and no start: nothing of ours runs."""
         if consent.live.is_cancelled:  # Everything was stopped in the same moment, and nobody was told of a yes yet.
-            return await self._finish(_stopped(consent.call), consent.live)
+            return await self._finish(_stopped(consent.call, consent.live), consent.live)
         consent.live.phase = Phase.ENDING
         handed = handed_over_outcome(consent.call, to, consent.approval, consent.live.not_asked)
         if self.audience.listeners:
@@ -299,7 +299,7 @@ class Door:
         call, live = question.call, question.live
         if await self.journal.stops() != live.stops:
             # Whatever the reason was, nothing that was asked for before a stop is asked for again after it.
-            return await self._finish(_stopped(call), live)
+            return await self._finish(_stopped(call, live), live)
         try:
             tool, call = self.admit(call.id, call.tool, again.arguments, call.origin)
         except (UnknownTool, ArgumentsError) as refusal:
@@ -395,6 +395,8 @@ class Door:
     def stop(self, call_ids: Iterable[str], by: Answerer) -> None:
         """Everything was stopped: deny what waits of these calls, and cancel what runs."""
         for call_id in call_ids:
+            if by.kind != "person" and (live := self.live.get(call_id)) is not None:
+                live.cancelled_by = str(by)
             waiting = self.desk.pending.get(call_id)
             if waiting is None or not self.desk.answer(call_id, waiting.request.deny(outcome.STOPPED), by):
                 self.cancel(call_id)
@@ -446,9 +448,10 @@ def _abandoned(call: Call, live: LiveCall | None) -> Outcome:
     return Outcome(kind="cancelled", message=outcome.abandoned(call.tool), call_id=call.id, tool=call.tool)
 
 
-def _stopped(call: Call) -> Outcome:
+def _stopped(call: Call, live: LiveCall) -> Outcome:
     """Everything was stopped between the question and the start."""
-    return Outcome(kind="cancelled", message=outcome.called_off(call.tool), call_id=call.id, tool=call.tool)
+    words = outcome.called_off(call.tool, live.cancelled_by)
+    return Outcome(kind="cancelled", message=words, call_id=call.id, tool=call.tool)
 
 
 def decided_already(call_id: str) -> SessionError:

@@ -21,7 +21,7 @@ from lastword.call.eager import start
 from lastword.call.keeping import take
 from lastword.call.threads import THREADS
 from lastword.consent import outcome
-from lastword.consent.call import LiveCall
+from lastword.consent.call import PERSON, LiveCall
 from lastword.consent.kept import in_words
 from lastword.consent.outcome import Approval, Kind, Outcome
 from lastword.display import displayable
@@ -385,17 +385,17 @@ def verdict(tool: Tool, call_id: str, approval: Approval, ended: Ended, live: Li
         if type(ended.value) in _SCALARS:
             return _returned(tool, call_id, approval, ended.value)
         return _with_content(tool, call_id, approval, ended.value, live)
-    kind, words = _stopped(tool.name, call_id, ended)
+    kind, words = _stopped(tool.name, call_id, ended, PERSON if live is None else live.cancelled_by)
     return Outcome(kind=kind, message=words, call_id=call_id, tool=tool.name, approval=approval)
 
 
-def _stopped(name: str, call_id: str, ended: Raised | StoppedEarly | TimedOut | StillActs) -> tuple[Kind, str]:
+def _stopped(name: str, call_id: str, ended: Raised | StoppedEarly | TimedOut | StillActs, by: str) -> tuple[Kind, str]:
     if isinstance(ended, StillActs):
-        return "outcome_unknown", outcome.cut(displayable(outcome.still_acts(name, ended.partial, ended.seconds)))
+        return "outcome_unknown", outcome.cut(displayable(outcome.still_acts(name, ended.partial, ended.seconds, by)))
     if isinstance(ended, StoppedEarly) and not ended.began:
-        return "cancelled", outcome.called_off(name)
+        return "cancelled", outcome.called_off(name, by)
     if isinstance(ended, StoppedEarly):
-        return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial)))
+        return "cancelled", outcome.cut(displayable(outcome.cancelled(name, ended.partial, by)))
     if isinstance(ended, TimedOut):
         return "timed_out", outcome.timed_out(name, ended.seconds)
     problem = ended.problem

@@ -10,7 +10,7 @@ import msgspec
 from lastword.call.changes import Undone, take_back
 from lastword.cli import DONE, FAILED
 from lastword.commands.configured import read_config
-from lastword.commands.options import json_option, print_json, store_option, with_journal
+from lastword.commands.options import json_option, print_json, store_option, with_own_journal
 from lastword.config import Config
 from lastword.display import visible
 from lastword.editor.private import Privacy
@@ -52,7 +52,7 @@ def undo(call_id: str, project: str | None, store: str | None, as_json: bool) ->
         return await take_back(journal, open_editor, call_id, by="a person at the command line")
 
     try:
-        undone: Undone = with_journal(store, do)
+        undone: Undone = with_own_journal(store, "lastword undo", do)
     except EditError as problem:
         click.echo(visible(str(problem)), err=True)
         return FAILED

@@ -209,7 +209,7 @@ def prune(before: str, store: str | None) -> int:
         raise LastWordError(
             f"found {before!r}, expected a date", place="--before", hint="for instance 2026-01-31"
         ) from None
-    gone, ended = with_journal(store, lambda journal: _prune(journal, day.timestamp()))
+    gone, ended = with_own_journal(store, "lastword journal prune", lambda journal: _prune(journal, day.timestamp()))
     click.echo(f"The contents of {gone.records} {'record was' if gone.records == 1 else 'records were'} forgotten.")
     if gone.contents:
         what = "image, sound, file or text" if gone.contents == 1 else "images, sounds, files and texts"
@@ -265,7 +265,8 @@ def forget(conversation: str, store: str | None) -> int:
 
     One whose session has a call in doubt, a waiting question or an unfinished run is kept until that is over.
     """
-    click.echo(f"{with_journal(store, lambda journal: _forget(journal, conversation))}.")
+    gone = with_own_journal(store, "lastword journal forget", lambda journal: _forget(journal, conversation))
+    click.echo(f"{gone}.")
     return DONE
 
 

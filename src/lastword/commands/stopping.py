@@ -9,8 +9,10 @@ from lastword.call.stopping import Stopped, stop
 from lastword.cli import DONE, FAILED
 from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal
+from lastword.consent.answerer import Answerer
 from lastword.journal import Journal
 from lastword.rules.grants import revoke_all
+from lastword.tools.descent import is_below
 
 
 @click.command("stop")
@@ -23,7 +25,9 @@ def stop_command(store: str | None, as_json: bool) -> int:
     """
 
     async def work(journal: Journal) -> Stopped:
-        return await (await stop(journal, WHO, revoke=[revoke_all])).settled()
+        # Less may happen by whoever wishes so, and below a tool too; but then it is not said that a person did.
+        by = Answerer("below") if is_below(journal.store) else WHO
+        return await (await stop(journal, by, revoke=[revoke_all])).settled()
 
     stopped = with_journal(store, work)
     if as_json:

@@ -188,8 +188,10 @@ def new_tool(
             editor,
         )
     files = write_tool(plan, HERE)
-    # Who made the code on this machine need not be asked whether to run it, until it is other code.
-    Trust().remember(HERE / name)
+    if not is_below():
+        # Who made the code on this machine need not be asked whether to run it, until it is other code. What a tool had
+        # made is code that was found.
+        Trust().remember(HERE / name)
     for file in files:
         click.echo(f"wrote {file}")
     click.echo()

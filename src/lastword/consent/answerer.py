@@ -13,9 +13,10 @@ from msgspec import UNSET, UnsetType
 from lastword.display import displayable
 from lastword.errors import LastWordError
 
-Standing = Literal["person", "preset", "waiver", "line", "rule", "grant", "client", "unknown"]
+Standing = Literal["person", "preset", "waiver", "line", "rule", "grant", "client", "below", "unknown"]
 """What answered: a person; a preset with both keys; a tool's own waiver; a line of a plan; a rule; a grant; a client's
-dialogue. `unknown` is what a later version wrote, and nothing goes by it."""
+dialogue; a command below a tool, which can only stop everything. `unknown` is what a later version wrote, and nothing
+goes by it."""
 Where = Literal["terminal", "page", "command", "program"]
 
 # A name is for a line of a list. Whoever has a longer one is cut.
@@ -67,6 +68,7 @@ _WORDS: dict[Standing, str] = {
     "rule": "the rule",
     "grant": "the grant",
     "client": "the dialogue of",
+    "below": "a command that a tool started",
     "unknown": "something that this version does not know",
 }
 

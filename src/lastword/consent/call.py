@@ -35,6 +35,8 @@ class Phase(Enum):
 
 
 ACTING = (Phase.STARTING, Phase.RUNNING)
+# Who cancels a call, as long as nothing else is known: for a sentence.
+PERSON = "the person"
 
 
 class Stoppable(Protocol):
@@ -53,12 +55,14 @@ class Stoppable(Protocol):
 class LiveCall:
     """One call that is asked about or carried out in this process."""
 
-    __slots__ = ("__weakref__", "contents", "execution", "is_cancelled", "not_asked", "phase", "stops")
+    __slots__ = ("__weakref__", "cancelled_by", "contents", "execution", "is_cancelled", "not_asked", "phase", "stops")
 
     def __init__(self, phase: Phase = Phase.ASKING) -> None:
         self.phase = phase
         self.is_cancelled = False
         """Whether a person wants it stopped. Whatever step comes next finds out."""
+        self.cancelled_by = PERSON
+        """Whose wish that is, where it is one."""
         self.execution: Stoppable | None = None
         self.contents: tuple[bytes, ...] = ()
         """The bytes that its code returned, until its end is written down together with them."""

@@ -51,7 +51,7 @@ IN_A_WORD: dict[Kind, str] = {
 Approval = Literal["not_needed", "person", "auto", "waived", "rule", "grant", "none"]
 
 STOPPED = "everything was stopped"
-"""Why what waited was denied, when a person stopped everything."""
+"""Why what waited was denied, when somebody stopped everything."""
 
 # Larger results drown the conversation; the tool should write a file and name it.
 MAX_MESSAGE = 100_000
@@ -170,24 +170,24 @@ def refused(tool: str, why: str) -> str:
     )
 
 
-def cancelled(tool: str, partial: str | None) -> str:
+def cancelled(tool: str, partial: str | None, by: str) -> str:
     if partial:
-        return f"{tool} was cancelled by the person while it ran. What it had by then:\n{partial}"
-    return f"{tool} was cancelled by the person while it ran. What it had done by then stays done."
+        return f"{tool} was cancelled by {by} while it ran. What it had by then:\n{partial}"
+    return f"{tool} was cancelled by {by} while it ran. What it had done by then stays done."
 
 
-def called_off(tool: str) -> str:
+def called_off(tool: str, by: str) -> str:
     """Cancelled after the yes, and before the tool's code began."""
-    return f"{tool} was cancelled by the person before it ran. Nothing was done."
+    return f"{tool} was cancelled by {by} before it ran. Nothing was done."
 
 
 def abandoned(tool: str) -> str:
     return f"{tool} was cancelled: the program that asked for it stopped waiting. What it had done by then stays done."
 
 
-def still_acts(tool: str, partial: str | None, seconds: float | None) -> str:
+def still_acts(tool: str, partial: str | None, seconds: float | None, by: str) -> str:
     """It was told to stop, and does not."""
-    why = "was cancelled by the person" if seconds is None else f"did not finish within {seconds:g} seconds"
+    why = f"was cancelled by {by}" if seconds is None else f"did not finish within {seconds:g} seconds"
     words = (
         f"{tool} {why}, but its code still runs and may still act: how it will end is not known. "
         "Do not repeat it; a person has to look."

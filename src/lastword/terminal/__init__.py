@@ -8,6 +8,7 @@
     quiet.py      a terminal while nothing reads its keys
     marks.py      the line in which a value is edited, with marks for what cannot be seen
     sheet.py      where a card is printed
+    shrinking.py  how small the window became while something stood on it
     dialogue.py   the conversation about one card
     approver.py   one card at a time, and who waits
     attended.py   the same for this terminal, where a person is at it

@@ -22,7 +22,9 @@ from lastword.rules.second_step import GrantChoice
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.keys import Crowded, WordReader
 from lastword.terminal.listening import UNQUIET, Listener
+from lastword.terminal.screen import ROWS
 from lastword.terminal.sheet import Sheet
+from lastword.terminal.shrinking import Smallest
 
 # The keys of what can be chosen, in their order: without those that mean something else here or on the card.
 OPTION_KEYS = "123456789bcfhijklmoqstuxyz"
@@ -31,7 +33,9 @@ YES = "a"
 TYPE = "w"
 FIRST_THE_WORD = f"Before this grants anything, type the word first: {TYPE} does."
 # Many terminals cut off what no longer fits, and what nobody can read any more nobody agrees to.
-NARROWER = "The window is narrower than it was. Here it is again:"
+NARROWER = "The window became narrower. Here it is again:"
+TOO_LOW = "The window was too low for what you would agree to. Here it is again:"
+HIGHER = "Make the window higher to read it."
 UNTYPED = f"Nothing was granted: the word {GRANT_WORD} was not typed, alone and by hand."
 NO_KEYS_LEFT = "There are more lines than keys. With --plain, and on the page, all of them can be chosen."
 TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat. What was done by then stays done."
@@ -131,11 +135,18 @@ class Granting:
         self._listener = listener
         self._sheet = sheet
         self._keys: dict[str, Option] = {}
+        self._smallest = Smallest(sheet.size)
         self._drawn_width = 0
+        self._agreement_from = 0
+        """Below how many lines of the sheet it begins."""
         self._is_typed = False
 
     async def hold(self) -> UserAction | None:
         """Show it and talk until it is granted; None when the person goes back to the card."""
+        with self._smallest.watched():
+            return await self._hold()
+
+    async def _hold(self) -> UserAction | None:
         choice: GrantChoice | None = GrantChoice()
         while choice is not None:
             try:
@@ -162,6 +173,9 @@ class Granting:
             key = await self._listener.key(self._menu(step).keys() | self._keys.keys() | {YES, CLOSE, ENTER})
             if key == CLOSE:
                 return None
+            if words := self._why_unread():
+                self._sheet.say(words)
+                return choice
             if key == ENTER:
                 await self._listener.again("Enter alone grants nothing: press one of the keys above.")
             elif key in self._keys:
@@ -169,9 +183,6 @@ class Granting:
                     return changed
                 await self._listen(step)
             elif key == YES:
-                if self._sheet.width < self._drawn_width:
-                    self._sheet.say(NARROWER)
-                    return choice
                 if self._is_typed and step.digest:
                     return self._steps.agree(step)
                 await self._listener.again(FIRST_THE_WORD if step.digest else step.problem)
@@ -180,6 +191,15 @@ class Granting:
                 if not self._is_typed:
                     self._sheet.say(UNTYPED)
                 await self._listen(step)
+
+    def _why_unread(self) -> str:
+        """Why it may not be there to be read, so that it has to be drawn anew before a key counts; or nothing."""
+        self._smallest.look()
+        if self._smallest.columns < self._drawn_width:
+            return NARROWER
+        # The sentence says all that was chosen above it. One that is longer than a usual window is read by scrolling.
+        needed = self._sheet.printed - self._agreement_from + 1  # and the prompt
+        return TOO_LOW if self._smallest.rows < min(needed, ROWS) else ""
 
     async def _change(self, step: GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
         if option.limit is None:
@@ -195,7 +215,8 @@ class Granting:
 
     def _show(self, step: GrantStep, choice: GrantChoice) -> None:
         sheet, keys = self._sheet, iter(OPTION_KEYS)
-        self._keys, self._drawn_width = {}, sheet.width
+        self._smallest.begin()
+        self._keys, self._drawn_width = {}, self._smallest.columns
         is_short = False
         is_first = choice == GrantChoice()
         begins = [("", GRANT_WORDS["title"], "bold"), ("", step.begins, "dim"), ("", "", "")]
@@ -209,13 +230,9 @@ class Granting:
                 is_short |= option.can_change and not key
                 mark = ("● " if option.is_chosen else "○ ") if option.choice is not None else ""
                 sheet.rows([(f"    {f'[{key}]' if key else '   '} {mark}", option.words, "")])
-        sheet.rows(
-            [
-                ("", "", ""),
-                *([("", NO_KEYS_LEFT, ""), ("", "", "")] if is_short else ()),
-                *agreement(step, self._steps.session_ends),
-            ]
-        )
+        sheet.rows([("", "", ""), *([("", NO_KEYS_LEFT, ""), ("", "", "")] if is_short else ())])
+        self._agreement_from = sheet.printed
+        sheet.rows(agreement(step, self._steps.session_ends))
 
     def _menu(self, step: GrantStep) -> dict[str, str]:
         if not step.digest:
@@ -225,6 +242,8 @@ class Granting:
     async def _listen(self, step: GrantStep) -> None:
         await self._listener.quiet()
         self._sheet.menu([*self._menu(step).items(), ("Esc", BACK)], "")
+        if self._why_unread() == TOO_LOW:
+            self._sheet.hint(HIGHER)
 
 
 class FlatGranting:

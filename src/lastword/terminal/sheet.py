@@ -23,11 +23,17 @@ class Sheet:
         # A pipe and a dumb terminal cannot write over a line: there the prompt appears with its answer.
         self._can_rewrite = self._console.is_terminal and not self._console.is_dumb_terminal
         self.is_at_prompt = False
+        self.printed = 0
+        """How many lines stand above the prompt."""
 
     @property
     def width(self) -> int:
         """Of the screen, as it is now."""
-        return size_of(self._console.file)[0]
+        return self.size()[0]
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows of the screen, as they are now."""
+        return size_of(self._console.file)
 
     def card(self, shown: Face, waiting: int = 0, last: str = "") -> None:
         self._print(card.draw(shown, self.width, waiting, last))
@@ -81,6 +87,7 @@ class Sheet:
         self.clear_prompt()
         for line in lines:
             self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
+            self.printed += 1
 
     def _write(self, codes: str) -> None:
         self._console.file.write(codes)

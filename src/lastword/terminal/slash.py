@@ -13,6 +13,7 @@ from lastword.terminal.inbox import NumberedInbox, is_numbers
 from lastword.terminal.picture import Picture
 from lastword.terminal.transcript import Transcript, preset_status
 from lastword.terminal.window import Window
+from lastword.tools.descent import refuse_below
 
 COMMANDS = {
     "help": "what can be typed",
@@ -33,6 +34,9 @@ COMMANDS = {
     "stop": "stop everything, also in other programs: deny what waits, cancel what runs, revoke every grant",
     "quit": "leave; the session stays",
 }
+
+# What is a person's to decide. A tool can write into a chat that it started, through a pipe.
+DECIDING = ("answer", "deny", "undo", "resolve")
 
 # What fits a screen. The whole list is in the journal.
 MAX_RUNS = 20
@@ -63,6 +67,10 @@ class Slash:
         if name == "quit":
             return False
         try:
+            if name in DECIDING or (name == "grants" and rest):
+                refuse_below(f"/{name}")
+            if name == "stop":
+                refuse_below("/stop", hint="lastword stop does it, and says that a tool did")
             await getattr(self, f"_{name}")(rest)
         except LastWordError as problem:
             self._screen.quote(visible(str(problem)))

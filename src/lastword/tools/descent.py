@@ -57,22 +57,25 @@ def _mark() -> None:
         _marked_itself = _marked_for
 
 
-def is_below(*, agents: bool = True) -> bool:
-    """Whether this runs below a program in which tools run; or below an agent, unless those do not count here."""
+def is_below(store: Store | None = None, *, agents: bool = True) -> bool:
+    """Whether this runs below a program in which tools run, on the person's memory or on this one; or below an agent,
+    unless those do not count here."""
     if _is_marked():
         return True
     above = _above()
     if any(MARKER in each.environment for each in above):
         return True
     folders = _data_folders(above)
-    return any(_is_host(each, folders) or (agents and _is_agent(each, folders)) for each in above)
+    if any(_is_host(each, folders) or (agents and _is_agent(each, folders)) for each in above):
+        return True
+    return store is not None and any(_holds(store, each.pid, each.began) for each in above)
 
 
 def refuse_below(
     place: str, store: Store | None = None, *, agents: bool = True, hint: str = "type it in a terminal of your own"
 ) -> None:
     """Refuse what only a person may do, when this runs below a program in which tools run."""
-    if is_below(agents=agents) or (store is not None and any(_holds(store, *each) for each in _ancestors())):
+    if is_below(store, agents=agents):
         raise NotByAPerson(
             "this is for a person to decide, and here it was started by a tool, or by something that a tool started",
             place=place,
