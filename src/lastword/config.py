@@ -58,6 +58,9 @@ FILE = "lastword.toml"
 PREFIX = "LASTWORD_"
 DEFAULT_PORT = 8811
 
+READ: set[str] = set()
+"""The files that this program has read its configuration from. They are changed by people alone (rules/guarded.py)."""
+
 # More than anybody writes by hand, less than a file that was named by mistake.
 MAX_FILE_BYTES = 1_000_000
 
@@ -177,6 +180,8 @@ def load(
     if path is None and (found := (folder or Path()) / FILE).exists():
         path = found
     tables, text = _read(path, is_meant=is_meant) if path is not None else ({}, "")
+    if path is not None:
+        READ.add(os.path.abspath(path))
     if path is not None and not is_meant:
         is_meant = trusted(environ).covers_file(path, text)
     place = _Place(path, text)

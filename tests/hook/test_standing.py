@@ -1,6 +1,7 @@
 """What need not be asked about an agent's calls: said once, by a rule or from a card, for this very call and folder."""
 
 import asyncio
+import os
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -442,3 +443,34 @@ async def test_an_agent_that_would_write_a_policy_file_is_asked_about_whatever_s
     other = {"file_path": str(house.project / "notes.md"), "content": "x = 1\n"}
     await house.grant(house.said(tool_name="Write", tool_input=other), calls=10)
     assert await house.hear(house.said(tool_name="Write", tool_input=other)) == "ran"
+
+
+@requirement("RULE-9", "HOOK-7")
+@pytest.mark.parametrize(
+    ("name", "has"),
+    [
+        ("x.txt", "rules"),
+        ("rules/all.toml", "rules"),
+        ("lastword.toml", "settings"),
+        (".claude/settings.json", "hooks"),
+        (".gemini/settings.json", "hooks"),
+        ("../.claude/settings.json", "hooks"),
+        ("../.codex/hooks.json", "hooks"),
+    ],
+)
+async def test_an_agent_that_would_change_what_is_asked_is_asked_about_whatever_stands(
+    house: AgentHouse, name: str, has: str
+):
+    """It writes in place: what it writes into a hard link of the policy is in the policy. And with its own hooks it
+    could take the gate away."""
+    house.turn(claude="exact")
+    (house.project / "lastword.policy.toml").write_text(deny_secrets(house.project / "secrets"))
+    os.link(house.project / "lastword.policy.toml", house.project / "x.txt")
+    above = house.project.parent / "lastword.policy.toml"
+    (house.project / "rules").mkdir()
+    (house.project / "rules/all.toml").write_text(deny_secrets(house.project / "more secrets"))
+    above.symlink_to(house.project / "rules/all.toml")
+    write = {"file_path": os.path.normpath(house.project / name), "content": "x = 1\n"}
+    await house.grant(house.said(tool_name="Write", tool_input=write), calls=10)
+    told = await house.hear(house.said(tool_name="Write", tool_input=write))
+    assert f"and {has} are changed by people alone" in told

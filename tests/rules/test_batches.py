@@ -109,3 +109,45 @@ async def test_an_allow_of_the_tool_of_an_edit_loosens_no_batch(tmp_path: Path):
     assert await batches.edit(DELETE) == "succeeded"
     assert len(batches.cards.requests) == 1
     assert "allows" not in batches.lines[0]
+
+
+@requirement("RULE-2")
+@pytest.mark.parametrize("path", ["./notes.md", ".//notes.md", "notes.md/", "./././notes.md/."])
+async def test_another_spelling_of_a_path_is_the_same_file_to_a_rule(tmp_path: Path, path: str):
+    """To the tool they are one file. What is denied under one name must not pass under another."""
+    batches = Batches(tmp_path, rule("deny", "delete_file", 'path = { in = ["b.md", "notes.md"] }'))
+    async with batches.session() as session:
+        assert (await session.call("delete_file", {"path": path})).kind == "denied"
+        assert (await session.explain("delete_file", {"path": path})).saying == "deny"
+    assert await batches.edit(WRITE, DELETE | {"path": path}) == "denied"
+    assert (tmp_path / "notes.md").exists()
+    assert batches.cards.requests == []
+
+
+@requirement("RULE-2")
+async def test_the_new_name_of_a_file_has_one_spelling_to_a_rule_too(tmp_path: Path):
+    """Whoever keeps a name free means the name."""
+    batches = Batches(tmp_path, rule("deny", "rename_file", 'new_path = { is = "docs/b.md" }'))
+    move = {"action": "rename_file", "path": "notes.md", "new_path": "./docs//b.md"}
+    assert await batches.edit(move) == "denied"
+    assert (tmp_path / "notes.md").exists()
+
+
+@requirement("RULE-2")
+async def test_a_card_and_the_journal_say_a_path_in_its_one_spelling(tmp_path: Path):
+    """What a person reads is what rules saw and what runs."""
+    batches = Batches(tmp_path)
+    async with batches.session() as session:
+        await session.call("delete_file", {"path": ".//notes.md"}, call_id="c")
+        life = await session.journal.life("c")
+    assert batches.cards.requests[0].arguments == {"path": "notes.md"}
+    assert life.started is not None
+    assert life.started["arguments"] == {"path": "notes.md"}
+
+
+@requirement("RULE-2")
+async def test_what_must_not_be_read_is_not_read_by_another_spelling(tmp_path: Path):
+    """Reading asks nobody, so a rule is all that keeps a file from being read."""
+    batches = Batches(tmp_path, rule("deny", "read_file", 'path = { is = "notes.md" }'))
+    async with batches.session() as session:
+        assert (await session.call("read_file", {"path": "./notes.md"})).kind == "denied"

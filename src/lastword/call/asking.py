@@ -44,7 +44,6 @@ from lastword.editor import ProjectProvider
 from lastword.editor.recording import changed_bytes, still_current
 from lastword.errors import ArgumentsError
 from lastword.journal.records import ASKED, Life, NotAsked, read_answer
-from lastword.rules.guarded import changes_policy
 from lastword.rules.policy import folder_for
 from lastword.tools.looks import changed_files, changed_state
 from lastword.tools.tool import Tool
@@ -144,8 +143,11 @@ class Asking:
         self, tool: Tool, call: Call, decider: Decider, request: ApprovalRequest
     ) -> Decider | Forbidden:
         """Who decides at this moment about a call that a standing yes was to decide about."""
-        if request.preview and (file := changes_policy(request.preview, self._setting.folder())) is not None:
-            return Person((), f"Asked because it would change {file}, and rules are changed by people alone.", True)
+        if request.preview:
+            written = [path for shown in request.preview for path in (shown.path, shown.renamed_to) if path]
+            if file := self._setting.guarded(written, tool):
+                why = f"Asked because it would change {file.path}, and {file.has} are changed by people alone."
+                return Person((), why, True)
         decides_now = await self._standing.decide(tool, call)
         if isinstance(decides_now, Nobody):
             return decider  # It needs less than it did; what was decided is enough.

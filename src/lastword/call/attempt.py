@@ -61,8 +61,14 @@ class Attempt:
         if setting.editor is not None:
             kept = ChangeLog(setting.journal, setting.session_id, call.id, setting.editor, durable=must_stop)
             # What is in a private file is for those who asked a person, and no setting has looked at a card.
-            sees_private = approval == "person"
-            self._editor = SealedEditor(setting.editor, previews, kept, sees_private=sees_private)
+            is_asked = approval == "person"
+            guards = None if is_asked else self._why_guarded
+            self._editor = SealedEditor(setting.editor, previews, kept, sees_private=is_asked, guards=guards)
+
+    def _why_guarded(self, path: str) -> str | None:
+        """Why a call that nobody was asked about must not write a file. Without a diff no yes says which it is for."""
+        found = self._setting.guarded([path], self._tool)
+        return None if found is None else found.why
 
     def run(self, action: UserAction = ALLOWED) -> Outcome | Awaitable[Outcome]:
         """Run the implementation, now that it may. One that waits for nothing has ended when this returns."""
@@ -122,7 +128,8 @@ class Attempt:
             changed = tuple(dict.fromkeys(change.path for change in editor.changes))
             result = msgspec.structs.replace(result, changed=changed)
             if editor.violations:
-                tried = f"{call.tool} tried to write something else than was shown: {editor.violations[0]}"
+                what = "something else than was shown" if editor.shown else "what a person has to be asked about"
+                tried = f"{call.tool} tried to write {what}: {editor.violations[0]}"
                 result = msgspec.structs.replace(result, kind="failed", message=displayable(tried))
             if changed and not result.success:
                 words = f"{result.message}\n{outcome.changed_before(changed)}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,13 +15,20 @@ from lastword.consent.approval import Preset
 from lastword.consent.call import Call
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.journal import Journal
+from lastword.lazily import load_later
 from lastword.rules.deciding import Decision, by_keys, decide
-from lastword.rules.policy import Policy
+from lastword.rules.policy import Policy, folder_for
 from lastword.tools.context import Questioning, Reporting, ToolContext
 from lastword.tools.guard import Guard
 from lastword.tools.registry import ToolRegistry
 from lastword.tools.state import State
 from lastword.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from lastword.rules import guarded
+else:
+    # It knows all files that decide something, and most sessions have nothing that stands for a person.
+    guarded = load_later("lastword.rules.guarded")
 
 # A card is drawn from what is at hand. One that needs longer than this would leave the person waiting.
 DRAW_TIMEOUT_SECONDS = 10.0
@@ -109,6 +116,10 @@ class Setting:
     def forbids(self, tool: Tool, call: Call) -> bool:
         """Whether a rule denies a call at this moment, whoever has said yes to it."""
         return self.policy is not None and self.policy.verdict(tool, call, self.folder).saying == "deny"
+
+    def guarded(self, paths: Iterable[str], tool: Tool) -> guarded.GuardedFile | None:
+        """The first of these paths of a tool's call at which lies what people alone change."""
+        return guarded.first_guarded(paths, folder_for(tool, self.folder), self.policy, self.journal.store)
 
     def context(
         self,

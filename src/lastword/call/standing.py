@@ -7,6 +7,7 @@ for them waits for it. A standing yes that has nothing left is a question, which
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,13 +17,16 @@ from lastword.call.waiver import waives
 from lastword.consent.call import Call
 from lastword.consent.decider import Auto, Forbidden, Granted, Nobody, Person, Ruled, Waived
 from lastword.display import visible
+from lastword.editor.paths import PATHS
 from lastword.journal.records import NotAsked
 from lastword.rules.counting import STREAM, Account, account_of_day, last_day, next_use, utc_day
 from lastword.rules.deciding import Decision, Explanation, explained
 from lastword.rules.grants import GRANTED, GrantWho, living, outdated, waited_before
-from lastword.rules.guarded import policy_among
 from lastword.rules.policy import folder_for
 from lastword.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from lastword.rules.guarded import GuardedFile
 
 # So often is a start tried again that another program was faster with. After that somebody is asked.
 MAX_TRIES = 50
@@ -88,24 +92,28 @@ class StandingYes:
         """What would be decided at this moment, and by what. The tool's own rule is asked; nothing else of it runs."""
         setting = self._setting
         found = await self.decide(tool, call)
-        if not isinstance(found, (Nobody, Forbidden, Person)) and (file := self._changed_policy(tool, call)):
-            return Explanation("ask", f"{visible(file)} has rules, which are changed by people alone")
+        if not isinstance(found, (Nobody, Forbidden, Person)) and (file := self._guarded(tool, call)):
+            return Explanation("ask", f"{visible(file.path)} {file.why}")
         if isinstance(found, Granted):
             use = await next_use(self._journal, await self._account(found), call.id, values.decode(call.arguments))
             return Explanation("allow", use if isinstance(use, str) else use.words)
         # In the order in which a call meets them: a rule with nothing left asks, and the tool's own is not heard.
         by_rules = setting.decide(tool, call)
         if isinstance(by_rules, Person) and not by_rules.is_ruled and await waives(tool, call, setting):
+            if file := self._guarded(tool, call):
+                return Explanation("ask", f"{visible(file.path)} {file.why}")
             return Explanation("allow", "The tool's own rule says that nobody need be asked about these arguments")
         return explained(found, tool, setting.preset, setting.policy, call, setting.folder)
 
-    def _changed_policy(self, tool: Tool, call: Call) -> str | None:
-        """Which policy file a call of the editor names: what it would do there is drawn, and then asked about."""
+    def _guarded(self, tool: Tool, call: Call) -> GuardedFile | None:
+        """Which file that people alone change a call of the editor names: it is drawn first, and then asked about."""
         if not tool.manifest.script_editor_only:
             return None
-        given = values.decode(call.arguments).values()
-        paths = [text for text in given if isinstance(text, str) and len(text) <= MAX_PATH and "\0" not in text]
-        return policy_among(paths, self._setting.folder())
+        given = values.decode(call.arguments)
+        parts = [given] if tool.consists_of is None else [own for _, own in tool.consists_of(given)]
+        # Of a tool that is not ours nobody knows which of its texts are paths.
+        texts = [part.get(name) for part in parts for name in (part if tool.spell is None else PATHS)]
+        return self._setting.guarded([text for text in texts if isinstance(text, str) and len(text) <= MAX_PATH], tool)
 
     async def _if_left(self, rule: Ruled, tool: Tool, call: Call) -> Ruled | Person | Granted:
         """The first of the rules that allow it of which something is left; else a grant, or a person, told why."""

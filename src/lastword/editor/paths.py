@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 from lastword.errors import PathRefused
 
@@ -21,11 +23,23 @@ TEMPORARY = re.compile(r"\.lastword-[0-9a-f]{16}\.tmp")
 """The names of files that are being written. Nobody else may use them, and they are never listed."""
 
 
+PATHS = ("path", "new_path", "folder")
+"""The arguments of editor tools that are paths."""
+
+
 def plain(path: str) -> str:
     """The one spelling of a path that a model wrote in another: `./src//main.py` is `src/main.py`."""
     if path.startswith("/"):
         return path
     return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def with_plain_paths(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of an editor tool with every path in its one spelling, those of the edits of a batch as well."""
+    spelt: dict[str, Any] = {name: plain(arguments[name]) for name in PATHS if isinstance(arguments.get(name), str)}
+    if isinstance(edits := arguments.get("edits"), list):
+        spelt["edits"] = [with_plain_paths(edit) for edit in edits]
+    return {**arguments, **spelt}
 
 
 def parts_of(path: str) -> tuple[str, ...]:

@@ -39,6 +39,9 @@ __all__ = ["Preview", "RecordingEditor", "SealedEditor", "changed_bytes", "still
 
 T = TypeVar("T")
 
+Guards = Callable[[str], str | None]
+"""Says of the file at a path why it is a person who changes it, or None: `has rules, which …`."""
+
 AtHome = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 """How to await, from another event loop, what belongs to the one where the editor lives."""
 
@@ -197,7 +200,8 @@ class SealedEditor(LookingEditor):
     """An editor that writes what was previewed and nothing else: what a tool's execute function gets.
 
     Without previews every path may be written: the tool showed no diff, and the person agreed to its arguments alone.
-    Private files are there only for a call that a person was asked about.
+    Private files are there only for a call that a person was asked about; for any other, `guards` names the files that
+    it must not write.
     """
 
     def __init__(
@@ -207,8 +211,10 @@ class SealedEditor(LookingEditor):
         remember: Remembering | None = None,
         *,
         sees_private: bool = False,
+        guards: Guards | None = None,
     ) -> None:
         super().__init__(editor, sees_private=sees_private)
+        self._guards = guards
         # A preview without a path is words, and says nothing about files.
         self._previews = {preview.path: preview for preview in previews if preview.path}
         self._remember = remember
@@ -217,7 +223,7 @@ class SealedEditor(LookingEditor):
         """What was changed, in order."""
         self._closed = False
         self.violations: list[str] = []
-        """Every write that was refused because something else had been shown, in words."""
+        """Every write that was refused because something else had been shown, or nothing to anybody, in words."""
 
     def close(self) -> None:
         """The call is over: a tool that was cancelled or kept this editor writes nothing more with it."""
@@ -288,6 +294,7 @@ class SealedEditor(LookingEditor):
 
     async def rename_file(self, path: str, new_path: str) -> bool:
         preview = self._agreed("rename_file", path)
+        self._refuse_guarded("rename_file", new_path)
         if preview is not None:
             if preview.renamed_to != new_path:
                 raise self._violated("rename_file", path, f"a rename to {new_path} was not shown")
@@ -344,17 +351,23 @@ class SealedEditor(LookingEditor):
 
     def _agreed(self, method: str, path: str) -> Preview | None:
         """What was shown of this path; None when nothing was shown at all."""
+        self._refuse_guarded(method, path)
         preview = self._previews.get(path)
         if preview is None and self._previews:
             raise self._violated(method, path, f"only {', '.join(self._previews)} was shown")
         return preview
 
-    def _violated(self, method: str, path: str, fact: str) -> NotAllowedNow:
+    def _refuse_guarded(self, method: str, path: str) -> None:
+        if self._guards is not None and (why := self._guards(path)) is not None:
+            hint = "give the tool a request function that shows the change, so that a person is asked"
+            raise self._violated(method, path, f"it {why}, and nobody was asked", hint)
+
+    def _violated(self, method: str, path: str, fact: str, hint: str | None = None) -> NotAllowedNow:
         self.violations.append(f"{method} {path}: {fact}")
         return NotAllowedNow(
             f"{method} was refused: {fact}",
             place=path,
-            hint="write exactly what the request function previewed, or ask again with another preview",
+            hint=hint or "write exactly what the request function previewed, or ask again with another preview",
         )
 
     async def _check_base(self, preview: Preview) -> None:

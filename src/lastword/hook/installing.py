@@ -27,6 +27,7 @@ from lastword.hook.keys import KEYS_FILE, AgentKeys
 from lastword.mcp.foreign import without_comments
 from lastword.mcp.rewriting import with_value, write_whole
 from lastword.mcp.secrets import write_private
+from lastword.rules.agent_settings import SETTINGS
 from lastword.store.folders import DEFAULT_FILE, data_folder, make_private
 from lastword.store.postgres_address import holds_password
 
@@ -242,19 +243,10 @@ def entries_for(agent: Agent, command: str) -> dict[str, dict[str, Any]]:
 
 def settings_file(agent: Agent, project: Path | None) -> Path:
     """Where the agent reads its settings: the person's own, or those for them alone in a project."""
+    settings = SETTINGS[agent.key]
     if project is not None:
-        names = {
-            "claude": ".claude/settings.local.json",
-            "codex": ".codex/hooks.json",
-            "gemini": ".gemini/settings.json",
-        }
-        return project / names[agent.key]
-    home = Path.home()
-    if agent.key == "claude":
-        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
-    if agent.key == "codex":
-        return Path(os.environ.get("CODEX_HOME") or home / ".codex") / "hooks.json"
-    return home / ".gemini" / "settings.json"
+        return project / settings.folder / settings.in_project
+    return Path(settings.of_person(), settings.file)
 
 
 def probe_for(agent: Agent) -> bytes:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -129,6 +130,11 @@ class Store(Protocol):
     While a guard watches (pen.py) whatever changes something is refused: `append`, `commit` of entries, `accept`,
     `forget`, `hold` and `close`.
     """
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files of this machine that it lies in, whether they are there at this moment or not, and folders that
+        hold nothing else. Nobody but the store writes them."""
 
     def append(self, entry: Entry) -> None:
         """Accept an entry without waiting for the disk. For what may be lost in a crash, but never reordered.

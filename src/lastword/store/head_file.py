@@ -35,6 +35,11 @@ class HeadFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """The file, and the one that takes its place when it is made anew."""
+        return self.path, self.path.with_name(f"{self.path.name}.new")
+
     def read(self) -> Head | None:
         """The head; None when there is no file. StoreError when there is something that is no head."""
         try:
@@ -45,7 +50,7 @@ class HeadFile:
 
     def make(self, head: Head) -> None:
         """Make the file. Whoever calls this keeps others from making it too."""
-        new = self.path.with_name(f"{self.path.name}.new")
+        new = self.files[1]
         with self._explained():
             new.unlink(missing_ok=True)
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -39,6 +39,8 @@ class MemoryStore:
     Where the records of a stream or subject are, and which still count, is indexed at the first look-up.
     """
 
+    files = ()
+
     def __init__(self) -> None:
         # A session used from sync code lives on another thread, and may share the store with this one.
         self._lock = Lock()

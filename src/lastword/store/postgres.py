@@ -54,6 +54,7 @@ class PostgresStore:
         self.address = PostgresAddress(address)
         if heads is None:
             heads = data_folder(sys.platform, os.environ, Path.home()) / "heads"
+        self.files = (heads,)
         self._seen = PostgresSeen(heads / f"{self.address.digest}-head", self.address.shown)
         self._schema = f'"{self.address.schema}"'
         self._lock = Lock()

@@ -67,6 +67,9 @@ class SqliteStore:
         # Absolute, so that a process that changes its folder still means the same file.
         self.path = Path(os.path.abspath(path))
         self._seen = Seen(self.path)
+        # What SQLite has beside it counts: a `-journal` that somebody else wrote would be played back into it.
+        beside = [self.path.with_name(self.path.name + ending) for ending in ("-wal", "-shm", "-journal")]
+        self.files = (self.path, *beside, *self._seen.files, holds_folder(self.path))
         self._lock = Lock()
         self._writer: Writer | None = None
         self._reader: apsw.Connection | None = None

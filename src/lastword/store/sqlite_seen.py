@@ -25,6 +25,10 @@ class Seen:
         self._place = str(path)
         self._file = HeadFile(path.with_name(f"{path.name}-head"))
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self._file.files
+
     def missing(self, connection: apsw.Connection) -> Behind | None:
         """What the file lacks of what was seen of it."""
         found = end_of(connection)

@@ -56,6 +56,9 @@ class Tool:
     consists_of: Callable[[dict[str, Any]], Iterable[tuple[Tool, dict[str, Any]]]] | None = None
     """For a tool that does in one call what others do in several: given its arguments, the calls that it stands for.
     A rule that asks about one of them, or denies it, holds for the whole."""
+    spell: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """For a tool to which several spellings of an argument mean the same: given arguments that fit, the same in the one
+    spelling that travels. Rules, cards and records then see no other."""
 
     name: str = field(init=False)
     digest: str = field(init=False)
@@ -140,7 +143,7 @@ class Tool:
                 found[:MAX_PROBLEMS],
                 hint=f"{more}nothing was done; correct the arguments and ask again",
             )
-        return data
+        return data if self.spell is None else values.encode(self.spell(plain))
 
     def _problems(self, arguments: Any) -> Iterator[Problem]:
         if type(arguments) is not dict:

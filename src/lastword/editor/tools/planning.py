@@ -28,7 +28,7 @@ from lastword.editor.edits import count_lines, insert, replace
 from lastword.editor.encoding import uniform_newline
 from lastword.editor.looking import LookingEditor
 from lastword.editor.offloop import each, off_loop
-from lastword.editor.paths import plain
+from lastword.editor.paths import plain, with_plain_paths
 from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.editor.tools.reading import no_such_file, text_of
 from lastword.editor.tools.surveying import is_below
@@ -83,7 +83,7 @@ async def plan(editor: LookingEditor, edits: Sequence[Edit]) -> list[EditStep]:
         raise EditError("there are no edits", hint="give at least one")
     if len(edits) > MAX_EDITS:
         raise EditError(f"{len(edits)} edits; at most {MAX_EDITS} are taken at once", hint="split them")
-    named = [(number, _with_plain_paths(edit)) for number, edit in enumerate(edits, 1)]
+    named: list[tuple[int, Edit]] = [(number, with_plain_paths(edit)) for number, edit in enumerate(edits, 1)]
     paths = list(dict.fromkeys(edit["path"] for _, edit in named))
     if len(paths) > MAX_FILES:
         raise EditError(f"{len(paths)} files; at most {MAX_FILES} are shown on one card", hint="split the batch")
@@ -179,10 +179,6 @@ def _note(step: EditStep, private: Mapping[str, str], editor: LookingEditor) -> 
     if editor.privacy()(step.renamed_to) is not None:
         return note
     return f"{note} As {step.renamed_to} it would not be, and the assistant could read it without asking."
-
-
-def _with_plain_paths(edit: Edit) -> Edit:
-    return {**edit, **{name: plain(edit[name]) for name in ("path", "new_path") if name in edit}}
 
 
 def _refuse_twice(named: Sequence[tuple[int, Edit]]) -> None:

@@ -18,7 +18,7 @@ from lastword.editor import Part
 from lastword.editor.edits import lines_of
 from lastword.editor.looking import LookingEditor
 from lastword.editor.offloop import off_loop
-from lastword.editor.paths import plain
+from lastword.editor.paths import plain, with_plain_paths
 from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.errors import EditError, NotText, TooLarge, ToolError, did_you_mean
 from lastword.tools.signature import manifest_of
@@ -213,7 +213,7 @@ def reader(function: Callable[..., Any], request: Callable[..., Any] | None = No
         idempotent=True,
         **facts,
     )
-    return Tool(manifest, "function", read, request=request, converters=converters, code=CODE)
+    return Tool(manifest, "function", read, request=request, converters=converters, code=CODE, spell=with_plain_paths)
 
 
 CODE = f"lastword {__version__}".encode()

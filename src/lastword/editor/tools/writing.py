@@ -14,6 +14,7 @@ from lastword import values
 from lastword.editor.diff import summary
 from lastword.editor.looking import LookingEditor
 from lastword.editor.offloop import off_loop
+from lastword.editor.paths import with_plain_paths
 from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.editor.tools.planning import MAX_EDITS, EditStep, PrivateMisfit, apply, plan, plan_fixes, show
 from lastword.editor.tools.reading import CODE, in_words
@@ -65,7 +66,9 @@ def _writer(
             said += await afterwards(editor, steps)
         return {"success": True, "message": "\n".join(said)}
 
-    return Tool(manifest, "assistant", execute, request=request, code=CODE, consists_of=consists_of)
+    return Tool(
+        manifest, "assistant", execute, request=request, code=CODE, consists_of=consists_of, spell=with_plain_paths
+    )
 
 
 def _misfit(problem: PrivateMisfit) -> dict[str, Any]:
