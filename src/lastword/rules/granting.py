@@ -196,8 +196,8 @@ def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable
 
 
 def _folder_around(path: str, folder: Path) -> str | None:
-    """The folder that a path lies in, where it really is: `notes/../../x` must not read as if it were in notes. Of where
-    the call works, that folder itself."""
+    """The folder that a path lies in, where it really is: `notes/../../x` must not read as if it were in notes. Of
+    where the call works, that folder itself."""
     around = folder if path == str(folder) else (folder / path).parent
     if "\0" in path or path.startswith("~") or not around.is_absolute():
         return None
