@@ -507,7 +507,7 @@ async def test_a_session_ends_its_grants_and_a_later_one_of_the_same_name_has_no
 async def test_a_session_ends_the_grants_that_another_program_gave_for_it():
     """The program lives on, as one that holds many conversations does, and comes back to this one later."""
     journal = Journal()
-    async with paying(journal, id="s") as payer:
+    async with paying(journal) as payer:
         task = payer.ask()
         card = await payer.card(task)
         assert card is not None
@@ -517,7 +517,7 @@ async def test_a_session_ends_the_grants_that_another_program_gave_for_it():
         assert (await task).success
         assert await payer.pay() == "ran"
     assert await standing_grants(journal) == []
-    async with paying(journal, id="s") as later:
+    async with paying(journal, id=payer.session.id) as later:
         assert await later.pay() == "asked"
 
 

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import datetime
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lastword.consent.answerer import Answerer
 from lastword.consent.approval import ApprovalRequest
 from lastword.consent.people import People
 from lastword.rules.granting import folder_beside, tonight
-from lastword.rules.grants import bounds_of
+from lastword.rules.grants import GrantWho, bounds_of, serves, standing_grants
 from lastword.rules.policy import Policy
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of, why_no_step
 from lastword.store.memory import MemoryStore
@@ -337,3 +338,6 @@ async def test_a_grant_does_not_stand_for_the_yes_to_its_own_card(tmp_path: Path
         session.answer(again.call_id, again.deny())
         assert (await call).kind == "denied"
         assert (await session.call("post", {})).approval == "grant"
+        [grant] = await standing_grants(session.journal)
+        who = partial(GrantWho, session.id, session.journal.process_name(), None)
+        assert [serves(grant, who(call_id)) for call_id in (card.call_id, "another")] == [False, True]
