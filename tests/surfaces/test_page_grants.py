@@ -326,6 +326,9 @@ def test_a_card_of_another_program_is_granted_through_the_journal(house, window,
     assert is_over(call).success
     [grant] = grants(house)
     assert (grant.session_id, grant.tool) == (neighbour.session.id, "lend")
+    # Read in this conversation, "in this session" would be a promise that nobody made.
+    [listed] = window.get("/page/grants")[1]["grants"]
+    assert listed["sentence"] == f"lend, book “Emma”; in the session {neighbour.session.id}, until its program ends"
     work = neighbour.session.call("lend", {"book": "Emma"})
     assert is_over(asyncio.run_coroutine_threadsafe(work, house.loop)).success
 

@@ -17,7 +17,7 @@ import msgspec
 
 from lastword import values
 from lastword.consent.answerer import Answerer, read_answerer
-from lastword.consent.grant import GrantTerms, Scope
+from lastword.consent.grant import GrantTerms, Scope, holding_words
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal
@@ -375,6 +375,14 @@ def whose_words(grant: Grant, me: str) -> str:
     if grant.by.whose in ("", me):
         return grant.words
     return f"a grant of {visible(grant.by.whose)}, given on {day_words(grant.at)}"
+
+
+def how_long_words(grant: Grant, journal: Journal, here: str = "") -> str:
+    """How long it holds, the same in every list. `here`: the session that the list is read in, if it is one's."""
+    is_here = grant.session_id == here and grant.process == journal.process_name()
+    whose = "" if grant.by.whose == journal.people.me else visible(grant.by.whose)
+    session_id, run = visible(grant.session_id), visible(grant.run)
+    return holding_words(grant.scope, grant.until, session_id, run, whose=whose, is_here=is_here)
 
 
 def left_words(grant: Grant, used: int, totals: Mapping[str, Decimal]) -> str:
