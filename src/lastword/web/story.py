@@ -82,6 +82,9 @@ class Story:
         """The card was answered, and is not shown any more."""
         self._action = action
         reply = CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
+        if by.kind == "grant":
+            # Its name says nothing to anybody, and of which day it is comes with the start.
+            reply = CallReply("standing", "your grant")
         status = "running" if action.agrees else "ended"
         self._change(reply=reply, answered_at=at, card=None, status=status)
 
