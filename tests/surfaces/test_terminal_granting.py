@@ -1,6 +1,7 @@
 """The second step of a card at a terminal: how it reads, and that it grants in a chat, a command and an inbox."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from prompt_toolkit.application import create_app_session
 
 from lastword import Session, ToolRegistry
 from lastword.card.grants import GrantStep
+from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
 from lastword.rules.second_step import GrantChoice
 from lastword.terminal.granting import options_of
@@ -195,7 +197,8 @@ def test_a_grant_until_tonight_from_one_command_holds_for_the_next(run: Run, mak
     second = run(*call)
     assert second.finish() == 0
     assert "[a]" not in second.text
-    assert "Not asked: your grant of " in second.text
+    said = f"send, to “Ann”, amount 5: not asked, your grant of {day_words(time.time())}, 1 of 10 calls."
+    assert said in " ".join(second.text.split())
     assert (tmp_path / "sent.txt").read_text() == "Ann\nAnn\n"
 
 

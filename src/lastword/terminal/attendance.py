@@ -9,10 +9,12 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lastword import values
 from lastword.call.events import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
 from lastword.card.trouble import trouble
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
+from lastword.rules.wording import call_words
 from lastword.session import Session
 from lastword.terminal.progress import Progress
 from lastword.terminal.quiet import no_echo
@@ -83,7 +85,8 @@ class _Watcher:
             case Started(call_id):
                 self._running.add(call_id)
                 if event.not_asked:
-                    self.progress.say(f"Not asked: {visible(event.not_asked)}.")
+                    call = call_words(event.tool, values.decode(event.arguments))
+                    self.progress.say(f"{call}: not asked, {visible(event.not_asked)}.")
             case Finished(outcome):
                 self._running.discard(outcome.call_id)
                 self._answered(outcome.call_id)
