@@ -448,6 +448,30 @@ async def test_a_sum_is_exact_and_never_exceeded():
 
 
 @requirement("GRANT-4")
+@requirement("GRANT-7")
+async def test_what_a_sum_is_of_is_said_where_there_are_several():
+    """Of two numbers nobody knows which is the price."""
+    async with paying() as payer:
+
+        @payer.registry.tool(auto_approve=True, effect="reversible")
+        def order(cups: int, price: float) -> str:
+            """Order tea."""
+            return "ordered"
+
+        for sums, said in (({"price": "30"}, "5 of 30"), ({"cups": "9", "price": "30"}, "2 of 9 cups, 5 of 30 price")):
+            task = asyncio.create_task(payer.session.call("order", {"cups": 2, "price": 5}))
+            card = await payer.card(task)
+            assert card is not None
+            terms = payer.offer(card).terms(calls=3, sums=sums)
+            payer.session.answer(card.call_id, card.allow_with(terms))
+            await task
+            again = await payer.session.call("order", {"cups": 2, "price": 5})
+            life = await payer.session.journal.life(again.call_id)
+            assert life.started is not None
+            assert life.started["why"].partition(", ")[2] == f"1 of 3 calls, {said}"
+            await revoke(payer.session.journal, terms.id, person("page"))
+
+
 @pytest.mark.parametrize("least", [1e-9, 1e-30, 5e-324])
 async def test_no_amount_is_too_small_to_be_counted(least: float):
     """A sum that is rounded would let the smallest amounts through for ever once it is reached."""
