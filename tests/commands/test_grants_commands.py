@@ -159,4 +159,4 @@ def test_a_tool_cannot_take_grants_back(grant_id: str):
 def test_stop_names_the_grants_that_it_took_back(grant_id: str, capsys):
     """One act for everything."""
     assert run(["stop"]) == 0
-    assert "revoked: pay: your grant of " in capsys.readouterr().out
+    assert "revoked: pay, to “Ada”, amount at most 20: your grant of " in capsys.readouterr().out

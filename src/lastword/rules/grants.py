@@ -349,9 +349,11 @@ async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> 
 
 
 async def revoke_all(journal: Journal, by: Answerer) -> Sequence[str]:
-    """Take all grants back, of everybody who shares this memory: for `stop`."""
+    """Take all grants back, of everybody who shares this memory: for `stop`. What others allowed is not told."""
     return [
-        f"{visible(grant.tool)}: {grant.words}"
+        f"{terms_words(grant.tool, grant.where)}: {whose_words(grant, journal.people.me)}"
+        if journal.people.sees(grant.by.whose)
+        else f"{visible(grant.tool)}: a grant of another person"
         for grant in await standing_grants(journal)
         if await _end(journal, grant.id, by, "everything was stopped")
     ]
