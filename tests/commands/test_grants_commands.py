@@ -140,7 +140,7 @@ def test_a_grant_is_taken_back_by_its_id_or_with_all_others(grant_id: str, capsy
     assert run(["grants", "revoke", grant_id]) == FAILED
     assert "had ended before" in capsys.readouterr().out
     assert run(["grants"]) == 0
-    assert "There are no grants." in capsys.readouterr().out
+    assert "You have no grants." in capsys.readouterr().out
     assert run(["grants", "revoke", "--all"]) == 0
 
 

@@ -23,6 +23,7 @@ from lastword.rules.grants import (
     GRANTED,
     REVOKED,
     granted_entry,
+    how_long_words,
     revoke,
     revoke_all,
     seen_grants,
@@ -447,7 +448,6 @@ async def test_a_sum_is_exact_and_never_exceeded():
         assert await payer.pay(0) == "ran"
 
 
-@requirement("GRANT-4")
 @requirement("GRANT-7")
 async def test_what_a_sum_is_of_is_said_where_there_are_several():
     """Of two numbers nobody knows which is the price."""
@@ -472,6 +472,7 @@ async def test_what_a_sum_is_of_is_said_where_there_are_several():
             await revoke(payer.session.journal, terms.id, person("page"))
 
 
+@requirement("GRANT-4")
 @pytest.mark.parametrize("least", [1e-9, 1e-30, 5e-324])
 async def test_no_amount_is_too_small_to_be_counted(least: float):
     """A sum that is rounded would let the smallest amounts through for ever once it is reached."""
@@ -804,3 +805,23 @@ async def test_the_grants_of_another_person_are_neither_listed_nor_counted_nor_t
         await ada.grant(scope="until")
         assert await revoke_all(bo.session.journal, person("page")) == ["pay: a grant of another person"]
         assert await ada.pay() == "asked"
+
+
+@requirement("GRANT-5", "TEAM-3")
+async def test_whoever_answers_for_somebody_reads_whose_a_grant_is_and_who_took_it_back():
+    """The lead's list spoke of "your sessions", which are others, and the grant's life named nobody."""
+    store = MemoryStore()
+
+    def at(who: str) -> Journal:
+        return Journal(store, people=People(who, {"lead": ("*",)}))
+
+    async with paying(at("ann")) as ann, paying(at("lead")) as lead:
+        given = await ann.grant(scope="until")
+        journal = lead.session.journal
+        [grant] = await seen_grants(journal)
+        assert how_long_words(grant, journal).startswith("in all of ann's sessions until ")
+        assert how_long_words(grant, ann.session.journal).startswith("in all your sessions until ")
+        assert await revoke(journal, given.id, person(where="command"))
+        granted, taken = timeline(await store.read(stream=STREAM, subject=given.id))
+        assert ", in all of ann's sessions until " in granted
+        assert taken.endswith("taken back by lead at the command line")

@@ -330,7 +330,7 @@ def test_a_terminal_lists_grants_and_takes_one_back(house, window, run):
     program.until("Taken back.")
     assert grants(house) == []
     program.press("/grants\r")
-    program.until("There are no grants.")
+    program.until("You have no grants.")
 
 
 @requirement("GRANT-1")

@@ -18,6 +18,7 @@ import msgspec
 from lastword import values
 from lastword.consent.answerer import Answerer, read_answerer
 from lastword.consent.grant import GrantTerms, Scope, holding_words
+from lastword.consent.people import sign
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal
@@ -331,7 +332,7 @@ async def revoke(journal: Journal, grant_id: str, by: Answerer) -> bool:
     is_theirs = grant is not None and not journal.people.sees(grant.by.whose)
     if is_theirs or await journal.store.taken(f"granted:{grant_id}") is None:
         raise SessionError("there is no such grant", place=grant_id, hint="lastword grants lists them")
-    return await _end(journal, grant_id, by)
+    return await _end(journal, grant_id, sign(by, journal.people.me))
 
 
 async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> bool:
