@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from prompt_toolkit.application import create_app_session
 
-from lastword import Session, ToolRegistry
+from lastword import ApprovalRequest, Journal, Session, ToolRegistry
 from lastword.card.grants import GrantStep
+from lastword.consent.people import People
 from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
-from lastword.rules.second_step import GrantChoice
+from lastword.rules.second_step import GrantChoice, SeenStep
 from lastword.terminal.granting import options_of
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run, approver_at
@@ -175,6 +176,54 @@ def test_a_card_of_another_program_is_granted_out_of_the_inbox_in_a_terminal(hou
     grant(program)
     assert call.result(PATIENCE_SECONDS).success
     assert [(given.session_id, given.tool) for given in grants(house)] == [(neighbour.session.id, "lend")]
+
+
+ANOTHERS = "This card is another person's, and a grant serves only whoever gives it."
+
+
+@requirement("GRANT-1", "TEAM-3")
+def test_a_chat_offers_no_second_step_on_the_card_of_another_person(house: House, run: Run, tmp_path: Path):
+    """A key that is offered and then refused is a promise broken. The card says why, as others do."""
+    house.session.journal.people = People("ada", {"ada": ("bo",)})
+    bo = Neighbour(house, tmp_path / "done", Journal(house.store, people=People("bo")))
+    bo.session.registry.add(house.session.registry.lookup("pay"))
+    program = run("chat", "--attach", house.key())
+    program.until(READY)
+    call = bo.ask("pay", to="Ada", amount=5)
+    program.until("/answer shows the card.")
+    program.press("/answer\r")
+    program.until("[Esc] close")
+    assert ANOTHERS in " ".join(program.text.replace("│", " ").split())
+    assert "[g]" not in program.text
+    program.press("d")
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
+
+
+@requirement("GRANT-1", "TEAM-3")
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_command_offers_no_second_step_on_the_card_of_another_person(plain: bool):
+    """`lastword answer` of whoever answers for somebody."""
+    with create_app_session(), Terminal(100, lines=300).attached() as terminal:
+        approver = approver_at(terminal, plain=plain)
+        registry = ToolRegistry()
+
+        @registry.tool(auto_approve=True, effect="reversible")
+        def pay(to: str) -> str:
+            """Pays somebody."""
+            return "Paid."
+
+        async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+            raise AssertionError("nobody looks")
+
+        async with Session(registry, approver=approver, journal=Journal(people=People("bo"))) as session:
+            approver.offer_grants(look, "ada")
+            call = asyncio.create_task(session.call("pay", {"to": "Ada"}))
+            await terminal.until("Type one of these" if plain else "[Esc] close")
+            shown = " ".join(terminal.text.replace("│", " ").split())
+            assert ANOTHERS in shown
+            assert "don't ask again" not in shown
+            terminal.press("deny\n" if plain else "d")
+            assert (await call).kind == "denied"
 
 
 @requirement("GRANT-1")

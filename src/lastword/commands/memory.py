@@ -304,7 +304,7 @@ def answer(
             beside = [ApprovalRequest.from_facts(other) for other in waiting]
             return await step_of(shown, choice, Path(), beside, journal)
 
-        action = await _action(request, said, reason, edits, plain, look)
+        action = await _action(request, said, reason, edits, plain, look, journal.people.me)
         is_by_command = said is not None or bool(edits)
         if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
             return None
@@ -451,7 +451,13 @@ async def _session_of(journal: Journal, subject: str) -> str:
 
 
 async def _action(
-    request: ApprovalRequest, said: str | None, reason: str | None, edits: Sequence[str], plain: bool, look: Look
+    request: ApprovalRequest,
+    said: str | None,
+    reason: str | None,
+    edits: Sequence[str],
+    plain: bool,
+    look: Look,
+    me: str,
 ) -> UserAction:
     if edits and said == "second":
         raise LastWordError("the second button takes the call as it was asked for", place="lastword answer")
@@ -471,7 +477,7 @@ async def _action(
         raise LastWordError(
             "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
         )
-    approver.offer_grants(look)
+    approver.offer_grants(look, me)
     return await approver(request)
 
 

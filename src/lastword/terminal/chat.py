@@ -313,7 +313,7 @@ class TerminalChat:
                 self._talk = QuestionTalk(asking[0], self._form(asking[0]))
             return
         try:
-            request = await self.window.question(ask.id, ask.digest)
+            request, why_no_step = await self.window.question(ask.id, ask.digest)
         except ConnectionLost:
             return  # The stream finds out as well, and says so.
         except ApiError as problem:
@@ -327,7 +327,7 @@ class TerminalChat:
         if self._is_of_another(ask.id):
             # What stands on the card about who asked is the program's own word.
             self.transcript.print(f"This card is of another program: {self.picture.inbox[ask.id].program}.")
-        steps = WindowSteps(request, self.window)
+        steps = WindowSteps(request, self.window, why_no_step)
         self._talk = CardTalk(request, self._dialogue(request, len(waiting) - 1, steps), steps)
 
     def _form(self, call: CallItem) -> QuestionDialogue | FlatQuestionDialogue:

@@ -15,7 +15,6 @@ from lastword.card.grants import GRANT_WORDS
 from lastword.card.second_act import WORD
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import Problem
-from lastword.rules.second_step import why_no_step
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.flat import FLAT_GRANT, flat, flat_diff, question
 from lastword.terminal.granting import FlatGranting, Granting, Steps
@@ -49,7 +48,7 @@ class CardDialogue:
         self._listener = Listener(keys, self._sheet)
         self._waiting = waiting
         self._unseen = _unseen(self._face)
-        self._steps, self._why_no_step = _offered(request, steps)
+        self._steps, self._why_no_step = _offered(steps)
 
     async def hold(self) -> UserAction:
         """Draw the card and talk until there is an answer."""
@@ -233,9 +232,9 @@ def _unseen(shown: Face) -> set[str]:
     return keys | ({"p"} if shown.diff_hidden else set())
 
 
-def _offered(request: ApprovalRequest, steps: Steps | None) -> tuple[Steps | None, str]:
+def _offered(steps: Steps | None) -> tuple[Steps | None, str]:
     """The second step where this card can have one, and else why it has none."""
-    why = "" if steps is None else why_no_step(request)
+    why = "" if steps is None else steps.why_none
     return (None if why else steps), why
 
 
@@ -252,7 +251,7 @@ class FlatDialogue:
         self._screen = screen
         self._waiting = waiting
         self._unseen = _unseen(self._face)
-        self._steps, self._why_no_step = _offered(request, steps)
+        self._steps, self._why_no_step = _offered(steps)
 
     @property
     def edits(self) -> dict[str, str]:

@@ -238,7 +238,7 @@ class OtherSessions:
         """The call with its card, to be looked at."""
         request = self.question(call_id, digest)
         story = Story.begin(call_id, self._shown[call_id]["session_id"])
-        story.asked(request, self._asked_at.get(call_id, 0.0))
+        story.asked(request, self._asked_at.get(call_id, 0.0), me=self._journal.people.me)
         return story.item
 
     def folded(self, call_id: str, digest: str) -> tuple[str, ...]:

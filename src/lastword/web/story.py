@@ -56,15 +56,15 @@ class Story:
         """A call of which nothing is known yet; `session` is that of another program."""
         return cls(CallItem(id=call_id, run=run_of(call_id), session=session))
 
-    def asked(self, request: ApprovalRequest, at: float, *, still: bool = True) -> None:
-        """A card waits, or once did."""
+    def asked(self, request: ApprovalRequest, at: float, *, still: bool = True, me: str | None = None) -> None:
+        """A card waits, or once did. `me`: who looks at it, where it need not be their own."""
         item = self.item
         self.introduce(request.manifest)
         self._change(
             tool=request.tool,
             **self._origin(request.origin),
             arguments=_rows(request.shown_arguments),
-            card=card_of(request) if still else None,
+            card=card_of(request, request.principal if me is None else me) if still else None,
             status="waiting" if still else "left",
             times_asked=item.times_asked + 1,
             asked_at=item.asked_at or at,
