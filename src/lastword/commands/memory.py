@@ -478,6 +478,8 @@ async def _action(
             "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
         )
     approver.offer_grants(look, me)
+    # Whoever called for the card of another program may think that they only leave it.
+    approver.close_words = "close: it does not run"
     return await approver(request)
 
 

@@ -43,6 +43,8 @@ class TerminalApprover:
     """Asks the person at this terminal. An approver: `Session(registry, approver=TerminalApprover())`."""
 
     where = "terminal"
+    close_words = "close"
+    """What the keys of a card say that Esc does."""
 
     def __init__(self, *, plain: bool | None = None, stdin: TextIO | None = None, screen: TextIO | None = None) -> None:
         self._stdin = stdin or sys.stdin
@@ -120,7 +122,8 @@ class TerminalApprover:
         steps = None if self._look is None else OwnSteps(request, self._look, self._session_ends, self._me)
         if self.plain:
             return FlatDialogue(request, self._stdin, self._screen, self._waiting, steps)
-        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting, steps)
+        keys = Keyboard(self._stdin, self._screen)
+        return CardDialogue(request, keys, self._screen, self._waiting, steps, self.close_words)
 
     def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | FlatQuestionDialogue:
         call = CallItem(

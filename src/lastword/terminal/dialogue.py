@@ -37,9 +37,16 @@ class CardDialogue:
     """A card that is answered with keys."""
 
     def __init__(
-        self, request: ApprovalRequest, keys: Keys, screen: TextIO, waiting: int = 0, steps: Steps | None = None
+        self,
+        request: ApprovalRequest,
+        keys: Keys,
+        screen: TextIO,
+        waiting: int = 0,
+        steps: Steps | None = None,
+        close_words: str = "close",
     ) -> None:
-        """`steps` says what could be granted from it, where that can be found out."""
+        """`steps` says what could be granted from it, where that can be found out; `close_words`, what Esc does."""
+        self._close_words = close_words
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
@@ -194,7 +201,7 @@ class CardDialogue:
         return self._face.primary + (EDITED if self._draft.is_changed else "")
 
     def _show_menu(self) -> None:
-        self._sheet.menu([*self._menu.items(), ("Esc", "close")], self._others)
+        self._sheet.menu([*self._menu.items(), ("Esc", self._close_words)], self._others)
 
     @property
     def _menu(self) -> dict[str, str]:
