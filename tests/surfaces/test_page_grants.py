@@ -265,6 +265,7 @@ def test_a_card_that_a_grant_answered_says_of_which_day_it_is_and_how_much_is_us
         card = seen(entry)
     told = step(window, card)
     [other] = told["settles"]
+    assert told["granted"].endswith("; in this session. Another card is answered by it.")
     with window.events() as following:
         following()
         assert window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})[0] == 200

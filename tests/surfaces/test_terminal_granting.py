@@ -127,6 +127,7 @@ def test_whoever_grants_in_a_chat_is_not_asked_again_and_reads_why(house: House,
     call = house.call("pay", to="Ada", amount=12.5)
     program.until("[Esc] close")
     grant(program, "2")
+    program.until("Allowed, and not asked again: pay, to “Ada”, amount at most 12.5; in this session.")
     assert call.result(PATIENCE_SECONDS).success
     assert house.call("pay", to="Ada", amount=3).result(PATIENCE_SECONDS).approval == "grant"
     program.until("pay (done, not asked: your grant of ")
@@ -152,6 +153,7 @@ def test_a_yes_that_the_server_refuses_grants_nothing_and_the_card_comes_back(ho
     program.until("this window was not told what would be granted")
     program.until("Nothing was granted, and the card still waits.")
     program.until("[Esc] close", times=2)
+    assert "Allowed" not in program.text
     assert (grants(house), house.effects, call.done()) == ([], [], False)
     program.press("d")
     assert call.result(PATIENCE_SECONDS).kind == "denied"
@@ -241,8 +243,9 @@ def test_a_grant_until_tonight_from_one_command_holds_for_the_next(run: Run, mak
     first = run(*call)
     first.until("[Esc] close")
     grant(first, "4")
-    assert "in all your sessions until " in first.text
     assert first.finish() == 0
+    said = "Allowed, and not asked again: send, to “Ann”, amount 5; in all your sessions until midnight, the end of "
+    assert said in " ".join(first.text.split())
     second = run(*call)
     assert second.finish() == 0
     assert "[a]" not in second.text
@@ -262,6 +265,7 @@ def test_lastword_answer_shows_the_card_with_its_second_step(run: Run, make_tool
     program.until("[Esc] close: it does not run")
     grant(program, "4")
     assert program.finish() == 0
+    assert "Allowed, and not asked again: send, to “Ann”, amount 5; " in program.text
     assert waits.finish() == 0
     listed = run("grants")
     assert listed.finish() == 0

@@ -79,6 +79,8 @@ class GrantStep(Done, frozen=True, kw_only=True):
     ends: str = ""
     """When the session ends for which it would hold, where that is not clear by itself."""
     past: str = ""
+    granted: str = ""
+    """What is said as soon as it stands."""
     word: str = GRANT_WORD
 
 

@@ -51,7 +51,7 @@ from lastword.journal.asker import asker_of, is_held
 from lastword.journal.questions import standing_questions
 from lastword.journal.records import data_of
 from lastword.journal.timeline import cut, timeline
-from lastword.rules.granting import answer_elsewhere
+from lastword.rules.granting import answer_elsewhere, granted_words
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.runs import Run
 from lastword.session import Session
@@ -289,7 +289,7 @@ def answer(
     if reason and said != "deny":
         raise LastWordError("a reason goes with --deny", place="lastword answer")
 
-    async def reply(journal: Journal) -> tuple[UserAction, bool, str] | None:
+    async def reply(journal: Journal) -> tuple[str, bool, str] | None:
         waiting, damaged = await journal.questions()
         if call_id in damaged:
             raise damaged[call_id]
@@ -309,19 +309,25 @@ def answer(
         if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
             return None
         first = await answer_elsewhere(journal, facts, action, WHO)
-        return action, first, await _what_comes_next(journal, facts, action, store)
+        return _said(request.tool, action), first, await _what_comes_next(journal, facts, action, store)
 
     done = with_own_journal(store, "lastword answer", reply)
     if done is None:
         return NOT_ALLOWED
-    action, first, next_step = done
+    words, first, next_step = done
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
-    closed = "Closed, without a yes or a no. It does not run."
-    click.echo("Allowed." if action.agrees else "Denied." if action.secondary_confirmed else closed)
+    click.echo(words)
     click.echo(next_step)
     return DONE
+
+
+def _said(tool: str, action: UserAction) -> str:
+    if action.grant is not None:
+        return granted_words(tool, action.grant)
+    closed = "Closed, without a yes or a no. It does not run."
+    return "Allowed." if action.agrees else "Denied." if action.secondary_confirmed else closed
 
 
 async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: UserAction, store: str | None) -> str:

@@ -24,6 +24,7 @@ from lastword.journal import Journal
 from lastword.rules.granting import (
     GrantOffer,
     covered_before,
+    granted_words,
     offer_for,
     settled_by,
     summary,
@@ -121,6 +122,7 @@ async def step_of(
         step,
         digest=values.digest(values.canonical(facts)),
         sentence=sentence,
+        granted=granted_words(request.tool, terms),
         settling=_settling(len(settled)),
         settles=tuple(GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled),
         counting="" if choice.calls is None and not sums else NOT_COUNTED,

@@ -14,6 +14,7 @@ from lastword.call.events import Answered, Asked, Event, Finished, QuestionAnswe
 from lastword.card.trouble import trouble
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
+from lastword.rules.granting import granted_words
 from lastword.rules.wording import call_words
 from lastword.session import Session
 from lastword.terminal.progress import Progress
@@ -60,7 +61,8 @@ class _Watcher:
         self.progress = Progress(sys.stderr, in_place=in_place)
         self._session = session
         self._approver = approver
-        self._asked: set[str] = set()
+        self._asked: dict[str, str] = {}
+        """The tools of the calls that ask something, by the calls."""
         self._running: set[str] = set()
         self._stopping = False
 
@@ -75,12 +77,16 @@ class _Watcher:
         match event:
             case Asked(request):
                 # A report in the middle of a card would tear it; it waits until the card is answered.
-                self._asked.add(request.call_id)
+                self._asked[request.call_id] = request.tool
                 self.progress.hold()
             case QuestionAsked(question):
-                self._asked.add(question.call_id)
+                self._asked[question.call_id] = question.tool
                 self.progress.hold()
-            case Answered(call_id) | QuestionAnswered(call_id):
+            case Answered(call_id, action):
+                if action.grant is not None:
+                    self.progress.say(granted_words(self._asked.get(call_id, ""), action.grant))
+                self._answered(call_id)
+            case QuestionAnswered(call_id):
                 self._answered(call_id)
             case Started(call_id):
                 self._running.add(call_id)
@@ -113,6 +119,6 @@ class _Watcher:
             task.cancel()
 
     def _answered(self, call_id: str) -> None:
-        self._asked.discard(call_id)
+        self._asked.pop(call_id, None)
         if not self._asked:
             self.progress.release()

@@ -378,6 +378,7 @@ class TerminalChat:
                 await self.window.answer(talk.request, action, talk.dialogue.edits)
             else:
                 await self.window.grant(talk.request, granted)
+                self.transcript.print(talk.steps.granted)
         except ApiError as problem:
             # Where the second step would grant something else by now, the card itself may be the same: it comes back.
             if problem.code == "not_waiting" or (problem.code == "changed" and granted is None):

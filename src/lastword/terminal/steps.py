@@ -60,10 +60,12 @@ class WindowSteps:
         self.session_ends = ""
         self.agreed: str | None = None
         """The digest of the step that the person said yes to."""
+        self.granted = ""
+        """What is to be said once the server has granted it."""
 
     async def look(self, choice: GrantChoice) -> GrantStep:
         return await self._window.grant_step(self._request, choice)
 
     def agree(self, step: GrantStep) -> UserAction:
-        self.agreed = step.digest
+        self.agreed, self.granted = step.digest, step.granted
         return self._request.allow()

@@ -560,6 +560,7 @@ export type GrantStep = {
   counting: string;
   ends: string;
   past: string;
+  granted: string;
   word: string;
 };
 
