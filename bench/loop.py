@@ -50,7 +50,7 @@ async def allow(request: lastword.ApprovalRequest) -> lastword.UserAction:
     """Draws the card on the loop first, as the terminal and the page do, each when it hears of it."""
     face(request)
     await asyncio.sleep(0)
-    card_of(request)
+    card_of(request, "")
     await asyncio.sleep(0)
     return request.allow()
 

@@ -14,6 +14,7 @@ from lastword.cli import FAILED, WRONG_USAGE, run
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.rules.granting import GrantOffer, offer_for
 from requirements import requirement
+from sending import until
 
 JOURNAL = Path("data/lastword/lastword.db")
 
@@ -95,7 +96,37 @@ async def test_a_grant_for_a_session_names_it_and_says_when_it_is_used_up(home: 
         for left in ("; 0 of 1 calls\n", "; 1 of 1 calls, used up\n"):
             assert (await session.call("pay", {"to": "Ada"})).success
             assert await asyncio.to_thread(run, ["grants"]) == 0
-            assert capsys.readouterr().out.endswith(f"until the program of session monday ends{left}")
+            assert capsys.readouterr().out.endswith(f", in the session monday, until its program ends{left}")
+    await journal.close()
+
+
+@requirement("GRANT-5", "GRANT-7")
+async def test_a_grant_for_a_run_is_said_to_end_with_it(home: Path, capsys):
+    """Neither list is read in that run, and the run may end long before its program."""
+    registry = lastword.ToolRegistry()
+
+    @registry.tool(auto_approve=True)
+    def pay(to: str) -> str:
+        """Pay."""
+        return "paid"
+
+    journal = lastword.open_journal(f"sqlite:///{JOURNAL.absolute()}")
+    async with lastword.Session(registry, approver=lastword.wait_for_answer, journal=journal) as session:
+        running = asyncio.create_task(session.run_script('CALL pay { to: "Ada" }\nCALL pay { to: "Bo" }\n'))
+        await until(session.pending)
+        [card] = session.pending()
+        offer = session.grant_offer(card.call_id)
+        assert isinstance(offer, GrantOffer)
+        terms = offer.terms(scope="run", calls=1)
+        session.answer(card.call_id, card.allow_with(terms))
+        await until(lambda: [request for request in session.pending() if request.arguments == {"to": "Bo"}])
+        run_id = card.call_id.rpartition(".")[0]
+        for command in (["grants"], ["show", terms.id]):
+            assert await asyncio.to_thread(run, command) == 0
+            assert f", in the run {run_id}, until it ends; " in capsys.readouterr().out
+        [second] = session.pending()
+        session.answer(second.call_id, second.deny())
+        await running
     await journal.close()
 
 
@@ -109,7 +140,7 @@ def test_a_grant_is_taken_back_by_its_id_or_with_all_others(grant_id: str, capsy
     assert run(["grants", "revoke", grant_id]) == FAILED
     assert "had ended before" in capsys.readouterr().out
     assert run(["grants"]) == 0
-    assert "There are no grants." in capsys.readouterr().out
+    assert "You have no grants." in capsys.readouterr().out
     assert run(["grants", "revoke", "--all"]) == 0
 
 
@@ -128,4 +159,4 @@ def test_a_tool_cannot_take_grants_back(grant_id: str):
 def test_stop_names_the_grants_that_it_took_back(grant_id: str, capsys):
     """One act for everything."""
     assert run(["stop"]) == 0
-    assert "revoked: pay: your grant of " in capsys.readouterr().out
+    assert "revoked: pay, to “Ada”, amount at most 20: your grant of " in capsys.readouterr().out

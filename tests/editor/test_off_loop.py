@@ -419,7 +419,7 @@ async def test_the_digest_and_the_rows_of_a_large_change_are_made_beside_the_loo
 
     def draw(request: Any) -> Any:
         assert face(request).diff_hidden > 1_000
-        assert len(card_of(request).previews[0].lines or ()) > 1_000
+        assert len(card_of(request, "").previews[0].lines or ()) > 1_000
         return request.allow()
 
     bench.answers(draw)

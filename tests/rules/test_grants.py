@@ -32,6 +32,7 @@ from lastword.rules.grants import (
     GRANTED,
     REVOKED,
     granted_entry,
+    how_long_words,
     revoke,
     revoke_all,
     seen_grants,
@@ -456,6 +457,30 @@ async def test_a_sum_is_exact_and_never_exceeded():
         assert await payer.pay(0) == "ran"
 
 
+@requirement("GRANT-7")
+async def test_what_a_sum_is_of_is_said_where_there_are_several():
+    """Of two numbers nobody knows which is the price."""
+    async with paying() as payer:
+
+        @payer.registry.tool(auto_approve=True, effect="reversible")
+        def order(cups: int, price: float) -> str:
+            """Order tea."""
+            return "ordered"
+
+        for sums, said in (({"price": "30"}, "5 of 30"), ({"cups": "9", "price": "30"}, "2 of 9 cups, 5 of 30 price")):
+            task = asyncio.create_task(payer.session.call("order", {"cups": 2, "price": 5}))
+            card = await payer.card(task)
+            assert card is not None
+            terms = payer.offer(card).terms(calls=3, sums=sums)
+            payer.session.answer(card.call_id, card.allow_with(terms))
+            await task
+            again = await payer.session.call("order", {"cups": 2, "price": 5})
+            life = await payer.session.journal.life(again.call_id)
+            assert life.started is not None
+            assert life.started["why"].partition(", ")[2] == f"1 of 3 calls, {said}"
+            await revoke(payer.session.journal, terms.id, person("page"))
+
+
 @requirement("GRANT-4")
 @pytest.mark.parametrize("least", [1e-9, 1e-30, 5e-324])
 async def test_no_amount_is_too_small_to_be_counted(least: float):
@@ -804,8 +829,8 @@ async def test_stopping_everything_takes_all_grants_back():
     async with paying() as payer:
         await payer.grant()
         stopped = await payer.session.stop()
-        assert [word for word in stopped.revoked if word.startswith("pay: your grant of ")] == list(stopped.revoked)
-        assert len(stopped.revoked) == 1
+        [said] = stopped.revoked
+        assert said.startswith("pay, to “Ada”, amount 5, note empty: your grant of "), "two of one tool are told apart"
         assert await payer.pay() == "asked"
 
 
@@ -850,5 +875,25 @@ async def test_the_grants_of_another_person_are_neither_listed_nor_counted_nor_t
         assert not await revoke(ada.session.journal, given.id, person("page"))
         assert await ada.pay() == "asked"
         await ada.grant(scope="until")
-        assert len(await revoke_all(bo.session.journal, person("page"))) == 1
+        assert await revoke_all(bo.session.journal, person("page")) == ["pay: a grant of another person"]
         assert await ada.pay() == "asked"
+
+
+@requirement("GRANT-5", "TEAM-3")
+async def test_whoever_answers_for_somebody_reads_whose_a_grant_is_and_who_took_it_back():
+    """The lead's list spoke of "your sessions", which are others, and the grant's life named nobody."""
+    store = MemoryStore()
+
+    def at(who: str) -> Journal:
+        return Journal(store, people=People(who, {"lead": ("*",)}))
+
+    async with paying(at("ann")) as ann, paying(at("lead")) as lead:
+        given = await ann.grant(scope="until")
+        journal = lead.session.journal
+        [grant] = await seen_grants(journal)
+        assert how_long_words(grant, journal).startswith("in all of ann's sessions until ")
+        assert how_long_words(grant, ann.session.journal).startswith("in all your sessions until ")
+        assert await revoke(journal, given.id, person(where="command"))
+        granted, taken = timeline(await store.read(stream=STREAM, subject=given.id))
+        assert ", in all of ann's sessions until " in granted
+        assert taken.endswith("taken back by lead at the command line")

@@ -76,8 +76,8 @@ async def test_a_card_that_a_rule_wants_asked_is_not_listed_and_goes_on_waiting(
         step = await seen(payer.session, first, loosened=AT_MOST)
         assert step.terms is not None
         assert [other.summary for other in step.step.settles] == ['to: Ada, amount: 4, note: ""']
-        assert why_no_step(ruled) == "What a rule wants asked is asked about each time."
-        assert (await seen(payer.session, ruled)).step.why_none == why_no_step(ruled)
+        assert why_no_step(ruled, "") == "What a rule wants asked is asked about each time."
+        assert (await seen(payer.session, ruled)).step.why_none == why_no_step(ruled, "")
         payer.session.answer(first.call_id, first.allow_with(step.terms))
         await until(lambda: len(payer.paid) == 2)
         assert [card.problem for card in payer.session.pending()] == [None]

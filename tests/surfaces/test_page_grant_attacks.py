@@ -11,7 +11,7 @@ import pytest
 from lastword.consent.people import People
 from lastword.journal import Journal
 from requirements import requirement
-from surfaces.test_inbox_api import Neighbour, entries, seen
+from surfaces.test_inbox_api import Neighbour, entries, look, seen
 from surfaces.test_page_grants import FIVE, GRANT, card_of, grants, house, is_over, step, window
 from surfaces.windows import Browserless, House
 
@@ -231,6 +231,7 @@ def test_a_card_of_another_person_has_no_second_step_and_is_not_counted(adas, tm
     bo.session.registry.add(adas.session.registry.lookup("pay"))
     theirs = bo.ask("pay", **FIVE)
     [entry] = entries(window, 1)
+    assert look(window, entry)["card"]["why_no_grant"].startswith("This card is another person's"), "and offers none"
     told = step(window, seen(entry))
     assert told["why_none"] == "This card is another person's, and a grant serves only whoever gives it."
     assert told["digest"] == ""

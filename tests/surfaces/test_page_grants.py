@@ -249,6 +249,37 @@ def test_only_the_waiting_cards_that_were_listed_are_settled(house, window):
     assert is_over(late).kind == "denied"
 
 
+@requirement("GRANT-7")
+@pytest.mark.parametrize("whose", ["own", "another program's"])
+def test_a_card_that_a_grant_answered_says_of_which_day_it_is_and_how_much_is_used(house, window, tmp_path, whose):
+    """A number that stands on no other surface tells nobody which yes of theirs it was."""
+    if whose == "own":
+        calls = [house.call("pay", **FIVE), house.call("pay", **FIVE)]
+        card = card_of(house, 2)
+    else:
+        neighbour = Neighbour(house, tmp_path / "done")
+        neighbour.session.registry.add(house.session.registry.lookup("pay"))
+        calls = [neighbour.ask("pay", **FIVE), neighbour.ask("pay", **FIVE)]
+        entry = entries(window, 2)[0]
+        look(window, entry)
+        card = seen(entry)
+    told = step(window, card)
+    [other] = told["settles"]
+    assert told["granted"].endswith("; in this session. Another card is answered by it.")
+    with window.events() as following:
+        following()
+        assert window.post("/page/grant", {**card, "step": told["digest"], "word": GRANT})[0] == 200
+        replies: list[dict[str, Any]] = []
+        while not replies or "calls" not in replies[-1]["by"]:
+            _, kind, data = following()
+            found = [gone["reply"] for gone in data["gone"] if gone["id"] == other["id"]] if kind == "inbox" else []
+            replies += [reply for reply in found if reply is not None]
+    assert {reply["how"] for reply in replies} == {"standing"}
+    assert replies[-1]["by"] == f"your grant of {day_words(time.time())}, 1 of 10 calls"
+    assert not any(grant.id in reply["by"] for reply in replies for grant in grants(house))
+    assert all(is_over(call).success for call in calls)
+
+
 @requirement("GRANT-1")
 def test_text_that_pretends_to_be_our_sentence_is_marked(house, window):
     """An argument closes its quotes, begins a line, turns the writing round and paints: none of it passes for ours."""
@@ -300,7 +331,7 @@ def test_a_terminal_lists_grants_and_takes_one_back(house, window, run):
     program.until("Taken back.")
     assert grants(house) == []
     program.press("/grants\r")
-    program.until("There are no grants.")
+    program.until("You have no grants.")
 
 
 @requirement("GRANT-1")
@@ -326,6 +357,9 @@ def test_a_card_of_another_program_is_granted_through_the_journal(house, window,
     assert is_over(call).success
     [grant] = grants(house)
     assert (grant.session_id, grant.tool) == (neighbour.session.id, "lend")
+    # Read in this conversation, "in this session" would be a promise that nobody made.
+    [listed] = window.get("/page/grants")[1]["grants"]
+    assert listed["sentence"] == f"lend, book “Emma”; in the session {neighbour.session.id}, until its program ends"
     work = neighbour.session.call("lend", {"book": "Emma"})
     assert is_over(asyncio.run_coroutine_threadsafe(work, house.loop)).success
 

@@ -1,6 +1,7 @@
 """The second step of a card at a terminal: how it reads, and that it grants in a chat, a command and an inbox."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 from prompt_toolkit.application import create_app_session
 
-from lastword import Session, ToolRegistry
+from lastword import ApprovalRequest, Journal, Session, ToolRegistry
 from lastword.card.grants import GrantStep
+from lastword.consent.people import People
+from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
-from lastword.rules.second_step import GrantChoice
+from lastword.rules.second_step import GrantChoice, SeenStep
 from lastword.terminal.granting import options_of
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run, approver_at
@@ -124,6 +127,7 @@ def test_whoever_grants_in_a_chat_is_not_asked_again_and_reads_why(house: House,
     call = house.call("pay", to="Ada", amount=12.5)
     program.until("[Esc] close")
     grant(program, "2")
+    program.until("Allowed, and not asked again: pay, to “Ada”, amount at most 12.5; in this session.")
     assert call.result(PATIENCE_SECONDS).success
     assert house.call("pay", to="Ada", amount=3).result(PATIENCE_SECONDS).approval == "grant"
     program.until("pay (done, not asked: your grant of ")
@@ -149,6 +153,7 @@ def test_a_yes_that_the_server_refuses_grants_nothing_and_the_card_comes_back(ho
     program.until("this window was not told what would be granted")
     program.until("Nothing was granted, and the card still waits.")
     program.until("[Esc] close", times=2)
+    assert "Allowed" not in program.text
     assert (grants(house), house.effects, call.done()) == ([], [], False)
     program.press("d")
     assert call.result(PATIENCE_SECONDS).kind == "denied"
@@ -175,6 +180,54 @@ def test_a_card_of_another_program_is_granted_out_of_the_inbox_in_a_terminal(hou
     assert [(given.session_id, given.tool) for given in grants(house)] == [(neighbour.session.id, "lend")]
 
 
+ANOTHERS = "This card is another person's, and a grant serves only whoever gives it."
+
+
+@requirement("GRANT-1", "TEAM-3")
+def test_a_chat_offers_no_second_step_on_the_card_of_another_person(house: House, run: Run, tmp_path: Path):
+    """A key that is offered and then refused is a promise broken. The card says why, as others do."""
+    house.session.journal.people = People("ada", {"ada": ("bo",)})
+    bo = Neighbour(house, tmp_path / "done", Journal(house.store, people=People("bo")))
+    bo.session.registry.add(house.session.registry.lookup("pay"))
+    program = run("chat", "--attach", house.key())
+    program.until(READY)
+    call = bo.ask("pay", to="Ada", amount=5)
+    program.until("/answer shows the card.")
+    program.press("/answer\r")
+    program.until("[Esc] close")
+    assert ANOTHERS in " ".join(program.text.replace("│", " ").split())
+    assert "[g]" not in program.text
+    program.press("d")
+    assert call.result(PATIENCE_SECONDS).kind == "denied"
+
+
+@requirement("GRANT-1", "TEAM-3")
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_command_offers_no_second_step_on_the_card_of_another_person(plain: bool):
+    """`lastword answer` of whoever answers for somebody."""
+    with create_app_session(), Terminal(100, lines=300).attached() as terminal:
+        approver = approver_at(terminal, plain=plain)
+        registry = ToolRegistry()
+
+        @registry.tool(auto_approve=True, effect="reversible")
+        def pay(to: str) -> str:
+            """Pays somebody."""
+            return "Paid."
+
+        async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+            raise AssertionError("nobody looks")
+
+        async with Session(registry, approver=approver, journal=Journal(people=People("bo"))) as session:
+            approver.offer_grants(look, "ada")
+            call = asyncio.create_task(session.call("pay", {"to": "Ada"}))
+            await terminal.until("Type one of these" if plain else "[Esc] close")
+            shown = " ".join(terminal.text.replace("│", " ").split())
+            assert ANOTHERS in shown
+            assert "don't ask again" not in shown
+            terminal.press("deny\n" if plain else "d")
+            assert (await call).kind == "denied"
+
+
 @requirement("GRANT-1")
 def test_the_only_time_that_a_card_offers_is_shown_as_chosen():
     """The card of an agent offers no session. An empty mark above a sentence that grants it says two things."""
@@ -190,12 +243,14 @@ def test_a_grant_until_tonight_from_one_command_holds_for_the_next(run: Run, mak
     first = run(*call)
     first.until("[Esc] close")
     grant(first, "4")
-    assert "in all your sessions until " in first.text
     assert first.finish() == 0
+    said = "Allowed, and not asked again: send, to “Ann”, amount 5; in all your sessions until midnight, the end of "
+    assert said in " ".join(first.text.split())
     second = run(*call)
     assert second.finish() == 0
     assert "[a]" not in second.text
-    assert "Not asked: your grant of " in second.text
+    said = f"send, to “Ann”, amount 5: not asked, your grant of {day_words(time.time())}, 1 of 10 calls."
+    assert said in " ".join(second.text.split())
     assert (tmp_path / "sent.txt").read_text() == "Ann\nAnn\n"
 
 
@@ -207,9 +262,10 @@ def test_lastword_answer_shows_the_card_with_its_second_step(run: Run, make_tool
     waits.until("lastword answer ")
     call_id = waits.text.partition("lastword answer ")[2].split()[0]
     program = run("answer", call_id)
-    program.until("[Esc] close")
+    program.until("[Esc] close: it does not run")
     grant(program, "4")
     assert program.finish() == 0
+    assert "Allowed, and not asked again: send, to “Ann”, amount 5; " in program.text
     assert waits.finish() == 0
     listed = run("grants")
     assert listed.finish() == 0

@@ -80,7 +80,7 @@ async def asked(house: House, window: Window, **arguments: Any) -> tuple[Any, An
     """A call that waits, and its request as a window sees it."""
     call = house.call("publish", **({"version": "1", "index": "x"} | arguments))
     waiting = await asyncio.to_thread(house.waiting)
-    request = await window.question(waiting[0].call_id, waiting[0].digest)
+    request, _ = await window.question(waiting[0].call_id, waiting[0].digest)
     return call, request
 
 
@@ -110,7 +110,7 @@ async def test_a_stale_card_is_refused_and_nothing_runs(house: House, windows: O
     path.write_text("before\n")
     call = house.call("write_file", path="a.txt", text="after\n")
     [waiting] = await asyncio.to_thread(house.waiting)
-    seen = await window.question(waiting.call_id, waiting.digest)
+    seen, _ = await window.question(waiting.call_id, waiting.digest)
     path.write_text("somebody else was here\n")
     await window.answer(seen, seen.allow(), {})
 
@@ -132,7 +132,7 @@ async def test_a_stale_card_is_refused_and_nothing_runs(house: House, windows: O
         await window.question(seen.call_id, seen.digest)
     assert refused.value.code == "changed"
     assert path.read_text() == "somebody else was here\n"
-    asked_again = await window.question(again.call_id, again.digest)
+    asked_again, _ = await window.question(again.call_id, again.digest)
     await window.answer(asked_again, asked_again.deny(), {})
     assert (await ended(call)).kind == "denied"
 
@@ -186,7 +186,7 @@ class Beaten(HttpWire):
     ) -> AsyncIterator[Any]:
         if path == "/page/answer" and body is not None:
             asked = json.loads(body)
-            request = await self.quicker.question(asked["call_id"], asked["digest"])
+            request, _ = await self.quicker.question(asked["call_id"], asked["digest"])
             await self.quicker.answer(request, request.deny("not so fast"), {})
             self.is_beaten = True
         async with super().exchange(method, path, body, headers) as response:
@@ -311,7 +311,7 @@ async def test_edits_are_read_by_the_server_in_the_type_of_the_argument(house: H
     window = await windows()
     call = house.call("add_up", numbers=[1, 2], factor=3, rounded=True)
     [waiting] = await asyncio.to_thread(house.waiting)
-    request = await window.question(waiting.call_id, waiting.digest)
+    request, _ = await window.question(waiting.call_id, waiting.digest)
     with pytest.raises(ApiError, match="factor must be") as refused:
         await window.answer(request, request.allow(), {"factor": "a lot"})
     assert refused.value.code == "edit_refused"
@@ -326,7 +326,7 @@ async def test_a_secret_goes_to_no_window_and_survives_one_that_edits_beside_it(
     window = await windows(wire)
     call = house.call("sign_in", user="ann", password="hunter2")
     [waiting] = await asyncio.to_thread(house.waiting)
-    request = await window.question(waiting.call_id, waiting.digest)
+    request, _ = await window.question(waiting.call_id, waiting.digest)
     assert "hunter2" not in repr(request)
     draft = Draft(request)
     draft.change("user", "ben")

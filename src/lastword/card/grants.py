@@ -24,6 +24,9 @@ GRANT_WORDS = {
 }
 """What the second step says on every surface, whatever the card. The page has it from wire.ts."""
 
+# Of whoever looks: others who share the memory may have some, which are not theirs to see.
+NO_GRANTS = "You have no grants. One is given from a card, in a second step."
+
 
 class GrantBound(msgspec.Struct, frozen=True, kw_only=True):
     """An argument, and what of it a grant may cover: first exactly what the card says, then what is looser."""
@@ -76,6 +79,8 @@ class GrantStep(Done, frozen=True, kw_only=True):
     ends: str = ""
     """When the session ends for which it would hold, where that is not clear by itself."""
     past: str = ""
+    granted: str = ""
+    """What is said as soon as it stands."""
     word: str = GRANT_WORD
 
 

@@ -418,6 +418,7 @@ class CardQuestion(msgspec.Struct, frozen=True):
 
     facts: dict[str, Any]
     manifest: dict[str, Any]
+    why_no_grant: str = ""
 
 
 class SharedText(msgspec.Struct, frozen=True):

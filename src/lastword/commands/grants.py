@@ -7,15 +7,15 @@ from typing import Any
 import click
 import msgspec
 
+from lastword.card.grants import NO_GRANTS
 from lastword.cli import DONE, FAILED
 from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
-from lastword.consent.grant import until_words
-from lastword.display import visible
 from lastword.journal import Journal
 from lastword.rules.counting import last_use
 from lastword.rules.grants import (
     Grant,
+    how_long_words,
     left_words,
     revoke,
     seen_grants,
@@ -62,14 +62,14 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
     for id, is_taken in done:
         click.echo(f"{id} is taken back." if is_taken else f"{id} had ended before.")
     if not done:
-        click.echo("There are no grants.")
+        click.echo(NO_GRANTS)
     return DONE if all(is_taken for _, is_taken in done) else FAILED
 
 
 def _list(store: str | None, as_json: bool) -> int:
-    async def look(journal: Journal) -> tuple[str, list[tuple[Grant, int, dict[str, Any], str | None]]]:
+    async def look(journal: Journal) -> tuple[str, list[tuple[Grant, str, int, dict[str, Any], str | None]]]:
         return journal.people.me, [
-            (grant, *await last_use(journal, grant.id), await why_over(journal, grant))
+            (grant, how_long_words(grant, journal), *await last_use(journal, grant.id), await why_over(journal, grant))
             for grant in await seen_grants(journal)
         ]
 
@@ -79,16 +79,14 @@ def _list(store: str | None, as_json: bool) -> int:
             [
                 msgspec.to_builtins(grant)
                 | {"used": used, "totals": {name: str(total) for name, total in totals.items()}, "over": over}
-                for grant, used, totals, over in found
+                for grant, _, used, totals, over in found
             ]
         )
         return DONE
-    for grant, used, totals, over in found:
+    for grant, how_long, used, totals, over in found:
         click.echo(f"{grant.id}  {terms_words(grant.tool, grant.where)}")
-        # Not "in this session": whoever lists them here is in none, or in another.
-        own = f"until the program of session {visible(grant.session_id)} ends"
-        how = f"over: {over}" if over else until_words(grant.scope, grant.until) if grant.until else own
+        how = f"over: {over}" if over else how_long
         click.echo(f"  {whose_words(grant, me)}, {how}; {left_words(grant, used, totals)}")
     if not found:
-        click.echo("There are no grants. One is given from a card, in a second step.")
+        click.echo(NO_GRANTS)
     return DONE

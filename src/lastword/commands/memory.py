@@ -51,7 +51,7 @@ from lastword.journal.asker import asker_of, is_held
 from lastword.journal.questions import standing_questions
 from lastword.journal.records import data_of
 from lastword.journal.timeline import cut, timeline
-from lastword.rules.granting import answer_elsewhere, folder_elsewhere
+from lastword.rules.granting import answer_elsewhere, folder_elsewhere, granted_words
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.runs import Run
 from lastword.session import Session
@@ -289,7 +289,7 @@ def answer(
     if reason and said != "deny":
         raise LastWordError("a reason goes with --deny", place="lastword answer")
 
-    async def reply(journal: Journal) -> tuple[UserAction, bool, str] | None:
+    async def reply(journal: Journal) -> tuple[str, bool, str] | None:
         waiting, damaged = await journal.questions()
         if call_id in damaged:
             raise damaged[call_id]
@@ -303,24 +303,30 @@ def answer(
             beside = [ApprovalRequest.from_facts(other) for other in waiting]
             return await step_of(shown, choice, folder_elsewhere(facts), beside, journal)
 
-        action = await _action(request, said, reason, edits, plain, look)
+        action = await _action(request, said, reason, edits, plain, look, journal.people.me)
         is_by_command = said is not None or bool(edits)
         if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
             return None
         first = await answer_elsewhere(journal, facts, action, WHO)
-        return action, first, await _what_comes_next(journal, facts, action, store)
+        return _said(request.tool, action), first, await _what_comes_next(journal, facts, action, store)
 
     done = with_own_journal(store, "lastword answer", reply)
     if done is None:
         return NOT_ALLOWED
-    action, first, next_step = done
+    words, first, next_step = done
     if not first:
         click.echo("Somebody else answered it first. Nothing was changed.", err=True)
         return FAILED
-    closed = "Closed, without a yes or a no. It does not run."
-    click.echo("Allowed." if action.agrees else "Denied." if action.secondary_confirmed else closed)
+    click.echo(words)
     click.echo(next_step)
     return DONE
+
+
+def _said(tool: str, action: UserAction) -> str:
+    if action.grant is not None:
+        return granted_words(tool, action.grant)
+    closed = "Closed, without a yes or a no. It does not run."
+    return "Allowed." if action.agrees else "Denied." if action.secondary_confirmed else closed
 
 
 async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: UserAction, store: str | None) -> str:
@@ -450,7 +456,13 @@ async def _session_of(journal: Journal, subject: str) -> str:
 
 
 async def _action(
-    request: ApprovalRequest, said: str | None, reason: str | None, edits: Sequence[str], plain: bool, look: Look
+    request: ApprovalRequest,
+    said: str | None,
+    reason: str | None,
+    edits: Sequence[str],
+    plain: bool,
+    look: Look,
+    me: str,
 ) -> UserAction:
     if edits and said == "second":
         raise LastWordError("the second button takes the call as it was asked for", place="lastword answer")
@@ -470,7 +482,9 @@ async def _action(
         raise LastWordError(
             "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
         )
-    approver.offer_grants(look)
+    approver.offer_grants(look, me)
+    # Whoever called for the card of another program may think that they only leave it.
+    approver.close_words = "close: it does not run"
     return await approver(request)
 
 

@@ -55,12 +55,30 @@ class GrantTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def until_words(scope: Scope, until: float | None) -> str:
-    """How long it holds."""
-    if scope == "until" and until is not None:
-        moment = datetime.datetime.fromtimestamp(until)
-        if (moment.hour, moment.minute) != (0, 0):
-            return f"in all your sessions until {moment.day} {moment:%B, %H:%M}"
-        # Midnight is the next day's by its date, and this day's for whoever reads it.
-        day = moment - datetime.timedelta(minutes=1)
-        return f"in all your sessions until midnight, the end of {day.day} {day:%B}"
-    return SCOPE_WORDS.get(scope, str(scope))
+    """How long it would hold, for whoever gives it from a card: they are in its session, and in its run."""
+    return SCOPE_WORDS.get(scope, str(scope)) if until is None else f"in all your sessions {_until(until)}"
+
+
+def holding_words(
+    scope: Scope, until: float | None, session_id: str, run: str, *, whose: str = "", is_here: bool = False
+) -> str:
+    """How long one that was given holds, for whoever reads of it later, in another session or in none.
+
+    `whose`: the person who gave it, where that is not the reader. `is_here`: the reader is in the very session, in the
+    very program, that it serves.
+    """
+    if until is not None:
+        in_all = f"in all of {whose}'s sessions" if whose else "in all your sessions"
+        return f"{in_all} {_until(until)}"
+    if scope == "run":
+        return f"in the run {run}, until it ends"
+    return SCOPE_WORDS["session"] if is_here else f"in the session {session_id}, until its program ends"
+
+
+def _until(until: float) -> str:
+    moment = datetime.datetime.fromtimestamp(until)
+    if (moment.hour, moment.minute) != (0, 0):
+        return f"until {moment.day} {moment:%B, %H:%M}"
+    # Midnight is the next day's by its date, and this day's for whoever reads it.
+    day = moment - datetime.timedelta(minutes=1)
+    return f"until midnight, the end of {day.day} {day:%B}"

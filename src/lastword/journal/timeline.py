@@ -9,7 +9,7 @@ from typing import Any
 from lastword import values
 from lastword.consent.answerer import read_answerer
 from lastword.consent.approval import MASK
-from lastword.consent.grant import until_words
+from lastword.consent.grant import holding_words
 from lastword.display import visible
 from lastword.journal.records import data_of
 from lastword.store import Record
@@ -86,7 +86,10 @@ def _words(record: Record) -> str | None:
             given = f": {_short(data['arguments'])}" if "arguments" in data else ""
             return f"{data['to']} departed from what was allowed: {cut(data['why'])}{given}"
         case "granted":
-            how_long = until_words(data["scope"], data.get("until"))
+            whose = read_answerer(data.get("by")).whose
+            how_long = holding_words(
+                data["scope"], data.get("until"), data["session_id"], data.get("run", ""), whose=whose
+            )
             calls = "" if data.get("calls") is None else f"; calls: {data['calls']}"
             return f"granted: don't ask again for {data['tool']} {_short(data['where'])}, {how_long}{calls}"
         case "grant_used":

@@ -84,7 +84,10 @@ async def next_use(journal: Journal, account: Account, call_id: str, arguments: 
             of = f"{amount_words(most)} left for {shown_name(name)}{' today' if account.is_daily else ''}"
             return f"{account.of} has {left} of {of}, which is not enough"
     counted = [f"{number} of {account.calls} calls"] if account.calls is not None else []
-    counted += [f"{amount_words(after[name])} of {amount_words(most)}" for name, most in account.sums.items()]
+    for name, most in account.sums.items():
+        # Of a single one it is clear what is counted, and the sentence is read at every call.
+        of_what = f" {shown_name(name)}" if len(account.sums) > 1 else ""
+        counted.append(f"{amount_words(after[name])} of {amount_words(most)}{of_what}")
     written = {name: str(total) for name, total in after.items()}
     words = ", ".join([account.of, *counted])
     facts = {"number": number, "totals": written, "call": call_id, "words": words}

@@ -216,6 +216,14 @@ def summary(request: ApprovalRequest, terms: GrantTerms) -> str:
     return f"Allow, and don't ask again for: {terms_words(request.tool, terms.where)}; {until}; {ends}."
 
 
+def granted_words(tool: str, terms: GrantTerms) -> str:
+    """What is said to whoever gave a grant, once it stands."""
+    what = f"{terms_words(tool, terms.where)}; {until_words(terms.scope, terms.until)}"
+    count = len(terms.settles)
+    others = f" {count} other cards are answered by it." if count > 1 else " Another card is answered by it."
+    return f"Allowed, and not asked again: {what}.{others if count else ''}"
+
+
 def settled_by(
     terms: GrantTerms, request: ApprovalRequest, waiting: Iterable[ApprovalRequest], folder: Path
 ) -> list[ApprovalRequest]:

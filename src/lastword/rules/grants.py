@@ -17,7 +17,8 @@ import msgspec
 
 from lastword import values
 from lastword.consent.answerer import Answerer, read_answerer
-from lastword.consent.grant import GrantTerms, Scope
+from lastword.consent.grant import GrantTerms, Scope, holding_words
+from lastword.consent.people import sign
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON, SessionError
 from lastword.journal import Journal
@@ -350,7 +351,7 @@ async def revoke(journal: Journal, grant_id: str, by: Answerer) -> bool:
     is_theirs = grant is not None and not journal.people.sees(grant.by.whose)
     if is_theirs or await journal.store.taken(f"granted:{grant_id}") is None:
         raise SessionError("there is no such grant", place=grant_id, hint="lastword grants lists them")
-    return await _end(journal, grant_id, by)
+    return await _end(journal, grant_id, sign(by, journal.people.me))
 
 
 async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> bool:
@@ -368,9 +369,11 @@ async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> 
 
 
 async def revoke_all(journal: Journal, by: Answerer) -> Sequence[str]:
-    """Take all grants back, of everybody who shares this memory: for `stop`."""
+    """Take all grants back, of everybody who shares this memory: for `stop`. What others allowed is not told."""
     return [
-        f"{visible(grant.tool)}: {grant.words}"
+        f"{terms_words(grant.tool, grant.where)}: {whose_words(grant, journal.people.me)}"
+        if journal.people.sees(grant.by.whose)
+        else f"{visible(grant.tool)}: a grant of another person"
         for grant in await standing_grants(journal)
         if await _end(journal, grant.id, by, "everything was stopped")
     ]
@@ -394,6 +397,14 @@ def whose_words(grant: Grant, me: str) -> str:
     if grant.by.whose in ("", me):
         return grant.words
     return f"a grant of {visible(grant.by.whose)}, given on {day_words(grant.at)}"
+
+
+def how_long_words(grant: Grant, journal: Journal, here: str = "") -> str:
+    """How long it holds, the same in every list. `here`: the session that the list is read in, if it is one's."""
+    is_here = grant.session_id == here and grant.process == journal.process_name()
+    whose = "" if grant.by.whose == journal.people.me else visible(grant.by.whose)
+    session_id, run = visible(grant.session_id), visible(grant.run)
+    return holding_words(grant.scope, grant.until, session_id, run, whose=whose, is_here=is_here)
 
 
 def left_words(grant: Grant, used: int, totals: Mapping[str, Decimal]) -> str:

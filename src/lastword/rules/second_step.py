@@ -24,6 +24,7 @@ from lastword.journal import Journal
 from lastword.rules.granting import (
     GrantOffer,
     covered_before,
+    granted_words,
     offer_for,
     settled_by,
     summary,
@@ -38,6 +39,7 @@ MAX_CALLS = 1_000_000
 NOT_COUNTED = "This call is allowed now, and is not counted."
 BEGINS = "It begins with calls that are exactly like this one. Loosen what you want to, one by one."
 ONLY_LIKE_THIS = "It is for calls that are exactly like this one."
+ANOTHERS = "This card is another person's, and a grant serves only whoever gives it"
 FIRST_SCOPE: Scope = "session"
 
 
@@ -66,9 +68,13 @@ class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
         return self.answers == other.answers and self.step.sentence == other.step.sentence
 
 
-def why_no_step(request: ApprovalRequest) -> str:
-    """Why a card has no second step, in a sentence for every surface; empty where it has one."""
-    return _sentence(why_no_offer(request) or "")
+def why_no_step(request: ApprovalRequest, me: str) -> str:
+    """Why a card has no second step for this person, in a sentence for every surface; empty where it has one."""
+    return _sentence(_why_not_theirs(request, me) or why_no_offer(request) or "")
+
+
+def _why_not_theirs(request: ApprovalRequest, me: str) -> str:
+    return ANOTHERS if request.principal and request.principal != me else ""
 
 
 async def step_of(
@@ -80,9 +86,7 @@ async def step_of(
     event: str = "",
 ) -> SeenStep:
     """What this choice would grant from a card. `folder`: of the session that asks; an empty one when it is unknown."""
-    offer = offer_for(request, folder)
-    if request.principal and request.principal != journal.people.me:
-        offer = "This card is another person's, and a grant serves only whoever gives it"
+    offer = _why_not_theirs(request, journal.people.me) or offer_for(request, folder)
     if isinstance(offer, str):
         return SeenStep(step=GrantStep(event=event, why_none=_sentence(offer)))
     if choice.scope == FIRST_SCOPE and choice.scope not in offer.scopes:
@@ -118,6 +122,7 @@ async def step_of(
         step,
         digest=values.digest(values.canonical(facts)),
         sentence=sentence,
+        granted=granted_words(request.tool, terms),
         settling=_settling(len(settled)),
         settles=tuple(GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled),
         counting="" if choice.calls is None and not sums else NOT_COUNTED,

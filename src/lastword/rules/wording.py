@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lastword import values
@@ -57,6 +57,11 @@ def _unquoting(text: str) -> str:
 def shown_name(name: str) -> str:
     """The name of an argument in a sentence of ours. One that a model made up may be a sentence itself."""
     return name if _NAME.fullmatch(name) else quoted(brief(name))
+
+
+def call_words(tool: str, arguments: Mapping[str, Any]) -> str:
+    """A call in a sentence of ours, with the beginning of what is long."""
+    return ", ".join([visible(tool), *(f"{shown_name(name)} {shown(value)}" for name, value in arguments.items())])
 
 
 def brief(text: str) -> str:

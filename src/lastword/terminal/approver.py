@@ -43,6 +43,8 @@ class TerminalApprover:
     """Asks the person at this terminal. An approver: `Session(registry, approver=TerminalApprover())`."""
 
     where = "terminal"
+    close_words = "close"
+    """What the keys of a card say that Esc does."""
 
     def __init__(self, *, plain: bool | None = None, stdin: TextIO | None = None, screen: TextIO | None = None) -> None:
         self._stdin = stdin or sys.stdin
@@ -54,9 +56,14 @@ class TerminalApprover:
         self._conversation: asyncio.Task[Any] | None = None
         self._look: Look | None = None
         self._session_ends = ""
+        self._me = ""
 
-    def offer_grants(self, of: Session | Look) -> None:
-        """Offer the second step on the cards of this session: allow a call, and don't ask again for others like it."""
+    def offer_grants(self, of: Session | Look, me: str = "") -> None:
+        """Offer the second step on the cards of this session: allow a call, and don't ask again for others like it.
+
+        Where cards are looked at without their session: `me` is the person who sits here, if people have names.
+        """
+        self._me = of.journal.people.me if isinstance(of, Session) else me
         self._look = steps_in(of) if isinstance(of, Session) else of
         self._session_ends = ENDS_HERE if isinstance(of, Session) else ""
 
@@ -112,10 +119,11 @@ class TerminalApprover:
             self._dialogue.count(self._waiting)
 
     def _card(self, request: ApprovalRequest) -> CardDialogue | FlatDialogue:
-        steps = None if self._look is None else OwnSteps(request, self._look, self._session_ends)
+        steps = None if self._look is None else OwnSteps(request, self._look, self._session_ends, self._me)
         if self.plain:
             return FlatDialogue(request, self._stdin, self._screen, self._waiting, steps)
-        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, self._waiting, steps)
+        keys = Keyboard(self._stdin, self._screen)
+        return CardDialogue(request, keys, self._screen, self._waiting, steps, self.close_words)
 
     def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | FlatQuestionDialogue:
         call = CallItem(

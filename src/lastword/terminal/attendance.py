@@ -9,10 +9,13 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lastword import values
 from lastword.call.events import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
 from lastword.card.trouble import trouble
 from lastword.consent.outcome import Outcome
 from lastword.display import visible
+from lastword.rules.granting import granted_words
+from lastword.rules.wording import call_words
 from lastword.session import Session
 from lastword.terminal.progress import Progress
 from lastword.terminal.quiet import no_echo
@@ -58,7 +61,8 @@ class _Watcher:
         self.progress = Progress(sys.stderr, in_place=in_place)
         self._session = session
         self._approver = approver
-        self._asked: set[str] = set()
+        self._asked: dict[str, str] = {}
+        """The tools of the calls that ask something, by the calls."""
         self._running: set[str] = set()
         self._stopping = False
 
@@ -73,17 +77,22 @@ class _Watcher:
         match event:
             case Asked(request):
                 # A report in the middle of a card would tear it; it waits until the card is answered.
-                self._asked.add(request.call_id)
+                self._asked[request.call_id] = request.tool
                 self.progress.hold()
             case QuestionAsked(question):
-                self._asked.add(question.call_id)
+                self._asked[question.call_id] = question.tool
                 self.progress.hold()
-            case Answered(call_id) | QuestionAnswered(call_id):
+            case Answered(call_id, action):
+                if action.grant is not None:
+                    self.progress.say(granted_words(self._asked.get(call_id, ""), action.grant))
+                self._answered(call_id)
+            case QuestionAnswered(call_id):
                 self._answered(call_id)
             case Started(call_id):
                 self._running.add(call_id)
                 if event.not_asked:
-                    self.progress.say(f"Not asked: {visible(event.not_asked)}.")
+                    call = call_words(event.tool, values.decode(event.arguments))
+                    self.progress.say(f"{call}: not asked, {visible(event.not_asked)}.")
             case Finished(outcome):
                 self._running.discard(outcome.call_id)
                 self._answered(outcome.call_id)
@@ -110,6 +119,6 @@ class _Watcher:
             task.cancel()
 
     def _answered(self, call_id: str) -> None:
-        self._asked.discard(call_id)
+        self._asked.pop(call_id, None)
         if not self._asked:
             self.progress.release()

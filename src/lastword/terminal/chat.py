@@ -313,7 +313,7 @@ class TerminalChat:
                 self._talk = QuestionTalk(asking[0], self._form(asking[0]))
             return
         try:
-            request = await self.window.question(ask.id, ask.digest)
+            request, why_no_step = await self.window.question(ask.id, ask.digest)
         except ConnectionLost:
             return  # The stream finds out as well, and says so.
         except ApiError as problem:
@@ -327,7 +327,7 @@ class TerminalChat:
         if self._is_of_another(ask.id):
             # What stands on the card about who asked is the program's own word.
             self.transcript.print(f"This card is of another program: {self.picture.inbox[ask.id].program}.")
-        steps = WindowSteps(request, self.window)
+        steps = WindowSteps(request, self.window, why_no_step)
         self._talk = CardTalk(request, self._dialogue(request, len(waiting) - 1, steps), steps)
 
     def _form(self, call: CallItem) -> QuestionDialogue | FlatQuestionDialogue:
@@ -378,6 +378,7 @@ class TerminalChat:
                 await self.window.answer(talk.request, action, talk.dialogue.edits)
             else:
                 await self.window.grant(talk.request, granted)
+                self.transcript.print(talk.steps.granted)
         except ApiError as problem:
             # Where the second step would grant something else by now, the card itself may be the same: it comes back.
             if problem.code == "not_waiting" or (problem.code == "changed" and granted is None):

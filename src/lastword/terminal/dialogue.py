@@ -15,7 +15,6 @@ from lastword.card.grants import GRANT_WORDS
 from lastword.card.second_act import WORD
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import Problem
-from lastword.rules.second_step import why_no_step
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.flat import FLAT_GRANT, flat, flat_diff, question
 from lastword.terminal.granting import FlatGranting, Granting, Steps
@@ -38,9 +37,16 @@ class CardDialogue:
     """A card that is answered with keys."""
 
     def __init__(
-        self, request: ApprovalRequest, keys: Keys, screen: TextIO, waiting: int = 0, steps: Steps | None = None
+        self,
+        request: ApprovalRequest,
+        keys: Keys,
+        screen: TextIO,
+        waiting: int = 0,
+        steps: Steps | None = None,
+        close_words: str = "close",
     ) -> None:
-        """`steps` says what could be granted from it, where that can be found out."""
+        """`steps` says what could be granted from it, where that can be found out; `close_words`, what Esc does."""
+        self._close_words = close_words
         self._request = request
         self._face = face(request)
         self._draft = Draft(request)
@@ -49,7 +55,7 @@ class CardDialogue:
         self._listener = Listener(keys, self._sheet)
         self._waiting = waiting
         self._unseen = _unseen(self._face)
-        self._steps, self._why_no_step = _offered(request, steps)
+        self._steps, self._why_no_step = _offered(steps)
 
     async def hold(self) -> UserAction:
         """Draw the card and talk until there is an answer."""
@@ -195,7 +201,7 @@ class CardDialogue:
         return self._face.primary + (EDITED if self._draft.is_changed else "")
 
     def _show_menu(self) -> None:
-        self._sheet.menu([*self._menu.items(), ("Esc", "close")], self._others)
+        self._sheet.menu([*self._menu.items(), ("Esc", self._close_words)], self._others)
 
     @property
     def _menu(self) -> dict[str, str]:
@@ -233,9 +239,9 @@ def _unseen(shown: Face) -> set[str]:
     return keys | ({"p"} if shown.diff_hidden else set())
 
 
-def _offered(request: ApprovalRequest, steps: Steps | None) -> tuple[Steps | None, str]:
+def _offered(steps: Steps | None) -> tuple[Steps | None, str]:
     """The second step where this card can have one, and else why it has none."""
-    why = "" if steps is None else why_no_step(request)
+    why = "" if steps is None else steps.why_none
     return (None if why else steps), why
 
 
@@ -252,7 +258,7 @@ class FlatDialogue:
         self._screen = screen
         self._waiting = waiting
         self._unseen = _unseen(self._face)
-        self._steps, self._why_no_step = _offered(request, steps)
+        self._steps, self._why_no_step = _offered(steps)
 
     @property
     def edits(self) -> dict[str, str]:

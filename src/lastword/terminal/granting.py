@@ -46,6 +46,8 @@ _WHOLE = re.compile(r"[1-9]\d{0,8}")
 class Steps(Protocol):
     """Where the second step of one card comes from."""
 
+    why_none: str
+    """Why this card has none, in a sentence; empty where it has one."""
     session_ends: str
     """When the session is over that a grant for it ends with, where the person cannot know; else empty."""
 

@@ -6,6 +6,7 @@ from typing import Protocol, get_args
 
 from lastword.call.recovery import Decision
 from lastword.card.face import one_line
+from lastword.card.grants import NO_GRANTS
 from lastword.card.items import CallItem, ScriptItem
 from lastword.display import visible
 from lastword.errors import LastWordError, did_you_mean
@@ -193,7 +194,7 @@ class Slash:
             self._screen.print(f"{grant.id}  {grant.sentence}")
             self._screen.print(f"    {grant.used}{f'; over: {grant.over}' if grant.over else ''}")
         if not found:
-            self._screen.print("There are no grants. One is given from a card, in a second step.")
+            self._screen.print(NO_GRANTS)
 
     async def _undo(self, rest: str) -> None:
         before = self._chat.picture.undone()

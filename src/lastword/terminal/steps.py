@@ -8,7 +8,7 @@ from lastword.card.grants import GrantStep
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
 from lastword.rules.granting import folder_beside
-from lastword.rules.second_step import GrantChoice, SeenStep, step_of
+from lastword.rules.second_step import GrantChoice, SeenStep, step_of, why_no_step
 from lastword.session import Session
 from lastword.terminal.window import Window
 
@@ -32,7 +32,8 @@ def steps_in(session: Session) -> Look:
 class OwnSteps:
     """Of a card that is answered in this program."""
 
-    def __init__(self, request: ApprovalRequest, look: Look, session_ends: str = "") -> None:
+    def __init__(self, request: ApprovalRequest, look: Look, session_ends: str = "", me: str = "") -> None:
+        self.why_none = why_no_step(request, me)
         self.session_ends = session_ends
         self._request = request
         self._look = look
@@ -52,16 +53,19 @@ class OwnSteps:
 class WindowSteps:
     """Of a card that a server asks about. It puts the grant together itself, from what it told this window."""
 
-    def __init__(self, request: ApprovalRequest, window: Window) -> None:
+    def __init__(self, request: ApprovalRequest, window: Window, why_none: str) -> None:
         self._request = request
         self._window = window
+        self.why_none = why_none
         self.session_ends = ""
         self.agreed: str | None = None
         """The digest of the step that the person said yes to."""
+        self.granted = ""
+        """What is to be said once the server has granted it."""
 
     async def look(self, choice: GrantChoice) -> GrantStep:
         return await self._window.grant_step(self._request, choice)
 
     def agree(self, step: GrantStep) -> UserAction:
-        self.agreed = step.digest
+        self.agreed, self.granted = step.digest, step.granted
         return self._request.allow()

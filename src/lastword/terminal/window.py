@@ -210,12 +210,13 @@ class Window:
 
     # Asking.
 
-    async def question(self, call_id: str, digest: str) -> ApprovalRequest:
-        """The request behind a card, as it was asked: unmarked, with secrets as digests."""
+    async def question(self, call_id: str, digest: str) -> tuple[ApprovalRequest, str]:
+        """The request behind a card, as it was asked: unmarked, with secrets as digests; and why nothing can be granted
+        from it here, if so it is."""
         data = await self._get(f"question?call_id={quote(call_id, safe='')}&digest={quote(digest, safe='')}")
         question = understood(data, CardQuestion)
         manifest = _without_secret_types(understood(question.manifest, Manifest))
-        return ApprovalRequest.from_facts(question.facts, manifest)
+        return ApprovalRequest.from_facts(question.facts, manifest), _clean(question.why_no_grant)
 
     async def shared(self) -> str:
         """What the tools of the session know."""

@@ -38,7 +38,7 @@ MAX_TEXT = 400_000
 FOLD_LINES_OF_DIFF = 400
 
 
-def card_of(request: ApprovalRequest) -> CardView:
+def card_of(request: ApprovalRequest, me: str) -> CardView:
     """Everything that a person needs to decide."""
     given = request.arguments
     words = face(request, fold=False, given=mask(given, request.manifest.secrets), preview=False)
@@ -60,7 +60,7 @@ def card_of(request: ApprovalRequest) -> CardView:
         message=words.message.text,
         message_fold=message_fold,
         why_asked=words.why_asked,
-        why_no_grant=why_no_step(request),
+        why_no_grant=why_no_step(request, me),
         preview_heading=words.preview_heading,
         primary=words.primary,
         secondary=words.secondary,
@@ -96,9 +96,9 @@ def _folded(
             yield f"preview {number}"
 
 
-def question_of(request: ApprovalRequest) -> CardQuestion:
+def question_of(request: ApprovalRequest, me: str) -> CardQuestion:
     """The same for a window that draws it itself: unmarked, with secrets as digests, and with the tool's manifest."""
-    return CardQuestion(request.facts(), msgspec.to_builtins(request.manifest))
+    return CardQuestion(request.facts(), msgspec.to_builtins(request.manifest), why_no_step(request, me))
 
 
 def _content_of(request: ApprovalRequest, given: Mapping[str, Any]) -> str | None:

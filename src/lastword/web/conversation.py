@@ -183,6 +183,7 @@ class ConversationView:
                 story = self._story_of(call_id, tool)
                 story.started(tool, brief(arguments), origin, now, not_asked)
                 self.show(story.item)
+                self.inbox.settled(story.item)
             case DeniedByRule(call_id, tool, arguments, origin):
                 self._story_of(call_id, tool).denied_by_rule(brief(arguments), origin)  # Shown with its end.
             case Reported(call_id, message, id, fraction):

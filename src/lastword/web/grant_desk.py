@@ -19,12 +19,11 @@ from lastword.card.arguments import read_value
 from lastword.card.grants import GRANT_WORD, ExplainedCall, GrantEntry, GrantsFound, GrantStep, RuleEntry, RuleFile
 from lastword.card.second_act import is_typed
 from lastword.consent.approval import ApprovalRequest
-from lastword.consent.grant import until_words
 from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
 from lastword.journal import Journal
 from lastword.rules.counting import last_use
-from lastword.rules.grants import left_words, revoke, seen_grants, terms_words, whose_words, why_over
+from lastword.rules.grants import how_long_words, left_words, revoke, seen_grants, terms_words, whose_words, why_over
 from lastword.rules.policy import Policy
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of
 from lastword.server.refusal import Refusal
@@ -150,7 +149,7 @@ class GrantDesk:
         for grant in await seen_grants(self._journal):
             whose = whose_words(grant, me)
             used, totals = await last_use(self._journal, grant.id)
-            how_long = until_words(grant.scope, grant.until)
+            how_long = how_long_words(grant, self._journal, self._view.session.id)
             entries.append(
                 GrantEntry(
                     id=grant.id,

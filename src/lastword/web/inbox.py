@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from lastword.card.inbox import is_alone
-from lastword.card.items import InboxChange, InboxEntry, InboxGone, InboxMissed
+from lastword.card.items import CallItem, InboxChange, InboxEntry, InboxGone, InboxMissed
 from lastword.consent.approval import ApprovalRequest
 from lastword.server.refusal import Refusal
 from lastword.web import answers
@@ -95,6 +95,11 @@ class Inbox:
     def ended(self, gone: InboxGone) -> None:
         """A call whose card had been answered has ended."""
         self._feed.tell("inbox", InboxChange(gone=(gone,)))
+
+    def settled(self, item: CallItem) -> None:
+        """A call has started. If a grant answered its card, that is known by now with what is left of the grant."""
+        if item.asked_at is not None and item.reply is not None and item.reply.how == "standing":
+            self.ended(InboxGone(item.id, item.reply))
 
     def drop(self, gone: InboxGone) -> None:
         """A card does not wait any more."""

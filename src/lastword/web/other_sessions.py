@@ -46,6 +46,9 @@ MAX_LOOKED_BACK = 500
 # What a row says of how a call ended. `lastword show` has all of it.
 MAX_SAID = 300
 
+# After these the call runs, and its end is waited for.
+YES = ("allowed", "second", "edited", "standing")
+
 
 class OtherSessions:
     """Watches the memory for questions of sessions other than the page's own."""
@@ -172,7 +175,8 @@ class OtherSessions:
     async def _gone(self, call_id: str) -> InboxGone:
         """What became of a card that waits no longer. What was answered before it was asked again is no reply."""
         story = Story.begin(call_id)
-        for record in await self._journal.store.read(subject=call_id, kind=("asked", "answered", "finished")):
+        kinds = ("asked", "answered", "started", "handed_over", "finished")
+        for record in await self._journal.store.read(subject=call_id, kind=kinds):
             if record.kind == "asked":
                 story = Story.begin(call_id)
             else:
@@ -181,7 +185,7 @@ class OtherSessions:
         if end is not None:
             end = replace(end, message=shortened(end.message, MAX_SAID))
             return InboxGone(call_id, reply, end, story.item.ended_at)
-        if reply is not None and reply.how in ("allowed", "second", "edited") and len(self._running) < MAX_FOLLOWED:
+        if reply is not None and reply.how in YES and len(self._running) < MAX_FOLLOWED:
             self._running.add(call_id)
         return InboxGone(call_id, reply)
 
@@ -234,7 +238,7 @@ class OtherSessions:
         """The call with its card, to be looked at."""
         request = self.question(call_id, digest)
         story = Story.begin(call_id, self._shown[call_id]["session_id"])
-        story.asked(request, self._asked_at.get(call_id, 0.0))
+        story.asked(request, self._asked_at.get(call_id, 0.0), me=self._journal.people.me)
         return story.item
 
     def folded(self, call_id: str, digest: str) -> tuple[str, ...]:

@@ -200,7 +200,7 @@ class Page:
     async def _question(self, request: Request) -> Response:
         visitor = self._gate.check_reading(request)
         call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
-        question = question_of(self._asker(call_id).question(call_id, digest))
+        question = question_of(self._asker(call_id).question(call_id, digest), self._journal.people.me)
         self._looked_at.note(visitor.name, digest)
         return _json(question)
 

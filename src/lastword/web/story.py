@@ -56,15 +56,15 @@ class Story:
         """A call of which nothing is known yet; `session` is that of another program."""
         return cls(CallItem(id=call_id, run=run_of(call_id), session=session))
 
-    def asked(self, request: ApprovalRequest, at: float, *, still: bool = True) -> None:
-        """A card waits, or once did."""
+    def asked(self, request: ApprovalRequest, at: float, *, still: bool = True, me: str | None = None) -> None:
+        """A card waits, or once did. `me`: who looks at it, where it need not be their own."""
         item = self.item
         self.introduce(request.manifest)
         self._change(
             tool=request.tool,
             **self._origin(request.origin),
             arguments=_rows(request.shown_arguments),
-            card=card_of(request) if still else None,
+            card=card_of(request, request.principal if me is None else me) if still else None,
             status="waiting" if still else "left",
             times_asked=item.times_asked + 1,
             asked_at=item.asked_at or at,
@@ -82,6 +82,9 @@ class Story:
         """The card was answered, and is not shown any more."""
         self._action = action
         reply = CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
+        if by.kind == "grant":
+            # Its name says nothing to anybody, and of which day it is comes with the start.
+            reply = CallReply("standing", "your grant")
         status = "running" if action.agrees else "ended"
         self._change(reply=reply, answered_at=at, card=None, status=status)
 

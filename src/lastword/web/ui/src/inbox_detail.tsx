@@ -105,5 +105,5 @@ function Ending({ row, own }: { row: Row; own: Item | undefined }) {
 }
 
 function isYes({ over }: Row): boolean {
-  return ["allowed", "second", "edited"].includes(over?.reply?.how ?? "");
+  return ["allowed", "second", "edited", "standing"].includes(over?.reply?.how ?? "");
 }

@@ -254,7 +254,8 @@ export function Over({ row: { over, apart } }: { row: Row }) {
   const { how, reason } = over.reply;
   return (
     <>
-      {HOW[how]} <Marked text={whoOf(over.reply)} />
+      {/* Of a card that waited nobody can say that it was not asked. */}
+      {how === "standing" ? "answered by" : HOW[how]} <Marked text={whoOf(over.reply)} />
       {reason && (
         <>
           : “<Marked text={reason} />”

@@ -378,6 +378,7 @@ export type ExportedRecord = {
 export type CardQuestion = {
   facts: Record<string, unknown>;
   manifest: Record<string, unknown>;
+  why_no_grant: string;
 };
 
 /** What the tools of the session know, as the model is told. */
@@ -559,6 +560,7 @@ export type GrantStep = {
   counting: string;
   ends: string;
   past: string;
+  granted: string;
   word: string;
 };
 
