@@ -24,6 +24,18 @@ amount = { min = 0, max = 20 }
 match = [{ to = "Ada", amount = 5 }]
 not_match = [{ to = "Mallory", amount = 5 }]
 """
+LS = """
+[[rule]]
+name = "look"
+tool = "codex:Bash"
+decide = "allow"
+[rule.where]
+command = { is = "ls" }
+cwd = { is = "/" }
+[rule.tests]
+match = [{ command = "ls", cwd = "/" }]
+not_match = [{ command = "rm", cwd = "/" }]
+"""
 TOOLS = ["--tools", "mine"]
 
 
@@ -126,6 +138,16 @@ def test_check_lists_the_rules_and_what_may_not_be_meant(file, capsys):
     assert "other (policy.toml:13): there is no tool gone here" in said.err
     assert run(["policy", "check", *TOOLS, "--json"]) == 0
     assert [rule["line"] for rule in json.loads(capsys.readouterr().out)["rules"]] == [2, 13]
+
+
+@requirement("RULE-7", "HOOK-7")
+def test_check_sends_nobody_to_turn_a_key_that_does_not_turn(file, capsys):
+    """For Codex there is none, and the command for the other agents would be refused."""
+    file.write_text(LS)
+    assert run(["policy", "check"]) == 0
+    said = capsys.readouterr().err
+    assert "this tool must be asked about each time; Codex does not tell its hooks in which folder" in said
+    assert "--standing" not in said
 
 
 @requirement("RULE-7")

@@ -11,11 +11,13 @@ import pytest
 from hook.agent_house import AgentHouse
 from lastword.consent.answerer import person
 from lastword.errors import ConfigError
+from lastword.hook.agents import AGENTS
 from lastword.hook.asking import NOBODY, ask
 from lastword.hook.contract import Refused
 from lastword.hook.ruling import is_ruled
 from lastword.journal.attendance import attending
 from lastword.journal.records import data_of
+from lastword.rules.deciding import WITHOUT_FOLDER
 from lastword.rules.grants import revoke
 from requirements import requirement
 
@@ -282,7 +284,9 @@ async def test_nothing_stands_for_a_person_with_an_agent_that_does_not_say_the_f
     house.turn(codex="bounds")
     house.rules(status_rule(house.project, "codex:Bash"))
     assert "must be asked about each time" in await house.hear(house.said(agent="codex"))
-    assert await house.offer(house.said(agent="codex")) == NO_KEY
+    why = "Codex does not tell its hooks in which folder a command runs, so it is asked about each time"
+    assert await house.offer(house.said(agent="codex")) == why
+    assert {agent.name for agent in AGENTS.values() if not agent.says_folder} == WITHOUT_FOLDER
 
 
 @requirement("HOOK-7")

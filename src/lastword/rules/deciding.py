@@ -22,6 +22,8 @@ Decision = Nobody | Auto | Ruled | Forbidden | Person
 
 NO_KEY = "this tool must be asked about each time"
 ONLY_EXACT = "this tool takes a standing yes only for exact arguments"
+# Programs that carry out calls of their own, and do not say where. hook/agents.py has which; a test compares.
+WITHOUT_FOLDER = frozenset({"Codex"})
 _UNLIMITED = Budget()
 
 
@@ -75,8 +77,15 @@ def why_not(manifest: Manifest, said: Verdict) -> str:
     return said.but
 
 
+def why_keyless(program: str) -> str:
+    """Why nobody can turn the key of a program's tools; empty where somebody can."""
+    return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
+
+
 def key_of(tool: Tool) -> str:
-    """Who turns the key of a tool that must be asked about each time, and how."""
+    """Who turns the key of a tool that must be asked about each time, and how; or why nobody can."""
+    if keyless := why_keyless(tool.carried_out_by or ""):
+        return keyless
     whose, _, name = (tool.address or "").partition(":")
     if whose == "mcp":
         return f"lastword mcp trust {name.partition('/')[0]} --standing exact lets rules answer"
