@@ -208,7 +208,7 @@ def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
             if tool.manifest.auto_approve is False:
                 yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY}; {key_of(tool)}"
             elif tool.manifest.auto_approve == "exact" and not rule.where.is_exact:
-                yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}"
+                yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}; {key_of(tool)}"
             yield from _texts_like_paths(rule, tool)
 
 

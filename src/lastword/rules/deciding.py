@@ -43,9 +43,10 @@ def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder
     found = by_keys(tool.manifest, preset)
     if not isinstance(found, Person):
         return found
-    if why := why_not(tool.manifest, said):
-        but = f"the rule {said.rule} allows it: {why}"
-        return Person(found.missing, f"Asked although {but}.", why=but)
+    if why := why_not(tool, said):
+        but = f"the rule {said.rule} would allow it, but {why}"
+        turned = f"; {key_of(tool)}" if why in (NO_KEY, ONLY_EXACT) else ""
+        return Person(found.missing, f"Asked. {but[:1].upper()}{but[1:]}.", why=f"{but}{turned}")
     return _by_rule(said.rule, tuple(_by_rule(other) for other in said.others) if said.others else ())
 
 
@@ -67,12 +68,12 @@ def by_keys(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
     return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
 
 
-def why_not(manifest: Manifest, said: Verdict) -> str:
+def why_not(tool: Tool, said: Verdict) -> str:
     """Why an allow that speaks of a call is not enough; empty when it is."""
     assert said.rule is not None
-    if manifest.auto_approve is False:
-        return NO_KEY
-    if manifest.auto_approve == "exact" and not said.rule.where.is_exact:
+    if tool.manifest.auto_approve is False:
+        return why_keyless(tool.carried_out_by or "") or NO_KEY
+    if tool.manifest.auto_approve == "exact" and not said.rule.where.is_exact:
         return ONLY_EXACT
     return said.but
 
@@ -83,15 +84,17 @@ def why_keyless(program: str) -> str:
 
 
 def key_of(tool: Tool) -> str:
-    """Who turns the key of a tool that must be asked about each time, and how; or why nobody can."""
+    """Who turns the key of a tool that keeps a rule from answering, and how; or why nobody can."""
     if keyless := why_keyless(tool.carried_out_by or ""):
         return keyless
+    turned = "bounds" if tool.manifest.auto_approve == "exact" else "exact"
+    lets = f"--standing {turned} lets rules answer{' within bounds' if turned == 'bounds' else ''}"
     whose, _, name = (tool.address or "").partition(":")
     if whose == "mcp":
-        return f"lastword mcp trust {name.partition('/')[0]} --standing exact lets rules answer"
+        return f"lastword mcp trust {name.partition('/')[0]} {lets}"
     if whose:
-        return f"lastword hook install {whose} --standing exact lets rules answer"
-    return "its author lets rules answer with autoApprove"
+        return f"lastword hook install {whose} {lets}"
+    return f"its author lets rules answer with autoApprove{': true' if turned == 'bounds' else ''}"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -127,8 +130,7 @@ def explained(
     if found.is_ruled:
         return Explanation("ask", found.why, f"The rule {found.why} wants it asked each time.")
     if found.why:
-        turned = f"; {key_of(tool)}" if tool.manifest.auto_approve is False else ""
-        return Explanation("ask", f"{found.why}{turned}")
+        return Explanation("ask", found.why)
     if policy is None:
         return Explanation("ask", "There are no rules")
     nearest = policy.nearest(tool, values.decode(call.arguments), folder, None)
