@@ -384,6 +384,18 @@ async def test_without_a_queue_nothing_is_allowed_whatever_stands(house: AgentHo
     assert "no push" in denied.why
 
 
+@requirement("RULE-2", "HOOK-7")
+async def test_the_guides_rule_that_denies_a_command_holds_in_every_folder(house: AgentHouse, tmp_path: Path):
+    """The lines of docs/rules.md, as somebody copies them: they need no key, and nobody has to accept them."""
+    guide = (Path(__file__).parents[2] / "docs/rules.md").read_text()
+    [rule] = [block for block in guide.split("```toml\n")[1:] if block.startswith('[[rule]]\nname = "no rm"')]
+    house.rules(rule.partition("```")[0], accept=False)
+    for line in ("rm notes.md", "rm -rf /", "sudo rm -r x", "ls && rm x"):
+        assert "the rule no rm (policy.toml:1) denies it" in await house.hear(house.said(line)), line
+    assert "denies it" in await house.hear(house.said("rm x", cwd=str(tmp_path)))
+    assert await house.hear(house.said("ls")) == "asked"
+
+
 def deny_secrets(folder: Path) -> str:
     return f"""
 [[rule]]
