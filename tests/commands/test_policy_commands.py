@@ -197,6 +197,29 @@ def test_explain_counts_what_is_used_up_and_uses_nothing(file, capsys):
 
 
 @requirement("RULE-9")
+def test_what_a_rule_will_not_do_is_said_before_the_yes(file, home, capsys):
+    """A person who agrees to a rule that allows nothing would be asked all the same, and wonder."""
+    manifest = home / "mine/pay/assistant_tool.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"autoApprove": "exact"}))
+    assert run(["policy", "accept", *TOOLS]) == NOT_ALLOWED
+    said = capsys.readouterr().err
+    note = "small payments (policy.toml:2): it allows nothing of pay: this tool takes a standing yes only for exact"
+    assert 0 < said.index(note) < said.index("What these rules allow will happen without asking you.")
+    digest = said.split("--digest ")[1].split()[0]
+    assert run(["policy", "accept", *TOOLS, "--digest", digest]) == 0
+    assert capsys.readouterr().out.endswith("Accepted. When a file or a tool changes, you are asked again.\n")
+
+
+@requirement("RULE-7")
+@pytest.mark.parametrize("text", ["", "# To come.\n"])
+def test_check_says_of_an_empty_file_that_there_are_no_rules_in_it(file, text, capsys):
+    """Nothing of it waits to be accepted."""
+    file.write_text(text)
+    assert run(["policy", "check", *TOOLS]) == 0
+    assert capsys.readouterr().out == f"{file} (user, no rules in it)\n"
+
+
+@requirement("RULE-9")
 def test_a_file_that_allows_nothing_is_not_said_to(file, capsys):
     """A person who reads that something will happen without a question should not look for it in vain."""
     file.write_text('[[rule]]\nname = "never"\ntool = "pay"\ndecide = "deny"\n')
