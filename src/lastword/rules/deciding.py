@@ -6,6 +6,8 @@ only where every argument is given exactly, and so never the preset's, which kno
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from lastword import values
@@ -142,10 +144,14 @@ def explained(
 
 def nearest_words(rule: PolicyRule, misses: list[str]) -> str:
     """The rule that comes nearest, and what misses."""
+    return f"{rule}: {miss_words(misses)}"
+
+
+def miss_words(misses: Sequence[str]) -> str:
+    """What misses, in a line."""
     others = len(misses) - 1
     does = "argument does" if others == 1 else "arguments do"
-    more = f"; {others} more {does} not fit" if others else ""
-    return f"{rule}: {misses[0]}{more}"
+    return f"{misses[0]}; {others} more {does} not fit" if others else misses[0]
 
 
 def _with_nearest(found: Person, tool: Tool, policy: Policy, call: Call, folder: Folder) -> Person:
