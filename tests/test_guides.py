@@ -4,6 +4,7 @@ A block after a line that ends in a file's name and a colon is that file. Any ot
 a shell block is run line by line; a text block right behind either is what it prints. A page has one folder.
 """
 
+import json
 import os
 import re
 import shlex
@@ -17,8 +18,10 @@ import click
 import pytest
 
 from lastword import cli
+from lastword.rules.grants import is_path
 from lastword.tools.descent import MARKER
 from lastword.tools.facts import ToolFacts
+from lastword.tools.manifest import parse_manifest
 from requirements import requirement
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -92,6 +95,15 @@ def test_a_guide_names_every_fact_of_a_tool():
     """What can be said about a tool and is not taught is found by nobody."""
     guide = (DOCS / "tools.md").read_text()
     assert [name for name in ToolFacts.__annotations__ if f"`{name}`" not in guide and name != "id"] == []
+
+
+@requirement("TOOL-72")
+def test_a_parameter_that_the_guide_calls_a_path_is_one():
+    """Written as the guide says, its folder can be granted; a text that is not said to be a path has none."""
+    [written] = re.findall(r'`(\{"name".*"format": "path".*\})`', (DOCS / "tools.md").read_text())
+    told = [json.loads(written), {"name": "note", "type": "string"}]
+    manifest = parse_manifest(json.dumps({"id": "tidy", "displayName": "Tidy", "description": "x", "parameters": told}))
+    assert [is_path(manifest, name) for name in ("folder", "note")] == [True, False]
 
 
 ROOT = DOCS.parent

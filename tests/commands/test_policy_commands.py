@@ -24,6 +24,18 @@ amount = { min = 0, max = 20 }
 match = [{ to = "Ada", amount = 5 }]
 not_match = [{ to = "Mallory", amount = 5 }]
 """
+LS = """
+[[rule]]
+name = "look"
+tool = "codex:Bash"
+decide = "allow"
+[rule.where]
+command = { is = "ls" }
+cwd = { is = "/" }
+[rule.tests]
+match = [{ command = "ls", cwd = "/" }]
+not_match = [{ command = "rm", cwd = "/" }]
+"""
 TOOLS = ["--tools", "mine"]
 
 
@@ -128,6 +140,16 @@ def test_check_lists_the_rules_and_what_may_not_be_meant(file, capsys):
     assert [rule["line"] for rule in json.loads(capsys.readouterr().out)["rules"]] == [2, 13]
 
 
+@requirement("RULE-7", "HOOK-7")
+def test_check_sends_nobody_to_turn_a_key_that_does_not_turn(file, capsys):
+    """For Codex there is none, and the command for the other agents would be refused."""
+    file.write_text(LS)
+    assert run(["policy", "check"]) == 0
+    said = capsys.readouterr().err
+    assert "this tool must be asked about each time; Codex does not tell its hooks in which folder" in said
+    assert "--standing" not in said
+
+
 @requirement("RULE-7")
 def test_check_says_of_a_rule_that_sums_a_secret_that_it_allows_nothing(file, home, capsys):
     """Each use would write down what the secret comes to."""
@@ -172,6 +194,29 @@ def test_explain_counts_what_is_used_up_and_uses_nothing(file, capsys):
     capsys.readouterr()
     assert run(explain) == 0
     assert capsys.readouterr().out == "ask. the rule small payments (policy.toml:2) was for 1 call, and it is used up\n"
+
+
+@requirement("RULE-9")
+def test_what_a_rule_will_not_do_is_said_before_the_yes(file, home, capsys):
+    """A person who agrees to a rule that allows nothing would be asked all the same, and wonder."""
+    manifest = home / "mine/pay/assistant_tool.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"autoApprove": "exact"}))
+    assert run(["policy", "accept", *TOOLS]) == NOT_ALLOWED
+    said = capsys.readouterr().err
+    note = "small payments (policy.toml:2): it allows nothing of pay: this tool takes a standing yes only for exact"
+    assert 0 < said.index(note) < said.index("What these rules allow will happen without asking you.")
+    digest = said.split("--digest ")[1].split()[0]
+    assert run(["policy", "accept", *TOOLS, "--digest", digest]) == 0
+    assert capsys.readouterr().out.endswith("Accepted. When a file or a tool changes, you are asked again.\n")
+
+
+@requirement("RULE-7")
+@pytest.mark.parametrize("text", ["", "# To come.\n"])
+def test_check_says_of_an_empty_file_that_there_are_no_rules_in_it(file, text, capsys):
+    """Nothing of it waits to be accepted."""
+    file.write_text(text)
+    assert run(["policy", "check", *TOOLS]) == 0
+    assert capsys.readouterr().out == f"{file} (user, no rules in it)\n"
 
 
 @requirement("RULE-9")

@@ -11,11 +11,13 @@ import pytest
 from hook.agent_house import AgentHouse
 from lastword.consent.answerer import person
 from lastword.errors import ConfigError
+from lastword.hook.agents import AGENTS
 from lastword.hook.asking import NOBODY, ask
 from lastword.hook.contract import Refused
 from lastword.hook.ruling import is_ruled
 from lastword.journal.attendance import attending
 from lastword.journal.records import data_of
+from lastword.rules.deciding import WITHOUT_FOLDER
 from lastword.rules.grants import revoke
 from requirements import requirement
 
@@ -281,8 +283,11 @@ async def test_nothing_stands_for_a_person_with_an_agent_that_does_not_say_the_f
     """Codex tells its hook the command, and not the folder that the model named with it."""
     house.turn(codex="bounds")
     house.rules(status_rule(house.project, "codex:Bash"))
-    assert "must be asked about each time" in await house.hear(house.said(agent="codex"))
-    assert await house.offer(house.said(agent="codex")) == NO_KEY
+    heard = await house.hear(house.said(agent="codex"))
+    assert heard.endswith("would allow it, but Codex does not tell its hooks in which folder a command runs.")
+    why = "Codex does not tell its hooks in which folder a command runs, so it is asked about each time"
+    assert await house.offer(house.said(agent="codex")) == why
+    assert {agent.name for agent in AGENTS.values() if not agent.says_folder} == WITHOUT_FOLDER
 
 
 @requirement("HOOK-7")
@@ -377,6 +382,18 @@ async def test_without_a_queue_nothing_is_allowed_whatever_stands(house: AgentHo
     denied = await ask(house.journal, house.said("git push"), 5)
     assert isinstance(denied, Refused)
     assert "no push" in denied.why
+
+
+@requirement("RULE-2", "HOOK-7")
+async def test_the_guides_rule_that_denies_a_command_holds_in_every_folder(house: AgentHouse, tmp_path: Path):
+    """The lines of docs/rules.md, as somebody copies them: they need no key, and nobody has to accept them."""
+    guide = (Path(__file__).parents[2] / "docs/rules.md").read_text()
+    [rule] = [block for block in guide.split("```toml\n")[1:] if block.startswith('[[rule]]\nname = "no rm"')]
+    house.rules(rule.partition("```")[0], accept=False)
+    for line in ("rm notes.md", "rm -rf /", "sudo rm -r x", "ls && rm x"):
+        assert "the rule no rm (policy.toml:1) denies it" in await house.hear(house.said(line)), line
+    assert "denies it" in await house.hear(house.said("rm x", cwd=str(tmp_path)))
+    assert await house.hear(house.said("ls")) == "asked"
 
 
 def deny_secrets(folder: Path) -> str:

@@ -72,6 +72,12 @@ def test_the_key_of_a_servers_tools_is_turned_by_a_yes_of_its_own(home, capsys):
     assert "may answer for calls that they name exactly." in capsys.readouterr().out
     assert run(["mcp", "list"]) == 0
     assert "    your rules and grants may answer for calls that they name exactly." in capsys.readouterr().out
+    (home / ".data/lastword/policy.toml").write_text(f"{rule}amount = {{ min = 0, max = 5 }}\n{tests}")
+    assert run(explain) == 0
+    assert capsys.readouterr().out == (
+        "ask. the rule tea (policy.toml:1) would allow it, but this tool takes a standing yes only for exact "
+        "arguments; lastword mcp trust shop --standing bounds lets rules answer within bounds\n"
+    )
     assert run(["mcp", "trust", "shop", "--standing", "never"]) == 0
     assert "shop is trusted as it is: every call of its tools asks you." in capsys.readouterr().out
 

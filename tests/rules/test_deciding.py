@@ -61,7 +61,7 @@ async def test_the_card_says_why_a_rule_that_allows_it_does_not_count(tmp_path: 
     """A file that nobody accepted, a tool that is another, a tool that has no key: each has its own words."""
     house = PolicyHouse(tmp_path)
     house.write("user", LUNCH)
-    begins = "Asked although the rule small lunches (policy.toml:2) allows it: "
+    begins = "Asked. The rule small lunches (policy.toml:2) would allow it, but "
     assert await line_of(house, 5) == f"{begins}its file is not accepted as it is; lastword policy accept."
     house.accept()
     house.register(display_name="Other")
@@ -229,7 +229,7 @@ async def test_the_order_of_rules_decides_nothing_among_allows_either(rules: lis
 
 
 def _rule_in(words: str) -> str:
-    return words.partition("the rule ")[2].partition(" (")[0]
+    return words.partition("he rule ")[2].partition(" (")[0]
 
 
 @requirement("RULE-3")
@@ -286,8 +286,9 @@ async def test_a_rule_that_sums_a_secret_allows_nothing_and_tells_nothing_of_it(
     async with Session(registry, approver=asked, policy=Policy.vouched(text, registry)) as session:
         outcome = await session.call("record", {"who": "Ada", "salary": 73123})
         assert (outcome.kind, outcome.approval) == ("succeeded", "person")
-        why = "the rule salaries (policy.toml:2) allows it: it sums salary, which is secret, and the sum would tell it"
-        assert asked.requests[0].rule_line == f"Asked although {why}."
+        but = "it sums salary, which is secret, and the sum would tell it"
+        why = f"the rule salaries (policy.toml:2) would allow it, but {but}"
+        assert asked.requests[0].rule_line == f"Asked. T{why[1:]}."
         told = await session.explain("record", {"who": "Ada", "salary": 73123})
         assert str(told) == f"ask. {why}"
         records = await session.journal.store.read()

@@ -71,6 +71,45 @@ def test_a_file_with_an_error_is_refused_with_file_line_fact_and_hint(
 
 
 @requirement("RULE-4")
+@pytest.mark.parametrize("field", ['name = "never"', 'tool = "pay"', 'decide = "deny"'])
+@pytest.mark.parametrize("table", ["where", "tests"])
+def test_a_field_below_a_table_of_its_rule_is_told_where_it_belongs(field: str, table: str):
+    """TOML puts what stands below a head into its table. The line that is named has the very field that is missing."""
+    fields = ['name = "never"', 'tool = "pay"', 'decide = "deny"']
+    above = "\n".join(each for each in fields if each != field)
+    said = refusal(f"[[rule]]\n{above}\n[rule.{table}]\n{field}\n")
+    there = ", where it is the name of an argument" if table == "where" else ""
+    name = field.partition(" ")[0]
+    assert said == f"{FILE}:5: {name} is missing\nhint: it stands below [rule.{table}]{there}: put it above"
+
+
+@requirement("RULE-4")
+def test_limits_below_where_are_told_where_they_belong():
+    """They would be a bound of an argument that is called so, and limit nothing."""
+    said = refusal(LUNCH.replace("[rule.where]\n", "[rule.where]\nlimits = { calls = 3 }\n"))
+    hint = "they stand below [rule.where], where they are the name of an argument: put them above"
+    assert said == f"{FILE}:7: limits are no bound of an argument\nhint: {hint}"
+
+
+@requirement("RULE-4")
+def test_a_command_without_a_folder_is_told_what_misses_and_how_to_say_everywhere():
+    """Whoever denies a command means it in all folders, and would not think of one."""
+    where = 'command = { command = { program = "rm", args = [] } }'
+    said = refusal(saying("deny", "no rm", where))
+    assert "command: cwd is missing\nhint: " in said
+    assert 'cwd = "/" is everywhere' in said
+
+
+@requirement("RULE-4")
+def test_an_argument_may_be_called_like_a_field_of_a_rule():
+    """A tool may well take a name, or limits."""
+    where = 'name = { is = "Eve" }\nlimits = { each = { is = 1 }, length = 3 }'
+    text = saying("deny", "never", where)
+    [rule] = read_rules(text, FILE, "user")
+    assert set(rule.where.bounds) == {"name", "limits"}
+
+
+@requirement("RULE-4")
 @pytest.mark.parametrize(
     "limits", ["3", "{}", "{ calls = 0 }", "{ call = 3 }", "{ sum = { to = 3 } }", '{ calls = 1, per = "week" }']
 )

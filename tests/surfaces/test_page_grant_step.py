@@ -309,6 +309,21 @@ def test_a_card_without_a_second_step_says_why(house, windows):
     call.cancel()
 
 
+@requirement("GRANT-7")
+def test_the_timeline_and_the_conversation_say_which_rule_denied_a_call(house, windows):
+    """A bare "not allowed" leaves whoever reads it to guess who said so."""
+    house.session.policy = Policy.vouched(RULES, house.session.registry)
+    page = windows(house.key())
+    assert house.call("pay", to="Mallory", amount=5).result(PATIENCE_SECONDS).kind == "denied"
+    expect(page.locator(".call .line")).to_contain_text("denied by the rule never Mallory (policy.toml:15)")
+    page.get_by_role("link", name="Timeline").click()
+    expect(page.locator(".bars .took")).to_have_text("denied by the rule never Mallory (policy.toml:15)")
+    page.get_by_label("Show").select_option("Answered by a person")
+    expect(page.locator(".bars details")).to_have_count(0)
+    page.get_by_label("Show").select_option("You were not asked")
+    expect(page.locator(".bars details")).to_have_count(1)
+
+
 @requirement("GRANT-5")
 def test_a_grant_is_taken_back_in_the_settings(house, browser):
     """Where the step said that it can be; and the next call asks again."""

@@ -12,6 +12,7 @@ from lastword.consent.outcome import Outcome
 from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
 from lastword.rules.policy import Policy
+from lastword.store.memory import MemoryStore
 from lastword.web.answers import UNREAD_SECONDS
 from requirements import requirement
 from surfaces.test_chat import READY
@@ -25,7 +26,12 @@ FIVE = {"to": "Ada", "amount": 5}
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path).open()
+    with_payments(house)
+    yield house
+    house.close()
 
+
+def with_payments(house: House) -> None:
     @house.session.registry.tool(auto_approve=True, effect="reversible")
     def pay(to: str, amount: float, note: str = "") -> str:
         """Pay somebody."""
@@ -37,9 +43,6 @@ def house(tmp_path: Path) -> Iterator[House]:
         """Burn a paper."""
         house.effects.append(("burn", paper))
         return "ashes"
-
-    yield house
-    house.close()
 
 
 @pytest.fixture
@@ -445,12 +448,57 @@ def test_the_timeline_says_why_nobody_was_asked(house, window):
             "standing",
             "allowed",
             "standing",
-            None,
+            "ruled",
         ]
         assert calls[0]["reply"]["by"] == "the rule small lunches (policy.toml:2), 1 of 1 calls, 20 of 30"
         assert calls[2]["reply"]["by"] == f"your grant of {day}, 1 of 10 calls, 5 of 9"
         assert all(calls[3][looks] == calls[1][looks] for looks in ("name", "glyph", "color"))
         assert calls[3]["arguments"] == [["to", "Mallory"], ["amount", "5"], ["note", '""']]
+        assert calls[3]["reply"]["by"] == "the rule never Mallory (policy.toml:15)"
+
+
+@requirement("GRANT-7")
+def test_what_a_rule_denied_stands_where_it_was_after_a_restart(tmp_path):
+    """It has no question and no start, so its time was none: it went before everything else, and was not seen again."""
+    store, seen = MemoryStore(), []
+    for words in (["/pay to=Mallory amount=5", "/pay to=Ada amount=1", "/pay to=Mallory amount=6", "/pay to=Bo"], []):
+        house = House(tmp_path, store, id="kept").open()
+        try:
+            with_payments(house)
+            house.session.policy = Policy.vouched(RULES, house.session.registry)
+            window = Browserless(house.address).enter(house.key())
+            for text in words:
+                assert window.post("/page/say", {"text": text})[0] == 200
+                with window.events() as following:
+                    while following()[2].get("busy") is not False:
+                        pass
+            items = window.get("/page/state")[1]["items"]
+            assert items[0]["kind"] == "message"
+            seen.append([row_of(item) for item in items if item["kind"] == "call"])
+        finally:
+            house.close()
+    assert seen[1] == seen[0]
+    never = ("ruled", "the rule never Mallory (policy.toml:15)")
+    assert seen[0] == [
+        ("Mallory", never, "not allowed", ""),
+        ("Ada", ("standing", "the rule small lunches (policy.toml:2), 1 of 1 calls, 1 of 30"), "done", ""),
+        ("Mallory", never, "not allowed", ""),
+        (None, None, "wrong arguments", ""),
+    ]
+
+
+def row_of(call: Any) -> tuple[Any, ...]:
+    """What a row of the conversation says of a call."""
+    reply = call["reply"] and (call["reply"]["how"], call["reply"]["by"])
+    return dict(call["arguments"]).get("to"), reply, call["end"]["words"], call["end"]["own_words"]
+
+
+@requirement("GRANT-7")
+def test_a_session_in_which_a_rule_denied_everything_is_among_the_sessions(house, window):
+    """Nothing was asked and nothing started, and what was tried is to be found all the same."""
+    house.session.policy = Policy.vouched(RULES, house.session.registry)
+    is_over(house.call("pay", to="Mallory", amount=5))
+    assert [span["id"] for span in window.get("/page/timeline")[1]["sessions"]] == [house.session.id]
 
 
 @requirement("GRANT-1")

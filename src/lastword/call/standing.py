@@ -20,8 +20,8 @@ from lastword.display import visible
 from lastword.editor.paths import PATHS
 from lastword.journal.records import NotAsked
 from lastword.rules.counting import STREAM, Account, account_of_day, last_day, next_use, utc_day
-from lastword.rules.deciding import Decision, Explanation, explained
-from lastword.rules.grants import GRANTED, GrantWho, living, outdated, waited_before
+from lastword.rules.deciding import Decision, Explanation, explained, miss_words
+from lastword.rules.grants import GRANTED, GrantWho, living, nearest_grant, outdated, waited_before
 from lastword.rules.policy import folder_for
 from lastword.tools.tool import Tool
 
@@ -71,7 +71,18 @@ class StandingYes:
             why = use
         if not grants and (old := await outdated(self._journal, who, tool.manifest, call.arguments, folder)):
             why = f"the tool is not the one that {old.words} was given for"
-        return _asked_because(why, person) if why else person
+        if why:
+            return _asked_because(why, person)
+        return person if grants or person.line else await self._with_nearest(person, who, tool, call)
+
+    async def _with_nearest(self, person: Person, who: GrantWho, tool: Tool, call: Call) -> Person:
+        """The person, told of a grant of theirs that just misses. Where a rule comes near, its line says so already."""
+        folder = partial(folder_for, tool, self._setting.folder)
+        found = await nearest_grant(self._journal, who, tool.manifest, tool.digest, call.arguments, folder)
+        if found is None:
+            return person
+        why = f"{found[0].words} does not cover it: {miss_words(found[1])}"
+        return msgspec.structs.replace(person, line=f"Asked. {why[:1].upper()}{why[1:]}.", why=why)
 
     async def still_stands(self, tool: Tool, call: Call) -> bool:
         """Whether a call that was started without asking anybody would be again. What it used was counted then."""

@@ -127,8 +127,9 @@ class CardView(msgspec.Struct, frozen=True, kw_only=True):
 class CallReply(msgspec.Struct, frozen=True):
     """What was answered, and by whom."""
 
-    how: Literal["allowed", "second", "edited", "denied", "closed", "auto", "standing"]
-    """`second`: allowed, with the second button. `standing`: nobody was asked, and `by` says why."""
+    how: Literal["allowed", "second", "edited", "denied", "closed", "auto", "standing", "ruled"]
+    """`second`: allowed, with the second button. `standing`: nobody was asked, and `by` says why.
+    `ruled`: the rule of `by` denied it."""
     by: str
     reason: str = ""
     surface: Surface | None = None

@@ -68,8 +68,9 @@ def check(folders: tuple[str, ...], project: str, as_json: bool) -> int:
             click.echo(f"  {layer:12}  {visible(str(path))}")
         return DONE
     for file in found.files:
-        click.echo(f"{visible(str(file.path))} ({file.layer}, {file.state})")
-        for rule in (rule for rule in found.rules if rule.file == file.path):
+        rules = [rule for rule in found.rules if rule.file == file.path]
+        click.echo(f"{visible(str(file.path))} ({file.layer}, {file.state if rules else 'no rules in it'})")
+        for rule in rules:
             click.echo(f"  {rule.saying:5}  {rule}: {rule.words}")
     for note in notes:
         complain(note)
@@ -141,6 +142,8 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
     for rule, tool in new.values():
         state = "which has changed since" if rule_name(rule.key, tool.name) in known else "as it is now"
         click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {rule.words}", err=True)
+    for note in _notes(found, registry):  # Before the yes: it is not to a rule that allows nothing.
+        complain(note)
     facts = [[file.digest for file in files], {name: tool.digest for name, (_, tool) in new.items()}]
     allows = any(rule.saying == "allow" for rule in found.rules for file in files if rule.file == file.path) or new
     question = (
@@ -154,8 +157,6 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         trust.remember_file(file.path, file.text)
     trust.remember_rules({name: tool.digest for name, (_, tool) in new.items()})
     click.echo("Accepted. When a file or a tool changes, you are asked again.")
-    for note in _notes(found, registry):
-        complain(note)
     return DONE
 
 
@@ -208,7 +209,7 @@ def _notes(policy: Policy, registry: ToolRegistry) -> Iterator[str]:
             if tool.manifest.auto_approve is False:
                 yield f"{rule}: it allows nothing of {tool.name}: {NO_KEY}; {key_of(tool)}"
             elif tool.manifest.auto_approve == "exact" and not rule.where.is_exact:
-                yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}"
+                yield f"{rule}: it allows nothing of {tool.name}: {ONLY_EXACT}; {key_of(tool)}"
             yield from _texts_like_paths(rule, tool)
 
 

@@ -28,6 +28,7 @@ from lastword.mcp.foreign import without_comments
 from lastword.mcp.rewriting import with_value, write_whole
 from lastword.mcp.secrets import write_private
 from lastword.rules.agent_settings import SETTINGS
+from lastword.rules.deciding import why_keyless
 from lastword.store.folders import DEFAULT_FILE, data_folder, make_private
 from lastword.store.postgres_address import holds_password
 
@@ -90,8 +91,7 @@ class Hooks:
         """What would be written. A ConfigError says what stands against it."""
         if standing not in (None, "never") and not agent.says_folder:
             raise ConfigError(
-                f"{agent.name} does not tell its hooks in which folder a command runs, so no rule or grant can allow "
-                "one in your place",
+                f"{why_keyless(agent.name)}, so no rule or grant can allow one in your place",
                 hint="rules that ask or deny hold all the same; leave --standing out",
             )
         file = file.resolve()  # The file that a link leads to is changed, and the link stays one.

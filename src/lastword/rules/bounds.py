@@ -34,10 +34,14 @@ from lastword.errors import NotJSON, did_you_mean
 from lastword.rules import paths
 from lastword.rules.command import simple_words, words_of_patterns
 from lastword.rules.compiling import validator, whole_numbers, whole_pattern
-from lastword.rules.wording import MAX_AGREED, brief, listed, quoted, shown
+from lastword.rules.wording import MAX_AGREED, brief, listed, quoted, shown, shown_name
 
 WORDS = ("is", "in", "not_in", "min", "max", "length", "matches", "under", "command", "each", "any", "absent", "from")
 _COMMAND_WORDS = ("program", "args", "cwd")
+_MISSING = {
+    "args": 'a pattern for every argument: args = ["status"]; args = [] is none, and of a deny whatever follows',
+    "cwd": 'the folder that it runs in, or below: cwd = "/home/you/project"; cwd = "/" is everywhere',
+}
 
 # A pattern that nobody can read bounds nothing that anybody has agreed to.
 MAX_PATTERN = 1_000
@@ -338,8 +342,14 @@ def _command(table: Any, wrong: Wrong) -> CommandBound | None:
     if table is None:
         return None
     hint = 'command = { program = "git", args = ["status"], cwd = "/home/you/project" }'
-    if not isinstance(table, Mapping) or table.keys() != set(_COMMAND_WORDS):
-        wrong("a command has a program, a pattern for every argument in args, and a cwd", hint)
+    if not isinstance(table, Mapping):
+        wrong("a command is a table: a program, a pattern for every argument in args, and a cwd", hint)
+    for word in table:
+        if word not in _COMMAND_WORDS:
+            wrong(f"a command has no {shown_name(word)}", did_you_mean(word, _COMMAND_WORDS) or hint)
+    for word in _COMMAND_WORDS:
+        if word not in table:
+            wrong(f"{word} is missing", _MISSING.get(word, hint))
     program, args, cwd = (table[word] for word in _COMMAND_WORDS)
     if not isinstance(program, str) or simple_words(program) != (program,):
         wrong(f"program is {shown(program)}, expected one plain word", hint)

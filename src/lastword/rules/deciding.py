@@ -6,6 +6,8 @@ only where every argument is given exactly, and so never the preset's, which kno
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from lastword import values
@@ -22,6 +24,8 @@ Decision = Nobody | Auto | Ruled | Forbidden | Person
 
 NO_KEY = "this tool must be asked about each time"
 ONLY_EXACT = "this tool takes a standing yes only for exact arguments"
+# Programs that carry out calls of their own, and do not say where. hook/agents.py has which; a test compares.
+WITHOUT_FOLDER = frozenset({"Codex"})
 _UNLIMITED = Budget()
 
 
@@ -41,9 +45,10 @@ def decide(tool: Tool, preset: Preset, policy: Policy | None, call: Call, folder
     found = by_keys(tool.manifest, preset)
     if not isinstance(found, Person):
         return found
-    if why := why_not(tool.manifest, said):
-        but = f"the rule {said.rule} allows it: {why}"
-        return Person(found.missing, f"Asked although {but}.", why=but)
+    if why := why_not(tool, said):
+        but = f"the rule {said.rule} would allow it, but {why}"
+        turned = f"; {key_of(tool)}" if why in (NO_KEY, ONLY_EXACT) else ""
+        return Person(found.missing, f"Asked. {but[:1].upper()}{but[1:]}.", why=f"{but}{turned}")
     return _by_rule(said.rule, tuple(_by_rule(other) for other in said.others) if said.others else ())
 
 
@@ -65,24 +70,33 @@ def by_keys(manifest: Manifest, preset: Preset) -> Nobody | Auto | Person:
     return Person(("tool",)) if preset.auto_approve else Person(("preset", "tool"))
 
 
-def why_not(manifest: Manifest, said: Verdict) -> str:
+def why_not(tool: Tool, said: Verdict) -> str:
     """Why an allow that speaks of a call is not enough; empty when it is."""
     assert said.rule is not None
-    if manifest.auto_approve is False:
-        return NO_KEY
-    if manifest.auto_approve == "exact" and not said.rule.where.is_exact:
+    if tool.manifest.auto_approve is False:
+        return why_keyless(tool.carried_out_by or "") or NO_KEY
+    if tool.manifest.auto_approve == "exact" and not said.rule.where.is_exact:
         return ONLY_EXACT
     return said.but
 
 
+def why_keyless(program: str) -> str:
+    """Why nobody can turn the key of a program's tools; empty where somebody can."""
+    return f"{program} does not tell its hooks in which folder a command runs" if program in WITHOUT_FOLDER else ""
+
+
 def key_of(tool: Tool) -> str:
-    """Who turns the key of a tool that must be asked about each time, and how."""
+    """Who turns the key of a tool that keeps a rule from answering, and how; or why nobody can."""
+    if keyless := why_keyless(tool.carried_out_by or ""):
+        return keyless
+    turned = "bounds" if tool.manifest.auto_approve == "exact" else "exact"
+    lets = f"--standing {turned} lets rules answer{' within bounds' if turned == 'bounds' else ''}"
     whose, _, name = (tool.address or "").partition(":")
     if whose == "mcp":
-        return f"lastword mcp trust {name.partition('/')[0]} --standing exact lets rules answer"
+        return f"lastword mcp trust {name.partition('/')[0]} {lets}"
     if whose:
-        return f"lastword hook install {whose} --standing exact lets rules answer"
-    return "its author lets rules answer with autoApprove"
+        return f"lastword hook install {whose} {lets}"
+    return f"its author lets rules answer with autoApprove{': true' if turned == 'bounds' else ''}"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -118,8 +132,7 @@ def explained(
     if found.is_ruled:
         return Explanation("ask", found.why, f"The rule {found.why} wants it asked each time.")
     if found.why:
-        turned = f"; {key_of(tool)}" if tool.manifest.auto_approve is False else ""
-        return Explanation("ask", f"{found.why}{turned}")
+        return Explanation("ask", found.why)
     if policy is None:
         return Explanation("ask", "There are no rules")
     nearest = policy.nearest(tool, values.decode(call.arguments), folder, None)
@@ -131,10 +144,14 @@ def explained(
 
 def nearest_words(rule: PolicyRule, misses: list[str]) -> str:
     """The rule that comes nearest, and what misses."""
+    return f"{rule}: {miss_words(misses)}"
+
+
+def miss_words(misses: Sequence[str]) -> str:
+    """What misses, in a line."""
     others = len(misses) - 1
     does = "argument does" if others == 1 else "arguments do"
-    more = f"; {others} more {does} not fit" if others else ""
-    return f"{rule}: {misses[0]}{more}"
+    return f"{misses[0]}; {others} more {does} not fit" if others else misses[0]
 
 
 def _with_nearest(found: Person, tool: Tool, policy: Policy, call: Call, folder: Folder) -> Person:

@@ -40,6 +40,7 @@ from lastword.journal import Journal
 from lastword.journal.records import data_of
 from lastword.rules.command import literal_pattern, simple_words
 from lastword.rules.counting import EXACT, amount_of
+from lastword.rules.deciding import why_keyless
 from lastword.rules.grants import (
     Grant,
     bounds_of,
@@ -122,7 +123,8 @@ class GrantPast(msgspec.Struct, frozen=True):
 def why_no_offer(request: ApprovalRequest) -> str | None:
     """Why nothing can be granted from this card, in words for the person; None when something can."""
     if why := why_none(request.manifest):
-        return why
+        keyless = why_keyless(request.carried_out_by)
+        return f"{keyless}, so it is asked about each time" if keyless else why
     if request.rule_line and not request.missing:
         # No key is missing, and somebody is asked all the same: that is a rule's word, against which no grant is heard.
         return "What a rule wants asked is asked about each time"

@@ -336,6 +336,26 @@ async def outdated(
     return None
 
 
+async def nearest_grant(
+    journal: Journal, who: GrantWho, manifest: Manifest, tool_digest: str, data: bytes, folder: Callable[[], Path]
+) -> tuple[Grant, list[str]] | None:
+    """The grant for calls of a tool that misses least of this one, which none covers, and what misses."""
+    arguments = values.decode(data)
+    best: tuple[Grant, Where, Path] | None = None
+    least = 0
+    for grant in await standing_grants(journal):
+        if grant.tool != manifest.id or grant.tool_digest != tool_digest or not serves(grant, who):
+            continue
+        where = _bounds_now(grant, manifest)
+        if where is None or await why_over(journal, grant) is not None:
+            continue
+        here = folder() if where.is_volatile else NOWHERE
+        missed = where.missed(arguments, here)
+        if missed and (best is None or missed < least):
+            best, least = (grant, where, here), missed
+    return None if best is None else (best[0], best[1].misses(arguments, best[2], manifest.secrets))
+
+
 async def waited_before(journal: Journal, grant: Grant, call_id: str) -> bool:
     """Whether a call was asked about before a grant was given, and the person was not shown its card beside it."""
     if call_id in grant.settles:

@@ -119,6 +119,9 @@ class _Reader:
         if not isinstance(where, dict):
             self._wrong("where", "where is a table of arguments", "[rule.where]")
         bounds = {}
+        if isinstance(limits := where.get("limits"), dict) and limits and limits.keys() <= set(_LIMITS):
+            hint = "they stand below [rule.where], where they are the name of an argument: put them above"
+            self._wrong("limits", "limits are no bound of an argument", hint)
         for name, written in where.items():
 
             def wrong(fact: str, hint: str, name: str = name) -> NoReturn:
@@ -221,9 +224,18 @@ class _Reader:
 
     def _text(self, table: dict[str, Any], field: str) -> str:
         value = table.get(field)
+        if value is None:
+            self._not_below(table, field)
         if not isinstance(value, str) or not value:
             self._wrong(field, f"{field} is missing" if value is None else f"{field} is no text", f'{field} = "…"')
         return value
+
+    def _not_below(self, table: dict[str, Any], field: str) -> None:
+        """Refuse a field of the rule that stands below the head of one of its tables, which TOML puts it into."""
+        for inside in ("where", "tests", "limits"):
+            if isinstance(inner := table.get(inside), dict) and field in inner:
+                there = ", where it is the name of an argument" if inside == "where" else ""
+                self._wrong(field, f"{field} is missing", f"it stands below [rule.{inside}]{there}: put it above")
 
     def _known(self, table: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
         for name in table:

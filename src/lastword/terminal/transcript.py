@@ -37,7 +37,7 @@ _HOW = {
 }
 
 # Where no person answered; the page has the same words.
-STANDING = {"auto": "auto-approved by", "standing": "not asked:"}
+STANDING = {"auto": "auto-approved by", "standing": "not asked:", "ruled": "denied by"}
 
 Act = Callable[[], None]
 
@@ -199,7 +199,7 @@ class Transcript:
     def _ended(self, call: CallItem) -> str:
         assert call.end is not None
         how = "closed" if call.reply is not None and call.reply.how == "closed" else IN_A_WORD[call.end.kind]
-        if call.reply is not None and call.reply.how in STANDING:
+        if call.reply is not None and call.reply.how in STANDING and call.reply.how != "ruled":  # Its message says it.
             how += f", {STANDING[call.reply.how]} {call.reply.by}"
         first = call.end.message.split("\n", 1)[0]
         words = f"{call.tool} ({how}): {first[:MAX_RESULT]}{'…' if len(first) > MAX_RESULT else ''}"

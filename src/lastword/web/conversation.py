@@ -184,8 +184,8 @@ class ConversationView:
                 story.started(tool, brief(arguments), origin, now, not_asked)
                 self.show(story.item)
                 self.inbox.settled(story.item)
-            case DeniedByRule(call_id, tool, arguments, origin):
-                self._story_of(call_id, tool).denied_by_rule(brief(arguments), origin)  # Shown with its end.
+            case DeniedByRule(call_id, tool, arguments, origin, rule):  # Shown with its end.
+                self._story_of(call_id, tool).denied_by_rule(tool, brief(arguments), origin, rule, now)
             case Reported(call_id, message, id, fraction):
                 self._tell(call_id, lambda story: story.reported(id, message, fraction))
             case Finished(outcome):

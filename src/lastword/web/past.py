@@ -154,7 +154,10 @@ def _is_open(item: Item) -> bool:
 
 
 def _time(item: Item) -> float:
-    return (item.asked_at or item.started_at or 0) if isinstance(item, CallItem) else item.at
+    """When it began. A call that was neither asked about nor started, as one that a rule denied, has only its end."""
+    if isinstance(item, CallItem):
+        return item.asked_at or item.started_at or item.answered_at or item.ended_at or 0
+    return item.at
 
 
 async def timeline(session: Session, session_id: str, running: Iterable[str]) -> SessionTimeline:
@@ -178,7 +181,7 @@ async def timeline(session: Session, session_id: str, running: Iterable[str]) ->
 async def sessions(journal: Journal) -> list[SessionSpan]:
     """The sessions that called something, newest first."""
     found: dict[str, SessionSpan] = {}
-    for kind in ("started", "asked"):
+    for kind in ("started", "asked", "forbidden"):
         for record in await journal.store.read(kind=kind, last=MAX_RECORDS):
             at = record.at / 1e6
             known = found.get(record.stream, SessionSpan(record.stream, at, at))

@@ -102,9 +102,18 @@ class Story:
             status="running",
         )
 
-    def denied_by_rule(self, arguments: dict[str, Any], origin: str) -> None:
+    def denied_by_rule(self, tool: str, arguments: dict[str, Any], origin: str, rule: str, at: float) -> None:
         """A rule said no, and nobody was asked. Its end follows."""
-        self._change(arguments=_rows(arguments), **self._origin(origin))
+        self._change(
+            tool=tool,
+            name=self.item.name or one_line(tool),
+            **self._origin(origin),
+            arguments=_rows(arguments),
+            reply=CallReply("ruled", one_line(f"the rule {rule}", MAX_WHY)),
+            card=None,
+            answered_at=at,
+            status="ended",
+        )
 
     def reported(self, id: str | None, message: str, fraction: float | None) -> None:
         """A line of progress; the same id replaces the earlier one."""
@@ -159,7 +168,7 @@ class Story:
             case "asked":
                 self.asked(ApprovalRequest.from_facts(data), at, still=False)
             case "forbidden":
-                self.denied_by_rule(unhidden(data["arguments"]), data["origin"])
+                self.denied_by_rule(data["tool"], unhidden(data["arguments"]), data["origin"], data["rule"], at)
             case "answered":
                 action = UserAction(
                     data["primary_confirmed"],
@@ -203,7 +212,7 @@ class Story:
             message=visible(kept),
             hidden=len(message) - len(kept),
             success=kind in _WELL,
-            own_words=visible(own_words(message, tool, self._action)[:MAX_MESSAGE]) if kind == "denied" else "",
+            own_words=visible(self._own_words(message, tool)[:MAX_MESSAGE]) if kind == "denied" else "",
         )
         # A model may have made the name up: it is shown like any other text that is not ours.
         name = one_line(tool, 80)
@@ -217,6 +226,10 @@ class Story:
             card=None,
             question=None,
         )
+
+    def _own_words(self, message: str, tool: str) -> str:
+        ruled = self.item.reply is not None and self.item.reply.how == "ruled"
+        return "" if ruled else own_words(message, tool, self._action)  # The tool has not heard of a rule's no.
 
     def _heard(self, words: str, message: str, *, well: bool) -> None:
         """What another program says of a call that was handed over to it, beside what was known by then."""

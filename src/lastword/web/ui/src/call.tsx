@@ -27,6 +27,7 @@ export const HOW: Record<CallReply["how"], string> = {
   closed: "closed by",
   auto: "auto-approved by",
   standing: "not asked:",
+  ruled: "denied by",
 };
 
 function Row({ call }: { call: CallItem }) {

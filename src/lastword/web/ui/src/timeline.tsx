@@ -32,7 +32,7 @@ function fits(call: CallItem, filter: Filter, words: string): boolean {
 }
 
 function isStanding(reply: CallReply): boolean {
-  return reply.how === "auto" || reply.how === "standing";
+  return reply.how === "auto" || reply.how === "standing" || reply.how === "ruled";
 }
 
 export function Timeline({ changes }: { changes: number }) {
@@ -207,7 +207,15 @@ function Bar({ call, place, now }: { call: CallItem; place: (at: number) => numb
             {!call.started_at && bad && <span class="bar bad" style={span(call.ended_at ?? now, call.ended_at ?? now)} />}
           </span>
           <span class="took">
-            {nobody ? "not asked" : waited > 0 && <>waited {duration(waited)}</>}
+            {call.reply?.how === "ruled" ? (
+              <>
+                {HOW.ruled} <Marked text={call.reply.by} />
+              </>
+            ) : nobody ? (
+              "not asked"
+            ) : (
+              waited > 0 && <>waited {duration(waited)}</>
+            )}
             {(nobody || waited > 0) && ran > 0 && ", "}
             {ran > 0 && <>ran {duration(ran)}</>}
           </span>

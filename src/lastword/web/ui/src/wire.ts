@@ -117,7 +117,7 @@ export type CardView = {
 
 /** What was answered, and by whom. */
 export type CallReply = {
-  how: "allowed" | "second" | "edited" | "denied" | "closed" | "auto" | "standing";
+  how: "allowed" | "second" | "edited" | "denied" | "closed" | "auto" | "standing" | "ruled";
   by: string;
   reason: string;
   surface: Surface | null;
