@@ -758,14 +758,14 @@ MUTANTS = [
     Mutant(
         "granting: a rule answers a card that waits",
         "call/asking.py",
-        "            decider = waits_for\n",
+        "            decider = put_to\n",
         "            pass\n",
         RESTARTED,
     ),
     Mutant(
         "granting: a call in doubt starts again by a yes that was taken back",
         "call/recovery.py",
-        " or await door.still_stands(tool, call)",
+        " or await door.still_stands(tool, call, by)",
         " or True",
         RESTARTED,
     ),
@@ -778,9 +778,9 @@ MUTANTS = [
     ),
     Mutant(
         "granting: a grant from elsewhere is nobody's",
-        "call/draw.py",
-        "        user=setting.user,\n",
-        "",
+        "call/asking.py",
+        "setting.user_digest)",
+        "None)",
         "tests/rules/test_grants.py -k another_program_gave",
     ),
 ]

@@ -74,7 +74,7 @@ class Session(StateOwner):
         policy: Policy | None = None,
         principal: str | None = None,
     ) -> None:
-        """`deps` and `user` reach tools as `context.deps` and `context.user`; with a card the journal keeps its `user`.
+        """`deps` and `user` reach tools as `context.deps` and `context.user`. The journal knows the user by a digest.
 
         `on_question` answers what running tools ask; without it, whoever the approver names for that. `policy` has the
         rules that hold; without it there are none (docs/rules.md). `principal` says whose session it is; without it,

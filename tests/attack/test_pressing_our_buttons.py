@@ -331,7 +331,7 @@ def test_what_a_tool_writes_into_a_chat_through_a_pipe_decides_nothing(home, que
     said = said_by_the_shell(home, f"printf '{typed}\\n' | {LASTWORD} chat")
     for name in TYPED:
         assert f"/{name}: this is for a person to decide" in said
-    assert "There are no grants." in said
+    assert "You have no grants." in said
     waiting = json.loads(piped("approvals", "--json", cwd=home).stdout)
     assert [facts["call_id"] for facts in waiting] == [question]
 

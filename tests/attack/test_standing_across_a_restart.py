@@ -11,6 +11,7 @@ import pytest
 from left_behind import left_behind
 
 from lastword import Journal, Policy, Preset, Session, ToolRegistry, wait_for_answer
+from lastword.call.stopping import stop
 from lastword.consent.answerer import person
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.rules.granting import GrantOffer, offer_for
@@ -137,6 +138,95 @@ async def test_a_rule_of_which_something_is_left_again_answers_no_card_that_wait
     await left.close()
 
 
+async def answered_yes(left: Journal, request: ApprovalRequest, facts: dict[str, Any]) -> None:
+    assert await left.answer(facts, request.allow(), person("page"))
+
+
+async def answered_otherwise(left: Journal, request: ApprovalRequest, facts: dict[str, Any]) -> None:
+    assert await left.answer(facts, request.edit(amount=1), person("page"))
+
+
+@requirement("GRANT-6", "TOOL-45")
+@pytest.mark.parametrize("now", [{"rules": ALWAYS}, {"preset": Preset(True)}], ids=["rule", "preset"])
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["too late", "stopped"])
+@pytest.mark.parametrize("answer", [answered_yes, answered_otherwise])
+async def test_what_a_person_answered_in_vain_is_asked_of_them_again_and_answered_by_nothing_else(
+    bank: Bank, answer: Any, is_stopped: bool, now: dict[str, Any]
+):
+    """Their answer came too late, or everything was stopped since. They may even have changed what would run."""
+    left = await bank.dies(lambda session: session.pending())
+    [facts] = await left.waiting()
+    await answer(left, ApprovalRequest.from_facts(facts), facts)
+    if is_stopped:
+        await stop(left, person("page"))
+    else:
+        bank.days = 1
+    async with bank.session(left, **now) as session:
+        _, [card] = await resumed(session)
+        assert card.arguments == {"amount": 5}
+        assert card.problem is not None
+    assert bank.paid == []
+    await left.close()
+
+
+@requirement("GRANT-6", "TOOL-45")
+async def test_a_program_that_dies_while_a_change_is_written_down_leaves_a_card_for_the_person(bank: Bank):
+    """Of the call as they changed it there is a question and no answer. It was a person's question all the same."""
+    living = bank.journal("living")
+    asked, left = living.asked, []
+
+    async def asked_and_copied(request: ApprovalRequest, *facts: Any) -> bool:
+        written = await asked(request, *facts)
+        if request.author == "person":
+            left.append(await left_behind(living, bank.folder / "living.db", "left"))
+        return written
+
+    living.asked = asked_and_copied  # type: ignore[assignment,method-assign]
+    async with bank.session(living) as session:
+        run = asyncio.create_task(session.run_script("CALL pay { amount: 5 }", run_id="R"))
+        await until(session.pending)
+        [card] = session.pending()
+        session.answer(card.call_id, card.edit(amount=1))
+        assert (await run).status == "done"
+    await living.close()
+    assert bank.paid == [1]
+    journal = bank.journal(left[0].stem)
+    async with bank.session(journal, ALWAYS) as session:
+        _, [card] = await resumed(session)
+    assert bank.paid == [1]
+    await journal.close()
+
+
+@requirement("GRANT-6")
+async def test_a_preset_that_is_turned_on_answers_what_waits(bank: Bank):
+    """Whoever resumes with their own key turned means the card that they left."""
+    left = await bank.dies(lambda session: session.pending())
+    async with bank.session(left, preset=Preset(True)) as session:
+        assert await resumed(session) == ("done", [])
+    assert bank.paid == [5]
+    await left.close()
+
+
+@requirement("GRANT-6")
+async def test_a_card_that_comes_back_is_not_answered_by_a_rule_whose_day_began_meanwhile(bank: Bank):
+    """The person's change did not fit, so they are asked again. In the same program, with the same rules."""
+    journal = bank.journal("one")
+    async with bank.session(journal, ONCE_A_DAY) as session:
+        assert (await session.call("pay", {"amount": 1})).approval == "rule"
+        call = asyncio.create_task(session.call("pay", {"amount": 5}))
+        await until(session.pending)
+        [card] = session.pending()
+        bank.days = 1
+        session.answer(card.call_id, card.edit(amount="lots"))
+        await until(lambda: call.done() or [again for again in session.pending() if again.problem])
+        [again] = session.pending()
+        session.answer(again.call_id, again.deny())
+        assert (await call).kind == "denied"
+        assert (await session.call("pay", {"amount": 5})).approval == "rule", "a new call is the rule's again"
+    assert bank.paid == [1, 5]
+    await journal.close()
+
+
 @requirement("GRANT-6", "RULE-2")
 async def test_a_rule_that_denies_by_now_ends_a_card_that_waits(bank: Bank):
     """It needs nobody: a no starts nothing."""
@@ -159,6 +249,8 @@ async def test_a_rule_that_denies_by_now_ends_a_card_that_waits(bank: Bank):
         ({"rules": ALWAYS}, {"rules": ALWAYS + DENY}, False),
         ({"preset": Preset(True)}, {"preset": Preset(True)}, True),
         ({"preset": Preset(True)}, {"preset": Preset(False)}, False),
+        # Another yes than the one that it was started by has not been counted for it.
+        ({"preset": Preset(True)}, {"rules": ONCE}, False),
         ({"preset": Preset(True)}, {"preset": Preset(True), "rules": ASK}, False),
     ],
 )

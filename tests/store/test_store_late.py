@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 
+import asyncpg
 import pytest
 from samples import entry
 from test_store_postgres import come_back, commit_whatever_comes, subjects, until
@@ -173,13 +174,18 @@ async def test_a_lifeline_that_cannot_be_had_leaves_no_sessions_behind(postgres,
     holding = asyncio.ensure_future(
         asyncio.to_thread(
             postgres.sql,
-            f"{lock} pg_sleep(1.5) FROM pg_stat_activity WHERE application_name = $1",
+            f"{lock} pg_sleep(600) FROM pg_stat_activity WHERE application_name = $1",
             f"lastword owner 1 {schema_of(address)}",
         )
     )
-    await until(lambda: tried() is not None and len(seen) >= 4)
-    assert len(tried()) <= 1
-    await holding
+    try:
+        await until(lambda: tried() is not None and len(seen) >= 4)
+        assert len(tried()) <= 1
+    finally:
+        sleeping = "query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
+        postgres.sql(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {sleeping}")
+        with pytest.raises(asyncpg.QueryCanceledError):
+            await holding
     release()
     await store.close()
 

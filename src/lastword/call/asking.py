@@ -110,11 +110,15 @@ class Asking:
     async def put(self, question: Question) -> Consent | Reask | Outcome:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
-        if isinstance(decider, Ruled) and (waits_for := _who_was_asked(earlier)):
-            # A rule that was loaded, or has something left again, answers no card that waits.
-            decider = waits_for
+        live, put_to = question.live, question.live.put_to or _who_was_asked(earlier)
+        is_answered = live.put_to is not None or (earlier is not None and earlier.answered is not None)
+        if put_to is not None and (isinstance(decider, Ruled) or (isinstance(decider, Auto) and is_answered)):
+            # A rule that was loaded, or has something left again, answers no card that a person was shown. Whoever
+            # turns their preset's key means what waits as well, but not what they have answered otherwise.
+            decider = put_to
         if isinstance(decider, Person):
             decider = await self._standing.instead_of(decider, tool, call)
+            live.put_to = decider if isinstance(decider, Person) else live.put_to
             question = msgspec.structs.replace(question, decider=decider)
         request = await self._draw(question)
         if isinstance(request, Undrawable):
@@ -127,6 +131,7 @@ class Asking:
             if isinstance(decides_now, Forbidden):
                 return Reask(FORBIDDEN_MEANWHILE, values.decode(call.arguments), question.author)
             if isinstance(decides_now, Person):
+                live.put_to = decides_now
                 request = msgspec.structs.replace(request, missing=decides_now.missing, rule_line=decides_now.line)
             decider = decides_now
 
@@ -157,10 +162,9 @@ class Asking:
 
     async def _write_asked(self, tool: Tool, request: ApprovalRequest, stops: int) -> None:
         """Have the question on the disk. One of megabytes is brought into its form beside the loop."""
-        setting, facts, folder = self._setting, None, ""
+        setting, facts, whence = self._setting, None, Whence(stops)
         if tool.manifest.auto_approve is not False:
-            folder = str(folder_for(tool, setting.folder))
-        whence = Whence(stops, folder, setting.user)
+            whence = Whence(stops, str(folder_for(tool, setting.folder)), setting.user_digest)
         if is_large(request.argument_bytes, request.preview):
             facts = await THREADS.result_of(self._journal.facts_of(request, whence))
         await self._journal.asked(request, whence, facts)
@@ -272,7 +276,8 @@ class Asking:
         if values.canonical(values.decode(arguments)) == values.canonical(values.decode(call.arguments)):
             return consent
         edited = Call(call.id, call.tool, arguments, call.origin)
-        request = await self._draw(Question(tool, edited, Person(()), consent.live, author="person"))
+        asked = consent.decider if isinstance(consent.decider, Person) else Person(())
+        request = await self._draw(Question(tool, edited, asked, consent.live, author="person"))
         if isinstance(request, Undrawable):
             why = f"the edited call could not be shown: {request.why}"
             # When the tool itself says what is wrong with the change, they see the call without it.
@@ -436,8 +441,8 @@ class Asking:
 
 
 def _who_was_asked(earlier: Life | None) -> Person | None:
-    """Whom a question is put to that waits without an answer; None where nothing of it was put to a person."""
-    if earlier is None or earlier.asked is None or earlier.answered is not None:
+    """Whom a question of an earlier process was put to; None where it was not put to a person."""
+    if earlier is None or earlier.asked is None:
         return None
     missing, line = tuple(earlier.asked.get("missing", ())), earlier.asked.get("rule_line", "")
     return Person(missing, line) if missing or line else None

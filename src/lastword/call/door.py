@@ -323,9 +323,9 @@ class Door:
         """Whether a rule denies a call at this moment, whoever said yes to it before."""
         return self._setting.forbids(tool, call)
 
-    def still_stands(self, tool: Tool, call: Call) -> Awaitable[bool]:
-        """Whether what stood for a person when a call was started would stand for them at this moment, too."""
-        return StandingYes(self._setting).still_stands(tool, call)
+    def still_stands(self, tool: Tool, call: Call, by: Answerer) -> Awaitable[bool]:
+        """Whether what stood for a person when a call was started stands for them at this moment, too."""
+        return StandingYes(self._setting).still_stands(tool, call, by)
 
     async def start_again(self, tool: Tool, call: Call, life: Life, why: str) -> Outcome:
         """Run a call in doubt once more, with the same id and the consent it had: a person, or the tool, said so."""

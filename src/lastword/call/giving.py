@@ -40,9 +40,9 @@ class Giving:
         if why is not None:
             log.error("call %s: nothing was granted with its answer: %s", request.call_id, why)
             return msgspec.structs.replace(action, grant=None), ()
-        journal = self._setting.journal
-        grant = grant_of(request, terms, by, journal.process_name(), self._setting.user, journal.clock())
-        self._setting.gave.add(grant.id)
+        setting, journal = self._setting, self._setting.journal
+        grant = grant_of(request, terms, by, journal.process_name(), setting.user_digest, journal.clock())
+        setting.gave.add(grant.id)
         return action, (granted_entry(journal, grant),)
 
     def settle(self, terms: GrantTerms | None, desk: Desk) -> None:

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from lastword import values
 from lastword.call.door import Door, decided_already
 from lastword.consent import outcome
+from lastword.consent.answerer import read_answerer
 from lastword.consent.approval import hide
 from lastword.consent.outcome import Kind, Outcome
 from lastword.errors import ArgumentsError, SessionError
@@ -59,7 +60,8 @@ async def recover(
         tool, call = door.admit(life.call_id, name, arguments if tool.secrets else agreed, origin)
         is_agreed = values.equal(hide(values.decode(call.arguments), tool.secrets), agreed)
         # A person's yes was to this call. A standing one may have been taken back since.
-        is_agreed = is_agreed and (life.started["approval"] == "person" or await door.still_stands(tool, call))
+        by = read_answerer((life.answered or {}).get("approver"))
+        is_agreed = is_agreed and (by.kind == "person" or await door.still_stands(tool, call, by))
         if is_agreed and not door.forbids(tool, call):
             return await door.start_again(tool, call, life, "it declares itself idempotent")
     return Outcome(kind="outcome_unknown", message=outcome.unknown(name), call_id=life.call_id, tool=name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lastword import values
 from lastword.call.events import Audience
 from lastword.call.execution import CANCEL_GRACE_SECONDS
 from lastword.call.questions import QuestionDesk
@@ -69,6 +70,7 @@ class Setting:
         "session_id",
         "state",
         "user",
+        "user_digest",
     )
 
     def __init__(
@@ -94,6 +96,8 @@ class Setting:
         self.limits = limits
         self.deps = deps
         self.user = user
+        self.user_digest = None if user is None else values.digest(user.encode())
+        """What the journal knows them by: whose a grant is has to be known, and who they are has not."""
         self.policy = policy
         self.principal = principal
         self.gave: set[str] = set()

@@ -14,6 +14,7 @@ import msgspec
 from lastword import values
 from lastword.call.setting import Setting
 from lastword.call.waiver import waives
+from lastword.consent.answerer import Answerer
 from lastword.consent.call import Call
 from lastword.consent.decider import Auto, Forbidden, Granted, Nobody, Person, Ruled, Waived
 from lastword.display import visible
@@ -84,20 +85,25 @@ class StandingYes:
         why = f"{found[0].words} does not cover it: {miss_words(found[1])}"
         return msgspec.structs.replace(person, line=f"Asked. {why[:1].upper()}{why[1:]}.", why=why)
 
-    async def still_stands(self, tool: Tool, call: Call) -> bool:
-        """Whether a call that was started without asking anybody would be again. What it used was counted then."""
+    async def still_stands(self, tool: Tool, call: Call, by: Answerer) -> bool:
+        """Whether what a call was started by, without asking anybody, stands still. What it used was counted then."""
         found = self._setting.decide(tool, call)
-        if not isinstance(found, Person):
-            return not isinstance(found, Forbidden)
-        if found.is_ruled:
+        if isinstance(found, (Nobody, Auto)):
+            return True
+        if isinstance(found, Ruled):
+            return by.kind == "rule" and by.name in (found.rule, *(other.rule for other in found.others))
+        if isinstance(found, Forbidden) or found.is_ruled:
             return False
+        if by.kind == "waiver":
+            return await waives(tool, call, self._setting)
         folder = partial(folder_for, tool, self._setting.folder)
         grants = await living(self._journal, self._who(call), tool.manifest, tool.digest, call.arguments, folder)
-        return bool(grants) or await waives(tool, call, self._setting)
+        return by.kind == "grant" and any(grant.id == by.name for grant in grants)
 
     def _who(self, call: Call) -> GrantWho:
         setting = self._setting
-        return GrantWho(setting.session_id, self._journal.process_name(), setting.user, call.id, setting.principal)
+        process = self._journal.process_name()
+        return GrantWho(setting.session_id, process, setting.user_digest, call.id, setting.principal)
 
     async def explain(self, tool: Tool, call: Call) -> Explanation:
         """What would be decided at this moment, and by what. The tool's own rule is asked; nothing else of it runs."""

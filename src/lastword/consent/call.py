@@ -8,6 +8,8 @@ from typing import Protocol
 
 import msgspec
 
+from lastword.consent.decider import Person
+
 
 class Call(msgspec.Struct, frozen=True, gc=False):
     """A tool with arguments, asked for by somebody."""
@@ -55,7 +57,17 @@ class Stoppable(Protocol):
 class LiveCall:
     """One call that is asked about or carried out in this process."""
 
-    __slots__ = ("__weakref__", "cancelled_by", "contents", "execution", "is_cancelled", "not_asked", "phase", "stops")
+    __slots__ = (
+        "__weakref__",
+        "cancelled_by",
+        "contents",
+        "execution",
+        "is_cancelled",
+        "not_asked",
+        "phase",
+        "put_to",
+        "stops",
+    )
 
     def __init__(self, phase: Phase = Phase.ASKING) -> None:
         self.phase = phase
@@ -63,6 +75,8 @@ class LiveCall:
         """Whether a person wants it stopped. Whatever step comes next finds out."""
         self.cancelled_by = PERSON
         """Whose wish that is, where it is one."""
+        self.put_to: Person | None = None
+        """Set once a person was to be asked about it. From then on no rule answers."""
         self.execution: Stoppable | None = None
         self.contents: tuple[bytes, ...] = ()
         """The bytes that its code returned, until its end is written down together with them."""

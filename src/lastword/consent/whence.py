@@ -12,9 +12,9 @@ class Whence(msgspec.Struct, frozen=True):
     stops: int = 0
     """How often everything had been stopped by then."""
     folder: str = ""
-    """From where its paths and commands are meant; empty where no grant can be given, which alone asks for it."""
+    """From where its paths and commands are meant. This and what follows are for grants, and empty without any."""
     user: str | None = None
-    """For whom the session works, as its program calls them: a grant from this card serves nobody else's."""
+    """The digest of the user for whom the session works: a grant from this card serves nobody else's."""
 
 
 NOWHERE = Whence()

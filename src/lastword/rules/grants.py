@@ -60,6 +60,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     process: str = ""
     """Under which name the program lives in which a grant for a session was given."""
     user: str | None = None
+    """The digest of the user of its session."""
     until: float | None = None
     calls: int | None = None
     sums: dict[str, str] = {}
