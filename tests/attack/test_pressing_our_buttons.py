@@ -15,7 +15,8 @@ import click
 import pytest
 
 from lastword.cli import WRONG_USAGE, lastword, run
-from lastword.tools.descent import MARKER
+from lastword.hook.agents import AGENTS
+from lastword.tools.descent import AGENT_NAMES, MARKER
 from requirements import requirement
 from surfaces.screens import PATIENCE_SECONDS, Program, clean_environment, lastword_command, piped
 
@@ -387,3 +388,32 @@ def test_a_person_beside_it_answers_as_before(tmp_path, home):
     finally:
         asked.close()
     assert os.path.exists(tmp_path / "paid")
+
+
+ORPHAN = """
+import os, sys
+from lastword.tools.descent import note_agent
+parent = os.getpid()
+if os.fork():
+    os._exit(0)
+while os.getppid() == parent:
+    pass
+note_agent()
+print(os.listdir(sys.argv[1]) if os.path.isdir(sys.argv[1]) else [])
+"""
+
+
+@requirement("CONF-2")
+def test_a_hook_whose_agent_is_gone_makes_nobodys_terminal_an_agents(tmp_path: Path):
+    """It is given to the first process of the machine. Were that one taken for the agent, every terminal of the person
+    would be below it, until the machine is started anew."""
+    agents = tmp_path / ".data" / "lastword" / "agents"
+    orphaned = subprocess.run(
+        [sys.executable, "-c", ORPHAN, str(agents)],
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert (orphaned.stdout, orphaned.stderr) == ("[]\n", "")
+    assert {name.encode() for name in AGENTS} == set(AGENT_NAMES)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lastword import Journal, Policy, Preset, ToolRegistry
+from lastword.card.draft import Draft
 from lastword.consent.approval import ApprovalRequest, UserAction
 from lastword.errors import ConfigError
 from lastword.mcp.launch import launch_of
@@ -56,6 +57,26 @@ async def test_a_preset_that_auto_approves_never_answers_for_a_server(tmp_path, 
         session = await opened(servers, asked, preset=Preset(True))
         assert (await session.call("shop__pay", {"amount": 7})).kind == "denied"
     assert (len(asked.requests), len(shop.calls())) == (1, 0)
+
+
+@requirement("RULE-5", "TOOL-55")
+@pytest.mark.parametrize("standing", [False, "exact", "bounds"])
+async def test_the_card_of_a_server_is_drawn_and_changed_whatever_its_key_is(tmp_path, standing):
+    """In its own program and elsewhere, as the terminal and the page do it."""
+    shop = Neighbour(tmp_path, PAY)
+    await shop.trust(standing)
+
+    def change(request: ApprovalRequest) -> UserAction:
+        for shown in (request, ApprovalRequest.from_facts(request.facts())):
+            draft = Draft(shown)
+            draft.change("amount", "3")
+        return draft.allow()
+
+    async with shop.servers() as servers:
+        session = await opened(servers, FixedApprover(change), preset=Preset(True))
+        assert (await session.call("shop__pay", {"amount": 7})).success
+    [called] = shop.calls()
+    assert ("3" in called, "7" in called) == (True, False)
 
 
 @requirement("RULE-5")

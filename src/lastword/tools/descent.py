@@ -151,6 +151,8 @@ def note_agent() -> None:
     found = next(((pid, began) for pid, began, shell in above if len(shell) < 2), None)
     if found is None or any(len(shell) == 1 for pid, _, shell in above if pid == found[0]):
         return  # A person typed it at the prompt of a shell, and stays one.
+    if _adopts_orphans(found[0]):
+        return  # The agent is gone, and its hook was given to whom every terminal of the person is below.
     folder = _data_folder(os.environ) / AGENTS
     file = folder / _agent_name(*found)
     if file.exists():
@@ -173,6 +175,19 @@ def _shell_words(pid: int) -> list[bytes]:
     return words if words[0].rpartition(b"/")[2].lstrip(b"-") in _SHELLS else []
 
 
+def _adopts_orphans(pid: int) -> bool:
+    """Whether a process is given whatever lost the one that had started it, as the first of a machine is, and the first of
+    a person. An agent may be the first process of a container, and is known by its name then."""
+    try:
+        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return True
+    if pid != 1:
+        return words[0].rpartition(b"/")[2] == b"systemd"
+    return not any(name in word for name in AGENT_NAMES for word in words)
+
+
+AGENT_NAMES = (b"claude", b"codex", b"gemini")
 _SHELLS = frozenset([b"sh", b"bash", b"dash", b"zsh", b"ash", b"ksh", b"fish"])
 
 

@@ -76,8 +76,8 @@ class Tool:
         manifest = self.manifest
         words = ("secret", "display_name", "description", "icon", "color")  # An empty one harms nobody.
         stated = {name: getattr(manifest, name) for name in Facts.__annotations__ if name not in words}
-        if self.address is not None and manifest.auto_approve == "bounds":
-            del stated["auto_approve"]  # The person's word for the tool of another program.
+        if manifest.auto_approve == "bounds":
+            del stated["auto_approve"]  # The person's word for the tool of another program. No author can say it.
         if wrong := list(wrong_facts(stated, stated, [parameter.name for parameter in manifest.parameters])):
             place = self.folder or str(manifest.id)
             raise ManifestError("", [Problem(problem.fact, place=place, hint=problem.hint) for problem in wrong])
