@@ -21,7 +21,7 @@ from lastword.call.setting import Setting
 from lastword.call.standing import MAX_TRIES, StandingYes
 from lastword.call.threads import THREADS
 from lastword.consent import outcome
-from lastword.consent.answerer import Answerer, Standing
+from lastword.consent.answerer import Answerer, Standing, read_answerer
 from lastword.consent.approval import (
     ALLOWED,
     ApprovalRequest,
@@ -111,7 +111,7 @@ class Asking:
         """Draw the card, put it before whoever decides, and write down what they said."""
         tool, call, decider, earlier = question.tool, question.call, question.decider, question.earlier
         live, put_to = question.live, question.live.put_to or _who_was_asked(earlier)
-        is_answered = live.put_to is not None or (earlier is not None and earlier.answered is not None)
+        is_answered = live.put_to is not None or _has_answered(earlier)
         if put_to is not None and (isinstance(decider, Ruled) or (isinstance(decider, Auto) and is_answered)):
             # A rule that was loaded, or has something left again, answers no card that a person was shown. Whoever
             # turns their preset's key means what waits as well, but not what they have answered otherwise.
@@ -446,6 +446,12 @@ def _who_was_asked(earlier: Life | None) -> Person | None:
         return None
     missing, line = tuple(earlier.asked.get("missing", ())), earlier.asked.get("rule_line", "")
     return Person(missing, line) if missing or line else None
+
+
+def _has_answered(earlier: Life | None) -> bool:
+    """Whether a person has answered a question of an earlier process."""
+    answer = None if earlier is None else earlier.answered
+    return answer is not None and read_answerer(answer.get("approver")).kind == "person"
 
 
 _APPROVAL: dict[Standing, Approval] = {"person": "person", "waiver": "waived", "rule": "rule", "grant": "grant"}
