@@ -176,8 +176,8 @@ def _shell_words(pid: int) -> list[bytes]:
 
 
 def _adopts_orphans(pid: int) -> bool:
-    """Whether a process is given whatever lost the one that had started it, as the first of a machine is, and the first of
-    a person. An agent may be the first process of a container, and is known by its name then."""
+    """Whether a process is given whatever lost the one that had started it, as the first of a machine is, and the first
+    of a person. An agent may be the first process of a container, and is known by its name then."""
     try:
         words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
