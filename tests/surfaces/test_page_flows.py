@@ -517,6 +517,8 @@ def test_a_card_is_announced_once(house, windows):
     settled(page, ARMED)
     house.call("count", to=3).result(PATIENCE_SECONDS)
     page.locator(ARMED).get_by_role("button", name="Edit arguments").click()
+    expect(page.locator(".card .word")).to_be_visible()  # The fields are read first, and the buttons wait anew.
+    settled(page, ARMED)
     page.locator(".card").get_by_role("button", name="Deny", exact=True).click()
     assert call.result(PATIENCE_SECONDS).kind == "denied"
     assert [words for words in page.evaluate("window.heard") if words] == [

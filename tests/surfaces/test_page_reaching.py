@@ -1,5 +1,6 @@
 """A card that is taller than the window: what lies behind its buttons is seen before anything is allowed."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not instal
 IN_SIGHT = """place => {
   const { left, top, bottom } = place.getBoundingClientRect();
   const isSeen = (y) => {
-    const above = document.elementFromPoint(left + 2, y);
+    const above = place.getRootNode().elementFromPoint(left + 2, y);
     return above !== null && (above.contains(place) || place.contains(above));
   };
   return isSeen(top + 2) && isSeen(bottom - 2);
@@ -186,5 +187,136 @@ def test_what_was_read_to_its_end_may_be_closed_again_before_the_rest_is_read(ho
     expect(page.locator(".card .word")).to_have_count(0)
     read_to_end(page)
     page.locator(".card .word").press_sequentially("allow")
+    page.locator(".card .actions .primary").click()
+    assert call.result(PATIENCE_SECONDS).success
+
+
+OLD = "".join(f"old {number}\n" for number in range(1, 201))
+NEW = "".join(f"new {number}\n" for number in range(1, 201))
+# What has a scroll bar of its own, or would have one.
+INNER_SCROLLERS = """card => {
+  const inside = (root) => [...(root?.querySelectorAll("*") ?? [])];
+  const all = inside(card).flatMap((each) => [each, ...inside(each.shadowRoot)]);
+  const scrolls = (each) => each.matches("textarea") || /auto|scroll/.test(getComputedStyle(each).overflowY);
+  return all.filter((each) => scrolls(each) && each.scrollHeight > each.clientHeight + 1).map((each) => each.className);
+}"""
+
+
+def read_anew(page: Any) -> None:
+    """It cannot be allowed, nor by going to its end; its own words lead through all of it."""
+    page.evaluate(FRAME)
+    expect(page.locator(".card .second")).to_contain_text(re.compile("There is more of it|You went past a part"))
+    expect(page.locator(".card .actions .primary")).to_have_attribute("aria-disabled", "true")
+    page.evaluate(TO_THE_END)
+    expect(page.locator(".card .second")).to_contain_text("You went past a part of it.")
+    assert page.locator(".card").evaluate(INNER_SCROLLERS) == []
+    read_to_end(page)
+
+
+@requirement("TOOL-46")
+def test_a_change_side_by_side_is_another_text_to_read_and_so_is_the_one_gone_back_to(house: House, windows: Any):
+    """Two columns in a low box would be all of the card, and the long form after them was never looked at."""
+    (house.folder / "a.txt").write_text(OLD)
+    page = windows(house.key(), viewport={"width": 1300, "height": 800})
+    call = house.call("write_file", path="a.txt", text=NEW)
+    page.wait_for_selector(ARMED)
+    allow = page.locator(".card .actions .primary")
+    page.get_by_role("button", name="Side by side").click()
+    expect(page.locator(".card .diff").get_by_text("new 1", exact=True)).to_be_visible()
+    read_anew(page)
+    expect(allow).to_have_attribute("aria-disabled", "false")
+    assert page.locator(".card .diff").get_by_text("new 200", exact=True).evaluate(IN_SIGHT)
+    page.get_by_role("button", name="Inline").evaluate("button => button.click()")
+    expect(page.locator(".card .lines")).to_be_visible()
+    read_anew(page)
+    page.get_by_role("button", name="Side by side").evaluate("button => button.click()")
+    expect(page.locator(".card .cm-mergeView")).to_be_visible()
+    read_anew(page)
+    allow.click()
+    assert call.result(PATIENCE_SECONDS).success
+    assert (house.folder / "a.txt").read_text() == NEW
+
+
+@requirement("TOOL-46")
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 390, "height": 844}], ids=["wide", "phone"])
+def test_a_text_that_is_opened_to_be_edited_is_read_in_its_field(house: House, windows: Any, size: Any):
+    """What was asked for stands in the field until somebody changes it, and again once they take that back."""
+    (house.folder / "a.txt").write_text(OLD)
+    page = windows(house.key(), viewport=size)
+    call = house.call("write_file", path="a.txt", text=NEW)
+    page.wait_for_selector(ARMED)
+    allow = page.locator(".card .actions .primary")
+    page.get_by_role("button", name="Edit the text").click()
+    field = page.get_by_role("textbox", name="Proposed text of a.txt, editable")
+    expect(field).to_be_visible()
+    read_anew(page)
+    expect(allow).to_have_attribute("aria-disabled", "false")
+    field.press("Control+a")
+    field.press("Delete")
+    page.keyboard.type("short")
+    expect(allow).to_contain_text("(edited)")
+    page.get_by_role("button", name="Take my changes back").evaluate("button => button.click()")
+    expect(field).to_have_count(0)
+    read_anew(page)
+    allow.click()
+    assert call.result(PATIENCE_SECONDS).success
+    assert (house.folder / "a.txt").read_text() == NEW
+
+
+@requirement("TOOL-46", "TOOL-55")
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 390, "height": 844}], ids=["wide", "phone"])
+def test_arguments_in_fields_are_read_there_and_again_when_somebody_is_done(house: House, windows: Any, size: Any):
+    """A letter in a low field would have been passed by, and stay so when it is shown whole again."""
+
+    @house.session.registry.tool(require_approval=True, effect="irreversible")
+    def send(to: str, text: str, after: str) -> str:
+        """Sends a letter."""
+        house.effects.append(text)
+        return "Sent."
+
+    page = windows(house.key(), viewport=size)
+    call = house.call("send", to="Ada", text=LETTER, after="nothing")
+    page.wait_for_selector(ARMED)
+    read_to_end(page)
+    page.locator(".card .second").get_by_role("button", name="open it").click()
+    page.get_by_role("button", name="Edit arguments").click()
+    field = page.get_by_role("textbox", name="text", exact=True)
+    expect(field).to_be_visible()
+    read_anew(page)
+    expect(page.locator(".card .word")).to_be_visible()
+    field.fill("short")
+    expect(page.locator(".card .actions .primary")).to_contain_text("(edited)")
+    page.get_by_role("button", name="as it was").click()
+    expect(field).to_have_value(LETTER)
+    read_anew(page)
+    page.get_by_role("button", name="Done editing").click()
+    expect(field).to_have_count(0)
+    read_anew(page)
+    page.locator(".card .word").press_sequentially("allow")
+    page.locator(".card .actions .primary").click()
+    assert call.result(PATIENCE_SECONDS).success
+    assert house.effects == [LETTER]
+
+
+@requirement("TOOL-46")
+def test_a_value_as_it_travels_is_read_like_the_one_that_people_read(house: House, windows: Any):
+    """Exactly, it has as many lines as before or more, and others. Back again, the first were never read."""
+
+    @house.session.registry.tool(require_approval=True, effect="reversible")
+    def store(table: dict[str, Any]) -> str:
+        """Keeps a table."""
+        return "Kept."
+
+    page = windows(house.key(), viewport={"width": 390, "height": 600})
+    call = house.call("store", table={f"name {number}": f"value {number}" for number in range(40)})
+    page.wait_for_selector(ARMED)
+    read_to_end(page)
+    fold = page.locator(".card .fold")
+    if fold.count():
+        fold.click()
+    exactly = page.get_by_role("button", name="table exactly, as JSON")
+    for _ in range(2):
+        exactly.evaluate("button => button.click()")
+        read_anew(page)
     page.locator(".card .actions .primary").click()
     assert call.result(PATIENCE_SECONDS).success

@@ -68,7 +68,7 @@ function Question({ call, keys, program }: Shown) {
   // Not asking again is more than one yes: whatever the effect, all of it is seen first.
   const unread = card.folded.filter((part) => folds[part] === undefined);
   const isTyped = card.word === null || word.trim().toLowerCase() === card.word;
-  const { left, turned, readOn } = useReached(section, actions, [drawn, denying, granting]);
+  const { left, turned, reshaped, readOn } = useReached(section, actions, [drawn, denying, granting]);
   const lacks = left ? "rest" : closed.length ? "open" : isTyped ? null : "word";
   // What takes the place of the words moves the buttons.
   useEffect(() => {
@@ -98,6 +98,11 @@ function Question({ call, keys, program }: Shown) {
       setGranting(true);
       disarmAll();
     }
+  }
+
+  // What is in the table is shown in another form: as fields, as it was asked for, as it is now.
+  function reshapeArguments() {
+    reshaped(section.current?.querySelector(".arguments") ?? null);
   }
 
   function change(name: string, text: string | null) {
@@ -216,7 +221,11 @@ function Question({ call, keys, program }: Shown) {
         problem={problem}
         foldOf={foldOf}
         none={card.left_out.length ? "No arguments were given." : "It takes no arguments."}
-        onChange={change}
+        onReshape={reshaped}
+        onChange={(name, text) => {
+          if (text === null) reshapeArguments();
+          change(name, text);
+        }}
       />
       {editing && card.left_out.some((row) => edits[row.name] === undefined) && (
         <p class="adding">
@@ -258,6 +267,7 @@ function Question({ call, keys, program }: Shown) {
           text={preview.content ? (edits[preview.content] ?? null) : null}
           onEdit={(text) => preview.content && change(preview.content, text)}
           onReady={() => setDrawn((n) => n + 1)}
+          onReshape={reshaped}
         />
       ))}
 
@@ -379,7 +389,15 @@ function Question({ call, keys, program }: Shown) {
             </button>
           )}
           {card.editable && card.arguments.length + card.left_out.length > 0 && (
-            <button type="button" class="link" aria-pressed={editing} onClick={() => setEditing(!editing)}>
+            <button
+              type="button"
+              class="link"
+              aria-pressed={editing}
+              onClick={() => {
+                reshapeArguments();
+                setEditing(!editing);
+              }}
+            >
               {editing ? "Done editing" : "Edit arguments"}
             </button>
           )}
@@ -432,6 +450,7 @@ function ArgumentTable({
   problem,
   none,
   foldOf,
+  onReshape,
   onChange,
 }: {
   rows: Row[];
@@ -440,6 +459,7 @@ function ArgumentTable({
   problem: Refused | null;
   none: string;
   foldOf: (part: string, at: number | null) => Fold;
+  onReshape: (row: Element | null) => void;
   onChange: (name: string, text: string | null) => void;
 }) {
   if (!rows.length) return <p class="muted">{none}</p>;
@@ -470,7 +490,7 @@ function ArgumentTable({
                     <ins>{row.secret ? "changed" : edits[row.name]}</ins>
                   </span>
                 ) : (
-                  <Value row={row} fold={foldOf(`argument ${row.name}`, row.fold)} />
+                  <Value row={row} fold={foldOf(`argument ${row.name}`, row.fold)} onReshape={onReshape} />
                 )}
               </td>
             </tr>
@@ -482,7 +502,7 @@ function ArgumentTable({
 }
 
 // A value as people read it, and on request as it travels.
-function Value({ row, fold }: { row: Row; fold: Fold }) {
+function Value({ row, fold, onReshape }: { row: Row; fold: Fold; onReshape: (row: Element | null) => void }) {
   const [exact, setExact] = useState(false);
   if (row.exact === null) return <Folded class="mono" text={row.shown} fold={fold} />;
   return (
@@ -500,7 +520,8 @@ function Value({ row, fold }: { row: Row; fold: Fold }) {
         aria-pressed={exact}
         aria-label={`${row.shown_name} exactly, as JSON`}
         title="Exactly as it goes to the tool, as JSON"
-        onClick={() => {
+        onClick={(event) => {
+          onReshape(event.currentTarget.closest("tr"));
           setExact(!exact);
           disarmAll();
         }}
@@ -536,13 +557,6 @@ function Field({
   const give = (now: string) => onChange(row.name, now === row.raw && !row.is_added ? null : now);
   const about = `hint-${row.name}`;
   const shared = { "aria-label": row.shown_name, "aria-describedby": about, "aria-invalid": bad };
-  const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
-    if (field.current) {
-      field.current.style.height = "auto";
-      field.current.style.height = `${Math.min(field.current.scrollHeight + 2, 320)}px`;
-    }
-  }, [value]);
   return (
     <div class="field">
       {row.type === "boolean" ? (
@@ -560,7 +574,9 @@ function Field({
           onInput={(event) => give(event.currentTarget.value)}
         />
       ) : (
-        <textarea {...shared} ref={field} rows={1} spellcheck={false} value={value} onInput={(event) => give(event.currentTarget.value)} />
+        <div class="growing" data-text={value}>
+          <textarea {...shared} rows={1} spellcheck={false} value={value} onInput={(event) => give(event.currentTarget.value)} />
+        </div>
       )}
       <span class="hint" id={about}>
         {KINDS[row.type] ?? `${row.type}, as JSON`}

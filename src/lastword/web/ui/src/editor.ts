@@ -159,6 +159,8 @@ export function showDiff(host: HTMLElement, wanted: Wanted): () => void {
     EditorView.lineWrapping,
     EditorState.tabSize.of(4),
     matching(/\t/g, "tab"),
+    // What is written stays between the bar and the buttons of the card.
+    EditorView.scrollMargins.of(() => ({ top: 80, bottom: 150 })),
   ];
   const readOnly = [EditorState.readOnly.of(true), EditorView.editable.of(false)];
   const named = (label: string) => EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0", spellcheck: "false" });

@@ -13,25 +13,31 @@ export function PreviewOf({
   fold,
   onEdit,
   onReady,
+  onReshape = () => {},
 }: {
   preview: CardPreview;
   text: string | null;
   fold: Fold;
   onEdit: (text: string | null) => void;
   onReady: () => void;
+  // It takes another form, or another text: whatever was seen of it before, it is to be seen again.
+  onReshape?: (part: HTMLElement | null) => void;
 }) {
+  const figure = useRef<HTMLElement>(null);
   const host = useRef<HTMLDivElement>(null);
   const [sideBySide, setSideBySide] = useState(false);
   const [editing, setEditing] = useState(false);
-  const [loaded, setLoaded] = useState(false);
+  const [drawn, setDrawn] = useState("");
   const [broken, setBroken] = useState(false);
   // An editor is there to compare two columns and to write. Reading needs none.
   const draws = preview.base !== null && preview.lines !== null && (sideBySide || editing);
+  const form = `${sideBySide} ${editing}`;
   const latest = useRef(text);
   latest.current = text;
 
   useEffect(() => {
     if (!draws) {
+      setDrawn("");
       onReady();
       return;
     }
@@ -47,9 +53,12 @@ export function PreviewOf({
           sideBySide,
           editing,
           marks: latest.current === null ? preview.marks : [],
-          onChange: (now) => onEdit(now === preview.raw ? null : now),
+          onChange: (now) => {
+            if (now === preview.raw) onReshape(figure.current);
+            onEdit(now === preview.raw ? null : now);
+          },
         });
-        setLoaded(true);
+        setDrawn(form);
         onReady();
       },
       () => {
@@ -68,7 +77,7 @@ export function PreviewOf({
   const rows = preview.lines ?? [];
   const shownRows = fold.open ? rows : rows.slice(0, preview.fold ?? rows.length);
   return (
-    <figure class="preview">
+    <figure class="preview" ref={figure} aria-busy={draws && !broken && drawn !== form}>
       <figcaption>
         <span class="path">
           <Marked text={preview.path} />
@@ -97,6 +106,7 @@ export function PreviewOf({
             type="button"
             class="link"
             onClick={() => {
+              onReshape(figure.current);
               onEdit(null);
               latest.current = null;
               setEditing(false);
@@ -106,17 +116,32 @@ export function PreviewOf({
           </button>
         )}
         {preview.content && !editing && (
-          <button type="button" class="link" onClick={() => setEditing(true)}>
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              onReshape(figure.current);
+              setEditing(true);
+            }}
+          >
             Edit the text
           </button>
         )}
         {preview.base !== null && preview.lines !== null && !created && preview.kind !== "deleted" && (
-          <button type="button" class="link wide-only" aria-pressed={sideBySide} onClick={() => setSideBySide(!sideBySide)}>
+          <button
+            type="button"
+            class="link wide-only"
+            aria-pressed={sideBySide}
+            onClick={() => {
+              onReshape(figure.current);
+              setSideBySide(!sideBySide);
+            }}
+          >
             {sideBySide ? "Inline" : "Side by side"}
           </button>
         )}
       </figcaption>
-      {draws && !loaded && !broken && <p class="muted loading">Loading the change…</p>}
+      {draws && !drawn && !broken && <p class="muted loading">Loading the change…</p>}
       {draws && broken && (
         <pre class="mono">
           <Marked text={preview.proposed ?? ""} />

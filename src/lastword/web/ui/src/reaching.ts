@@ -32,7 +32,7 @@ export class Reading {
     return this.to >= place - NEAR_PIXELS;
   }
 
-  // Here something opens, or closes unseen: what follows was not seen, however tall the card is then.
+  // Here something opens, closes unseen or takes another form: what follows was not seen, however tall the card is then.
   goBackTo(place: number): void {
     this.to = Math.max(0, Math.min(this.to, place));
     this.end = 0;
@@ -47,6 +47,8 @@ export type Reached = {
   left: Left;
   // A fold is turned here. Whether what it closes was seen to its end.
   turned: (fold: HTMLElement, open: boolean) => boolean;
+  // A part takes another form, which nobody has seen. Without one it is the whole card.
+  reshaped: (part: Element | null) => void;
   readOn: () => void;
 };
 
@@ -54,16 +56,17 @@ export type Reached = {
 export function useReached(card: Place, actions: Place, parts: unknown[]): Reached {
   const [left, setLeft] = useState<Left>("below");
   const reading = useRef(new Reading()).current;
+  const look = () => {
+    const last = actions.current?.previousElementSibling;
+    // A part that is still being drawn is short, and has not been seen.
+    if (!card.current?.offsetHeight || !actions.current || !last || card.current.querySelector("[aria-busy=true]")) return;
+    const { top } = card.current.getBoundingClientRect();
+    const [from, to] = inSight(card.current);
+    const hidden = actions.current.getBoundingClientRect().top + NEAR_PIXELS;
+    setLeft(reading.see(from - top, Math.min(to, hidden) - top, last.getBoundingClientRect().bottom - top));
+  };
   useEffect(() => {
     if (left === null) return;
-    const look = () => {
-      const last = actions.current?.previousElementSibling;
-      if (!card.current?.offsetHeight || !actions.current || !last) return;
-      const { top } = card.current.getBoundingClientRect();
-      const [from, to] = inSight(card.current);
-      const hidden = actions.current.getBoundingClientRect().top + NEAR_PIXELS;
-      setLeft(reading.see(from - top, Math.min(to, hidden) - top, last.getBoundingClientRect().bottom - top));
-    };
     const sizes = new ResizeObserver(look);
     if (card.current) sizes.observe(card.current);
     addEventListener("scroll", look, { passive: true, capture: true });
@@ -87,12 +90,18 @@ export function useReached(card: Place, actions: Place, parts: unknown[]): Reach
       } else if (!isSeen) reading.goBackTo(placeOf(fold.closest("figure") ?? fold.parentElement ?? fold));
       return isSeen;
     },
+    reshaped: (part) => {
+      reading.goBackTo(part ? placeOf(part) : 0);
+      setLeft("below");
+    },
     // What was seen last stays in sight, and whoever went too far comes back to it.
     readOn: () => {
       if (!card.current) return;
       const [from, to] = inSight(card.current);
       const seenTo = card.current.getBoundingClientRect().top + reading.seenTo;
       (paneOf(card.current) ?? window).scrollBy({ top: seenTo - from - (to - from) * (1 - PART_OF_PAGE) });
+      // Where nothing can be scrolled, no event says so.
+      look();
     },
   };
 }
