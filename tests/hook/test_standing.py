@@ -253,6 +253,25 @@ async def test_a_card_offers_the_folder_and_other_ways_to_write_the_command_wher
     assert await house.hear(house.said("git log -3", agent=agent, cwd=str(house.project.parent))) == "asked"
 
 
+@requirement("HOOK-7", "GRANT-2")
+async def test_a_grant_under_a_folder_does_not_move_with_a_link_in_its_place(house: AgentHouse, tmp_path: Path):
+    """Checking out a branch is enough to make a folder a link. The person granted the folder that they saw."""
+    house.turn(claude="bounds")
+    sub, other = house.project / "sub", tmp_path / "other"
+    sub.mkdir()
+    other.mkdir()
+    await house.grant(house.said("make test", cwd=str(sub)), {"cwd": {"under": str(sub)}})
+    assert await house.hear(house.said("make test", cwd=str(sub))) == "ran"
+    sub.rmdir()
+    for target in (other, Path("/")):
+        sub.symlink_to(target)
+        for folder in (sub, other, tmp_path):
+            assert await house.hear(house.said("make test", cwd=str(folder))) == "asked", (target, folder)
+        sub.unlink()
+    sub.mkdir()
+    assert await house.hear(house.said("make test", cwd=str(sub))) == "ran"
+
+
 @requirement("HOOK-7")
 async def test_a_shell_with_arguments_that_nobody_knows_takes_exact_ones(house: AgentHouse):
     """Another shell, or a folder by another name, would make something else of the same command."""

@@ -192,22 +192,28 @@ def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable
         if is_path(manifest, name) and (inside := _folder_around(value, folder)) is not None:
             yield {"under": inside}
         words = simple_words(value) if name in _COMMAND_NAMES else None
-        if words is not None and len(words) > 1 and folder.is_absolute():
+        if words is not None and len(words) > 1 and (here := _really(folder)) is not None:
             args = [literal_pattern(word) for word in words[1:]]
-            yield {"command": {"program": words[0], "args": args, "cwd": str(folder)}}
+            yield {"command": {"program": words[0], "args": args, "cwd": here}}
 
 
 def _folder_around(path: str, folder: Path) -> str | None:
     """The folder that a path lies in, where it really is: `notes/../../x` must not read as if it were in notes. Of
     where the call works, that folder itself."""
     around = folder if path == str(folder) else (folder / path).parent
-    if "\0" in path or path.startswith("~") or not around.is_absolute():
+    return None if "\0" in path or path.startswith("~") else _really(around)
+
+
+def _really(folder: Path) -> str | None:
+    """Where a folder really is, which is how a grant names it; None when nobody knows, and of the one that everything
+    is in."""
+    if not folder.is_absolute():
         return None
     try:
-        real = os.path.realpath(around)
+        real = os.path.realpath(folder)
     except (OSError, ValueError):
         return None
-    return None if real == "/" else real  # Inside of which everything is.
+    return None if real == "/" else real
 
 
 def summary(request: ApprovalRequest, terms: GrantTerms) -> str:

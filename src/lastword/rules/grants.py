@@ -112,7 +112,7 @@ def _compiled(where: bytes) -> Where:
         def wrong(fact: str, hint: str | None, name: str = name) -> NoReturn:
             raise LastWordError(f"{shown_name(name)}: {fact}", hint=hint)
 
-        found[name] = read_bound(written, wrong)
+        found[name] = read_bound(written, wrong, is_fixed=True)
     return Where(found, is_whole=True)
 
 
@@ -160,6 +160,8 @@ def why_not_these(manifest: Manifest, terms: GrantTerms, arguments: Mapping[str,
             return f"It would never answer: {fewest}, and in all it may be {amount_words(most)}"
     if manifest.counts_as_irreversible and terms.calls is None and not sums:
         return "What cannot be undone, or does not say so, is granted with a limit"
+    if arguments is not None and (moved := [name for name, b in where.bounds.items() if b.leads_elsewhere]):
+        return f"The folder of {shown_name(moved[0])} leads elsewhere; a grant names it with links followed"
     if arguments is not None and where.misses(dict(arguments), Path("/")) and not where.is_volatile:
         return "It does not cover the call it stands on"
     return None
