@@ -1,7 +1,8 @@
 """Files that are changed by people alone: whatever decides what is asked, and what a person has accepted.
 
-These are the policies, `lastword.toml`, the settings from which agents start our hook, the memory, and all of a
-person's data folder. A standing yes never answers for a call that would write one of them.
+These are the policies, `lastword.toml`, the settings from which agents start our hook, the files from which clients
+start our gateway, the memory, and all of a person's data folder. A standing yes never answers for a call that would
+write one of them.
 
 A file is known by its name, in whatever folder it would be. It is also known by where it really lies: a policy may be a
 link to a file of another name, and an agent that writes into a hard link writes into the policy. So the files in use
@@ -20,6 +21,7 @@ import msgspec
 
 from lastword import config
 from lastword.editor.paths import folded
+from lastword.rules import client_files
 from lastword.rules.agent_settings import SETTINGS, settings_in, settings_of_person
 from lastword.rules.places import FILE, PROJECT_FILE, SYSTEM
 from lastword.rules.policy import Policy
@@ -29,7 +31,7 @@ from lastword.store.folders import data_folder
 Place = tuple[int, int, str]
 """The disk, the number that a file or folder has on it, and the names on from there of what is not there yet."""
 
-_NAMES = {PROJECT_FILE: "rules", config.FILE: "settings"}
+_NAMES = {PROJECT_FILE: "rules", config.FILE: "settings"} | dict.fromkeys(client_files.NAMES, "servers")
 _HOOKS = {agent.folder: frozenset(agent.files) for agent in SETTINGS.values()}
 
 
@@ -86,8 +88,11 @@ def _in_use(folder: Path, policy: Policy | None, store: Store) -> Iterator[tuple
     yield from ((place, "rules") for place in own)
     # Where one of these is not there, its name or its folder is enough. One that is may be a link, or have other names.
     named = [(f"{place}/{FILE}", "rules") for place in own] + [(f"{folder}/{name}", _NAMES[name]) for name in _NAMES]
+    homes = (str(Path.home()), SETTINGS["claude"].of_person())
+    named += [(f"{home}/{name}", "servers") for home in homes for name in client_files.NAMES]
     yield from (one for one in named if os.path.lexists(one[0]))
     yield from ((file, "hooks") for file in (*settings_in(str(folder)), *settings_of_person()))
+    yield from ((file, "servers") for file in client_files.wrapped_files())
     yield from ((str(read.path), "rules") for read in ([] if policy is None else policy.files))
     yield from ((file, "settings") for file in config.READ)
     yield from ((str(file), "records") for file in store.files)
