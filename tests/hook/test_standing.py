@@ -482,6 +482,29 @@ async def test_an_agent_that_would_write_a_policy_file_is_asked_about_whatever_s
 
 
 @requirement("RULE-9", "HOOK-7")
+@pytest.mark.parametrize("is_below", [True, False], ids=["in a folder of it", "gone elsewhere"])
+async def test_an_agent_is_asked_about_the_hooks_of_its_project_wherever_it_works(
+    house: AgentHouse, tmp_path: Path, is_below: bool
+):
+    """The folder of its settings may be a link, and so lies under another name."""
+    house.turn(claude="exact")
+    dot, here = tmp_path / "dot", (house.project if is_below else tmp_path) / "sub"
+    dot.mkdir()
+    here.mkdir()
+    (house.project / ".claude").symlink_to(dot)
+    house.patch.setenv("CLAUDE_PROJECT_DIR", "" if is_below else str(house.project))
+
+    def write(name: str) -> Any:
+        given = {"file_path": str(dot / name), "content": "{}"}
+        return house.said(tool_name="Write", tool_input=given, cwd=str(here))
+
+    await house.grant(write("settings.json"), calls=10)
+    assert "and hooks are changed by people alone" in await house.hear(write("settings.json"))
+    await house.grant(write("notes.json"), calls=10)
+    assert await house.hear(write("notes.json")) == "ran"
+
+
+@requirement("RULE-9", "HOOK-7")
 @pytest.mark.parametrize(
     ("name", "has"),
     [

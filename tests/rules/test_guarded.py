@@ -32,7 +32,7 @@ class Assistant:
         self.project.mkdir()
         patch.setenv("HOME", str(home))
         patch.setenv("XDG_DATA_HOME", str(home / "data"))
-        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"):
             patch.delenv(name, raising=False)
         self.registry = ToolRegistry()
         editor_tools(self.registry)
@@ -163,6 +163,26 @@ async def test_hooks_are_guarded_where_an_agents_folder_leads(
     assert await assistant.is_asked("write_file", path="moved/settings.json", text="{ }")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(assistant.project / "not there"))
     assert await assistant.is_asked("write_file", path="not there/settings.json", text="{}")
+
+
+@requirement("RULE-9")
+@pytest.mark.parametrize("way", ["above", "above a link", "started in"])
+async def test_what_a_project_links_to_is_guarded_from_below_it(
+    assistant: Assistant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+):
+    """Whoever works in a folder of the project, or has left it, works by its settings all the same."""
+    below, link = assistant.project / "deep/sub", tmp_path / "link"
+    for folder in (below / "dot", tmp_path / "elsewhere/dot"):
+        folder.mkdir(parents=True)
+    link.symlink_to(below)
+    here = {"above": below, "above a link": link, "started in": tmp_path / "elsewhere"}[way]
+    if way == "started in":
+        monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(assistant.project))
+    for name, target in ((".claude", "dot"), (".mcp.json", "servers"), ("lastword.toml", "mine")):
+        (assistant.project / name).symlink_to(here / target)
+    for path in ("dot/settings.json", "servers", "mine"):
+        assert await assistant.is_asked("write_file", here, path=path, text="{}"), path
+        assert not await assistant.is_asked("write_file", here, path=f"{path}.md", text="{}"), path
 
 
 @requirement("RULE-9")
