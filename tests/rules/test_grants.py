@@ -413,6 +413,84 @@ async def test_a_path_that_is_not_whole_is_not_granted_for_sessions_of_other_fol
         assert await standing_grants(session.journal) == []
 
 
+@requirement("GRANT-1", "GRANT-2")
+@pytest.mark.parametrize(
+    "given",
+    [{"command": "make deploy"}, {"command": "/usr/bin/make"}, {"cmd": ["make", "deploy"]}, {"any": 1}],
+    ids=str,
+)
+async def test_a_command_is_not_granted_for_sessions_of_other_folders(given: dict[str, Any]):
+    """`make deploy` runs what the makefile there says. Neither is it offered, nor does a surface that sends it all the
+    same get it, nor does a record of a program that did not know of commands answer for one."""
+    registry, journal = ToolRegistry(), Journal()
+
+    @registry.tool(auto_approve=True, effect="reversible")
+    def run(command: str = "", cmd: list[str] | None = None, any: int = 0) -> str:
+        """Run a command."""
+        return "ran"
+
+    [name] = given
+    is_command = name != "any"
+    manifest = registry.lookup("run").manifest
+    async with Session(registry, approver=wait_for_answer, journal=journal) as session:
+        task = asyncio.create_task(session.call("run", given, call_id="a"))
+        card, offer = await session.card_for("a"), session.grant_offer("a")
+        assert isinstance(card, ApprovalRequest)
+        assert isinstance(offer, GrantOffer)
+        assert ("until" in offer.scopes) is not is_command
+        forged = msgspec.structs.replace(offer.terms(), scope="until", until=journal.clock() + 1000)
+        why = why_not_given(manifest, card, forged, person("me"), card.allow_with(forged))
+        assert why == (f"{name} is another command in a session of another folder" if is_command else None)
+        old = grant_of(card, forged, person(""), "", None, journal.clock())
+        await journal.store.commit(granted_entry(journal, old))
+        session.answer("a", card.allow())
+        assert (await task).success
+        task = asyncio.create_task(session.call("run", given, call_id="b"))
+        await until(lambda: task.done() or session.pending())
+        assert task.done() is not is_command
+        if is_command:
+            session.answer("b", session.pending()[0].deny())
+        await task
+
+
+@requirement("GRANT-1")
+async def test_a_command_whose_folder_is_an_argument_may_be_granted_until_tonight():
+    """Its folder is bounded like everything else."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve=True, effect="reversible")
+    def run(command: str, cwd: Path = Path()) -> str:
+        """Run a command."""
+        return "ran"
+
+    async with Session(registry, approver=wait_for_answer) as session:
+        for given, is_whole in (({"cwd": "sub"}, False), ({}, False), ({"cwd": "/tmp"}, True)):
+            task = asyncio.create_task(session.call("run", {"command": "make"} | given))
+            await until(session.pending)
+            [card] = session.pending()
+            offer = session.grant_offer(card.call_id)
+            assert isinstance(offer, GrantOffer)
+            assert ("until" in offer.scopes) is is_whole, given
+            terms = offer.terms(scope="until") if is_whole else None
+            session.answer(card.call_id, card.deny() if terms is None else card.allow_with(terms))
+            assert (await task).success is is_whole
+        assert (await session.call("run", {"command": "make", "cwd": "/tmp"})).approval == "grant"
+
+
+@requirement("GRANT-1")
+async def test_a_command_is_not_offered_for_every_folder_there_is():
+    """“/ or below it” reads like a bound, and is none."""
+    worker = Worker(Path("/"))
+    async with worker.session:
+        task = asyncio.create_task(worker.session.call("run", {"command": "make test"}, call_id="a"))
+        card, offer = await worker.session.card_for("a"), worker.session.grant_offer("a")
+        assert isinstance(card, ApprovalRequest)
+        assert isinstance(offer, GrantOffer)
+        assert offer.looser == {}
+        worker.session.answer("a", card.deny())
+        await task
+
+
 @requirement("GRANT-1")
 async def test_a_whole_path_may_be_granted_until_tonight():
     """It is the same file wherever a session works."""

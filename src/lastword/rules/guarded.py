@@ -105,8 +105,7 @@ def _projects_of(folder: Path) -> Iterable[str]:
     """The folders whose settings may count for whoever works in this one: itself, all above it, and where an agent was
     started that has gone elsewhere since."""
     real = Path(os.path.realpath(folder))
-    around = (folder, *folder.parents, real, *real.parents)
-    return dict.fromkeys([*(str(place).rstrip("/") for place in around), *projects_started_in()])
+    return dict.fromkeys([*(str(place).rstrip("/") for place in (real, *real.parents)), *projects_started_in()])
 
 
 def _place(path: str) -> Place:
