@@ -253,6 +253,25 @@ async def test_a_card_offers_the_folder_and_other_ways_to_write_the_command_wher
     assert await house.hear(house.said("git log -3", agent=agent, cwd=str(house.project.parent))) == "asked"
 
 
+@requirement("HOOK-7", "GRANT-2")
+async def test_a_grant_under_a_folder_does_not_move_with_a_link_in_its_place(house: AgentHouse, tmp_path: Path):
+    """Checking out a branch is enough to make a folder a link. The person granted the folder that they saw."""
+    house.turn(claude="bounds")
+    sub, other = house.project / "sub", tmp_path / "other"
+    sub.mkdir()
+    other.mkdir()
+    await house.grant(house.said("make test", cwd=str(sub)), {"cwd": {"under": str(sub)}})
+    assert await house.hear(house.said("make test", cwd=str(sub))) == "ran"
+    sub.rmdir()
+    for target in (other, Path("/")):
+        sub.symlink_to(target)
+        for folder in (sub, other, tmp_path):
+            assert await house.hear(house.said("make test", cwd=str(folder))) == "asked", (target, folder)
+        sub.unlink()
+    sub.mkdir()
+    assert await house.hear(house.said("make test", cwd=str(sub))) == "ran"
+
+
 @requirement("HOOK-7")
 async def test_a_shell_with_arguments_that_nobody_knows_takes_exact_ones(house: AgentHouse):
     """Another shell, or a folder by another name, would make something else of the same command."""
@@ -460,6 +479,29 @@ async def test_an_agent_that_would_write_a_policy_file_is_asked_about_whatever_s
     other = {"file_path": str(house.project / "notes.md"), "content": "x = 1\n"}
     await house.grant(house.said(tool_name="Write", tool_input=other), calls=10)
     assert await house.hear(house.said(tool_name="Write", tool_input=other)) == "ran"
+
+
+@requirement("RULE-9", "HOOK-7")
+@pytest.mark.parametrize("is_below", [True, False], ids=["in a folder of it", "gone elsewhere"])
+async def test_an_agent_is_asked_about_the_hooks_of_its_project_wherever_it_works(
+    house: AgentHouse, tmp_path: Path, is_below: bool
+):
+    """The folder of its settings may be a link, and so lies under another name."""
+    house.turn(claude="exact")
+    dot, here = tmp_path / "dot", (house.project if is_below else tmp_path) / "sub"
+    dot.mkdir()
+    here.mkdir()
+    (house.project / ".claude").symlink_to(dot)
+    house.patch.setenv("CLAUDE_PROJECT_DIR", "" if is_below else str(house.project))
+
+    def write(name: str) -> Any:
+        given = {"file_path": str(dot / name), "content": "{}"}
+        return house.said(tool_name="Write", tool_input=given, cwd=str(here))
+
+    await house.grant(write("settings.json"), calls=10)
+    assert "and hooks are changed by people alone" in await house.hear(write("settings.json"))
+    await house.grant(write("notes.json"), calls=10)
+    assert await house.hear(write("notes.json")) == "ran"
 
 
 @requirement("RULE-9", "HOOK-7")

@@ -15,6 +15,7 @@ from lastword.consent.answerer import Answerer, person
 from lastword.consent.approval import ApprovalRequest
 from lastword.consent.grant import GrantTerms
 from lastword.consent.people import People
+from lastword.editor.project import ProjectEditor
 from lastword.errors import Detached, LastWordError, SessionError
 from lastword.journal.records import data_of
 from lastword.journal.timeline import timeline
@@ -268,6 +269,108 @@ async def test_a_folder_bounds_a_path_and_no_words_with_a_slash_in_them(tmp_path
         await task
 
 
+class Worker:
+    """A session in a folder, with tools that take a path, several, and a command line."""
+
+    def __init__(self, folder: Path) -> None:
+        registry = ToolRegistry()
+
+        @registry.tool(auto_approve=True, effect="reversible")
+        def tidy(path: Path) -> str:
+            """Tidy a file."""
+            return "tidied"
+
+        @registry.tool(auto_approve=True, effect="reversible")
+        def tidy_all(paths: list[Path]) -> str:
+            """Tidy files."""
+            return "tidied"
+
+        @registry.tool(auto_approve=True, effect="reversible")
+        def run(command: str) -> str:
+            """Run a command."""
+            return "ran"
+
+        self.session = Session(registry, approver=wait_for_answer, editor=ProjectEditor(folder))
+
+    async def grant(self, tool: str, given: dict[str, Any], bounds: dict[str, Any]) -> str:
+        """Allow a call, and others like it; `granted`, or why there is none."""
+        task = asyncio.create_task(self.session.call(tool, given))
+        await until(self.session.pending)
+        [card] = self.session.pending()
+        terms = GrantTerms(where=bounds, scope="session")
+        why = why_not_given(card.manifest, card, terms, person("me"), card.allow_with(terms))
+        self.session.answer(card.call_id, card.allow_with(terms))
+        assert (await task).success
+        return why or "granted"
+
+    async def hear(self, tool: str, given: dict[str, Any]) -> str:
+        """`ran` without a question, or the line of the card, which is then denied."""
+        task = asyncio.create_task(self.session.call(tool, given))
+        await until(lambda: task.done() or self.session.pending())
+        if task.done():
+            return "ran" if task.result().success else task.result().kind
+        [card] = self.session.pending()
+        self.session.answer(card.call_id, card.deny())
+        await task
+        return card.rule_line
+
+
+@requirement("GRANT-2")
+@pytest.mark.parametrize("target", ["other", "/"])
+@pytest.mark.parametrize("kind", ["tidy", "tidy_all", "run"])
+async def test_a_granted_folder_that_becomes_a_link_covers_nothing(tmp_path: Path, kind: str, target: str):
+    """It was granted as it really was. Whoever puts a link in its place would choose what is granted; and the card says
+    why the same path is asked about."""
+    sub, other = tmp_path / "p" / "sub", tmp_path / "other"
+    sub.mkdir(parents=True)
+    other.mkdir()
+    line = {"command": {"program": "make", "args": ["test"], "cwd": str(sub)}}
+    within, out, bounds = {
+        "tidy": ({"path": f"{sub}/a"}, {"path": f"{other}/a"}, {"path": {"under": str(sub)}}),
+        "tidy_all": (
+            {"paths": [f"{sub}/a"]},
+            {"paths": [f"{other}/a"]},
+            {"paths": {"each": {"under": str(sub)}, "length": 3}},
+        ),
+        "run": ({"command": "make test"}, {"command": "make test"}, {"command": line}),
+    }[kind]
+    worker = Worker(sub)
+    async with worker.session:
+        assert await worker.grant(kind, within, bounds) == "granted"
+        assert await worker.hear(kind, within) == "ran"
+        sub.rmdir()
+        sub.symlink_to(tmp_path / target)
+        for given in (within, out):
+            said = await worker.hear(kind, given)
+            assert said.endswith(", which leads elsewhere by now."), said
+        sub.unlink()
+        sub.mkdir()
+        assert await worker.hear(kind, within) == "ran"
+
+
+@requirement("GRANT-2")
+async def test_a_folder_that_is_a_link_is_not_granted_and_offered_as_what_it_leads_to(tmp_path: Path):
+    """Nothing lies in a link, so a grant that names one would answer for nothing."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    worker = Worker(link)
+    async with worker.session:
+        why = await worker.grant("tidy", {"path": f"{link}/a"}, {"path": {"under": str(link)}})
+        assert why == "The folder of path leads elsewhere; a grant names it with links followed"
+        assert await standing_grants(worker.session.journal) == []
+        task = asyncio.create_task(worker.session.call("run", {"command": "make test"}))
+        await until(worker.session.pending)
+        [card] = worker.session.pending()
+        offer = worker.session.grant_offer(card.call_id)
+        assert isinstance(offer, GrantOffer)
+        [choice] = offer.looser["command"]
+        assert choice["command"]["cwd"] == str(real)
+        worker.session.answer(card.call_id, card.allow_with(offer.terms({"command": choice})))
+        assert (await task).success
+        assert await worker.hear("run", {"command": "make  test"}) == "ran"
+
+
 @requirement("GRANT-1")
 @pytest.mark.parametrize(
     "given",
@@ -308,6 +411,84 @@ async def test_a_path_that_is_not_whole_is_not_granted_for_sessions_of_other_fol
         session.answer("a", card.allow_with(forged))
         assert (await task).success
         assert await standing_grants(session.journal) == []
+
+
+@requirement("GRANT-1", "GRANT-2")
+@pytest.mark.parametrize(
+    "given",
+    [{"command": "make deploy"}, {"command": "/usr/bin/make"}, {"cmd": ["make", "deploy"]}, {"any": 1}],
+    ids=str,
+)
+async def test_a_command_is_not_granted_for_sessions_of_other_folders(given: dict[str, Any]):
+    """`make deploy` runs what the makefile there says. Neither is it offered, nor does a surface that sends it all the
+    same get it, nor does a record of a program that did not know of commands answer for one."""
+    registry, journal = ToolRegistry(), Journal()
+
+    @registry.tool(auto_approve=True, effect="reversible")
+    def run(command: str = "", cmd: list[str] | None = None, any: int = 0) -> str:
+        """Run a command."""
+        return "ran"
+
+    [name] = given
+    is_command = name != "any"
+    manifest = registry.lookup("run").manifest
+    async with Session(registry, approver=wait_for_answer, journal=journal) as session:
+        task = asyncio.create_task(session.call("run", given, call_id="a"))
+        card, offer = await session.card_for("a"), session.grant_offer("a")
+        assert isinstance(card, ApprovalRequest)
+        assert isinstance(offer, GrantOffer)
+        assert ("until" in offer.scopes) is not is_command
+        forged = msgspec.structs.replace(offer.terms(), scope="until", until=journal.clock() + 1000)
+        why = why_not_given(manifest, card, forged, person("me"), card.allow_with(forged))
+        assert why == (f"{name} is another command in a session of another folder" if is_command else None)
+        old = grant_of(card, forged, person(""), "", None, journal.clock())
+        await journal.store.commit(granted_entry(journal, old))
+        session.answer("a", card.allow())
+        assert (await task).success
+        task = asyncio.create_task(session.call("run", given, call_id="b"))
+        await until(lambda: task.done() or session.pending())
+        assert task.done() is not is_command
+        if is_command:
+            session.answer("b", session.pending()[0].deny())
+        await task
+
+
+@requirement("GRANT-1")
+async def test_a_command_whose_folder_is_an_argument_may_be_granted_until_tonight():
+    """Its folder is bounded like everything else."""
+    registry = ToolRegistry()
+
+    @registry.tool(auto_approve=True, effect="reversible")
+    def run(command: str, cwd: Path = Path()) -> str:
+        """Run a command."""
+        return "ran"
+
+    async with Session(registry, approver=wait_for_answer) as session:
+        for given, is_whole in (({"cwd": "sub"}, False), ({}, False), ({"cwd": "/tmp"}, True)):
+            task = asyncio.create_task(session.call("run", {"command": "make"} | given))
+            await until(session.pending)
+            [card] = session.pending()
+            offer = session.grant_offer(card.call_id)
+            assert isinstance(offer, GrantOffer)
+            assert ("until" in offer.scopes) is is_whole, given
+            terms = offer.terms(scope="until") if is_whole else None
+            session.answer(card.call_id, card.deny() if terms is None else card.allow_with(terms))
+            assert (await task).success is is_whole
+        assert (await session.call("run", {"command": "make", "cwd": "/tmp"})).approval == "grant"
+
+
+@requirement("GRANT-1")
+async def test_a_command_is_not_offered_for_every_folder_there_is():
+    """“/ or below it” reads like a bound, and is none."""
+    worker = Worker(Path("/"))
+    async with worker.session:
+        task = asyncio.create_task(worker.session.call("run", {"command": "make test"}, call_id="a"))
+        card, offer = await worker.session.card_for("a"), worker.session.grant_offer("a")
+        assert isinstance(card, ApprovalRequest)
+        assert isinstance(offer, GrantOffer)
+        assert offer.looser == {}
+        worker.session.answer("a", card.deny())
+        await task
 
 
 @requirement("GRANT-1")

@@ -12,6 +12,8 @@ from lastword import ApprovalRequest, Journal, Outcome, Policy, Preset, Session,
 from lastword.editor.project import ProjectEditor
 from lastword.editor.recording import SealedEditor
 from lastword.editor.tools import editor_tools
+from lastword.mcp.gateway import Gateways
+from lastword.mcp.secrets import SecretFile
 from lastword.rules.deciding import Explanation
 from lastword.rules.policy import PolicyFile
 from lastword.store.sqlite import SqliteStore
@@ -30,7 +32,7 @@ class Assistant:
         self.project.mkdir()
         patch.setenv("HOME", str(home))
         patch.setenv("XDG_DATA_HOME", str(home / "data"))
-        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"):
             patch.delenv(name, raising=False)
         self.registry = ToolRegistry()
         editor_tools(self.registry)
@@ -122,6 +124,10 @@ async def test_a_policy_in_use_is_guarded_wherever_it_was_read_from(assistant: A
         ".codex/hooks.json",
         ".codex/config.toml",
         ".gemini/settings.json",
+        ".mcp.json",
+        "deep/.MCP.json",
+        ".mcp.json/x",
+        ".claude.json",
         "lastword.policy.toml/x",
         "lastword.toml/deep/x",
         ".claude/settings.json/x",
@@ -157,6 +163,61 @@ async def test_hooks_are_guarded_where_an_agents_folder_leads(
     assert await assistant.is_asked("write_file", path="moved/settings.json", text="{ }")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(assistant.project / "not there"))
     assert await assistant.is_asked("write_file", path="not there/settings.json", text="{}")
+
+
+@requirement("RULE-9")
+@pytest.mark.parametrize("way", ["above", "above a link", "started in"])
+async def test_what_a_project_links_to_is_guarded_from_below_it(
+    assistant: Assistant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+):
+    """Whoever works in a folder of the project, or has left it, works by its settings all the same."""
+    below, link = assistant.project / "deep/sub", tmp_path / "link"
+    for folder in (below / "dot", tmp_path / "elsewhere/dot"):
+        folder.mkdir(parents=True)
+    link.symlink_to(below)
+    here = {"above": below, "above a link": link, "started in": tmp_path / "elsewhere"}[way]
+    if way == "started in":
+        monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(assistant.project))
+    for name, target in ((".claude", "dot"), (".mcp.json", "servers"), ("lastword.toml", "mine")):
+        (assistant.project / name).symlink_to(here / target)
+    for path in ("dot/settings.json", "servers", "mine"):
+        assert await assistant.is_asked("write_file", here, path=path, text="{}"), path
+        assert not await assistant.is_asked("write_file", here, path=f"{path}.md", text="{}"), path
+
+
+@requirement("RULE-9")
+async def test_servers_are_guarded_where_the_files_of_clients_lead(
+    assistant: Assistant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Among them stands our gateway. Each may be a link to a file of another name."""
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved/.claude.json").symlink_to(assistant.project / "moved.json")
+    (assistant.project / ".mcp.json").symlink_to("servers.json")
+    (tmp_path / ".claude.json").symlink_to(assistant.project / "home.json")
+    assert await assistant.is_asked("write_file", path="servers.json", text="{}")
+    assert await assistant.is_asked("write_file", path="home.json", text="{}")
+    assert not await assistant.is_asked("write_file", path="moved.json", text="{}")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "moved"))
+    assert await assistant.is_asked("write_file", path="moved.json", text="{ }")
+    assert not await assistant.is_asked("write_file", path="other.json", text="{}")
+
+
+@requirement("RULE-9")
+async def test_a_clients_file_that_was_wrapped_is_guarded_whatever_its_name(assistant: Assistant, tmp_path: Path):
+    """Whoever writes it takes the gateway away, and the servers behind it are asked about no more."""
+    file = assistant.project / "client.json"
+    file.write_text('{"mcpServers": {"files": {"command": "/bin/cat"}}}')
+    assert not await assistant.is_asked("write_file", path="client.json", text=file.read_text() + " ")
+    gateways = Gateways()
+    gateways.wrap(gateways.plan(file), SecretFile(tmp_path / "secrets.json"))
+    (gateways.folder / "torn.json").write_text("{")
+    os.link(file, assistant.project / "x.txt")
+    assert await assistant.is_asked("write_file", path="client.json", text="{}")
+    assert await assistant.is_asked("write_file", path="x.txt", text="{}")
+    assert await assistant.is_asked("delete_file", path="client.json")
+    file.unlink()
+    assert await assistant.is_asked("write_file", path="Client.JSON", text="{}")
+    assert not await assistant.is_asked("write_file", path="other.json", text="{}")
 
 
 @requirement("RULE-9")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from lastword.errors import ArgumentsError
 from lastword.hook.acting import acting, folder_of
 from lastword.hook.contract import HookInput
 from lastword.lazily import load_later
+from lastword.rules.agent_settings import projects_started_in
 from lastword.rules.places import PolicyPlaces, places_around
 
 if TYPE_CHECKING:
@@ -25,16 +25,11 @@ else:
     keys = load_later("lastword.hook.keys")
     call = load_later("lastword.consent.call")
 
-# Where the agent was started, as it tells its hooks. It may have gone elsewhere since.
-_PROJECTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
-
 
 def places_of(said: HookInput) -> PolicyPlaces:
     """Where the policies lie that hold for an agent's call: of its folder, all above it, and where it was started. A
     command that names another folder to run in is in that one, too."""
-    started = [
-        Path(os.path.realpath(folder)) for name in _PROJECTS if os.path.isabs(folder := os.environ.get(name, ""))
-    ]
+    started = [Path(folder) for folder in projects_started_in()]
     runs_in = folder_of(said)
     named = () if runs_in is None else (runs_in, *runs_in.parents)
     return places_around(Path(said.cwd or "."), [*named, *started])

@@ -6,7 +6,6 @@ servers, in a configuration of their own. Nothing is trusted by being wrapped.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -31,7 +30,8 @@ from lastword.mcp.foreign import (
 from lastword.mcp.names import tool_id
 from lastword.mcp.rewriting import with_value, write_whole
 from lastword.mcp.secrets import SecretFile, write_private
-from lastword.store.folders import data_folder, make_private
+from lastword.rules.client_files import gateways_folder
+from lastword.store.folders import make_private
 
 ENTRY = "lastword"
 # What an entry may say. Whatever else is in one could be a restriction that would be lost.
@@ -73,7 +73,7 @@ class Gateways:
     """The files of clients that were wrapped."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or data_folder(sys.platform, os.environ, Path.home()) / "gateways"
+        self.folder = folder or gateways_folder()
 
     def all(self) -> list[Wrapped]:
         found = sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []

@@ -46,6 +46,16 @@ SETTINGS: dict[str, AgentSettings] = {
 }
 
 
+# Where an agent was started, as it tells its hooks. It may have gone elsewhere since.
+_STARTED_IN = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+
+
+def projects_started_in() -> list[str]:
+    """The folders in which agents above this program were started, links followed."""
+    named = (os.environ.get(name, "") for name in _STARTED_IN)
+    return [os.path.realpath(folder) for folder in named if os.path.isabs(folder)]
+
+
 def settings_in(project: str) -> Iterator[str]:
     """The settings of every agent that has a folder in this project, whether they are there or not."""
     for agent in SETTINGS.values():

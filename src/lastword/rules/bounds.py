@@ -81,6 +81,8 @@ class CommandBound(msgspec.Struct, frozen=True):
     args: tuple[str, ...]
     """A pattern for each argument, over all of it."""
     cwd: str
+    is_fixed: bool = False
+    """Whether that folder is the very one that was named, and not where a link in its place leads."""
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -95,6 +97,9 @@ class Bound(msgspec.Struct, frozen=True):
     each: Bound | None = None
     counts_unclear: bool = False
     """Whether a path or a command line that cannot be told counts as meant: so it does for whoever asks or denies."""
+    is_fixed: bool = False
+    """Whether its folder is the very one that was named, and not where a link in its place leads: so it is for grants,
+    whose folder was shown as it really was. A rule's is wherever its path leads at the moment."""
 
     @property
     def may_be_absent(self) -> bool:
@@ -126,6 +131,14 @@ class Bound(msgspec.Struct, frozen=True):
     def is_volatile(self) -> bool:
         """Whether the same value may fit now and not a moment later: the disk decides."""
         return self.under is not None or self.command is not None or (self.each is not None and self.each.is_volatile)
+
+    @property
+    def leads_elsewhere(self) -> bool:
+        """Whether a fixed folder of it is not where it says, so that nothing can lie in it."""
+        named = (self.under, None if self.command is None else self.command.cwd)
+        if self.is_fixed and any(folder is not None and paths.leads_elsewhere(folder) for folder in named):
+            return True
+        return self.each is not None and self.each.leads_elsewhere
 
     def holds(self, value: Any, folder: Path) -> bool:
         """Whether a value that fits the schema fits the rest, too."""
@@ -172,17 +185,21 @@ class Bound(msgspec.Struct, frozen=True):
         if "matches" in terms and not (isinstance(value, str) and _fits(whole_pattern(terms["matches"]), value)):
             return f"{shown(value)} does not match {visible(brief(terms['matches']))}"
         if self.under is not None and not self._is_inside(value, folder):
-            return f"{shown(value)} is not under {visible(self.under)}"
+            return f"{shown(value)} is not under {visible(self.under)}{self._elsewhere_words()}"
         if self.command is not None and not self._is_command(value, folder):
-            return f"{shown(value)} is not {self._command_words()}"
+            return f"{shown(value)} is not {self._command_words()}{self._elsewhere_words()}"
         return None
+
+    def _elsewhere_words(self) -> str:
+        return ", which leads elsewhere by now" if self.leads_elsewhere else ""
 
     def _is_inside(self, value: Any, folder: Path) -> bool:
         assert self.under is not None
         if not isinstance(value, str):
             return False
-        inside = paths.may_be_inside if self.counts_unclear else paths.is_inside
-        return inside(value, self.under, folder)
+        if self.counts_unclear:
+            return paths.may_be_inside(value, self.under, folder)
+        return paths.is_inside(value, self.under, folder, is_fixed=self.is_fixed)
 
     def _is_command(self, value: Any, folder: Path) -> bool:
         assert self.command is not None
@@ -246,7 +263,9 @@ class Bound(msgspec.Struct, frozen=True):
                 yield [like[0] if like else "x"] * (terms["length"] + 1)
 
 
-def read_bound(table: Any, wrong: Wrong, level: int = 0, *, counts_unclear: bool = False) -> Bound:
+def read_bound(
+    table: Any, wrong: Wrong, level: int = 0, *, counts_unclear: bool = False, is_fixed: bool = False
+) -> Bound:
     """The bound that a table of a policy file, or of a grant, means."""
     if not isinstance(table, Mapping) or not table:
         wrong("a bound is a table of words", 'as in to = { in = ["Ada", "Bo"] }')
@@ -265,12 +284,14 @@ def read_bound(table: Any, wrong: Wrong, level: int = 0, *, counts_unclear: bool
         wrong("any = true says the opposite of every other bound", "leave one of them out")
     if level > MAX_LEVELS:
         wrong(f"each stands inside of each more than {MAX_LEVELS} times", "write fewer levels, or is and in")
-    under, command = _folder(table.get("under"), "under", wrong), _command(table.get("command"), wrong)
-    each = read_bound(table["each"], wrong, level + 1, counts_unclear=counts_unclear) if "each" in table else None
+    under, command = _folder(table.get("under"), "under", wrong), _command(table.get("command"), wrong, is_fixed)
+    each = None
+    if "each" in table:
+        each = read_bound(table["each"], wrong, level + 1, counts_unclear=counts_unclear, is_fixed=is_fixed)
     if each is not None and each.may_be_absent:
         wrong("an element of a list is there or is not", "leave absent out of each")
     schema = _schema(table, each, wrong, counts_unclear) if table.keys() != {"absent"} else False
-    return Bound(dict(table), schema, under, command, each, counts_unclear)
+    return Bound(dict(table), schema, under, command, each, counts_unclear, is_fixed)
 
 
 def _schema(table: Mapping[str, Any], each: Bound | None, wrong: Wrong, counts_unclear: bool) -> Any:
@@ -338,7 +359,7 @@ def _folder(text: Any, word: str, wrong: Wrong) -> str | None:
     return os.path.expanduser(text)
 
 
-def _command(table: Any, wrong: Wrong) -> CommandBound | None:
+def _command(table: Any, wrong: Wrong, is_fixed: bool) -> CommandBound | None:
     if table is None:
         return None
     hint = 'command = { program = "git", args = ["status"], cwd = "/home/you/project" }'
@@ -358,7 +379,7 @@ def _command(table: Any, wrong: Wrong) -> CommandBound | None:
     patterns = tuple(_pattern(pattern, "args", wrong) for pattern in args)
     folder = _folder(cwd, "cwd", wrong)
     assert folder is not None
-    return CommandBound(program, patterns, folder)
+    return CommandBound(program, patterns, folder, is_fixed)
 
 
 def _runs(bound: CommandBound, line: Any, folder: Path) -> bool:
@@ -368,7 +389,7 @@ def _runs(bound: CommandBound, line: Any, folder: Path) -> bool:
         words is not None
         and len(words) - 1 == len(bound.args)
         and _names(bound, words)
-        and paths.is_at(folder, bound.cwd)
+        and paths.is_at(folder, bound.cwd, is_fixed=bound.is_fixed)
     )
 
 

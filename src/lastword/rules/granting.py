@@ -42,12 +42,13 @@ from lastword.rules.command import literal_pattern, simple_words
 from lastword.rules.counting import EXACT, amount_of
 from lastword.rules.deciding import why_keyless
 from lastword.rules.grants import (
+    COMMAND_NAMES,
     Grant,
     bounds_of,
     granted_entry,
     is_path,
     limits_words,
-    relative_path,
+    meant_from_folder,
     terms_words,
     why_none,
     why_not_these,
@@ -57,8 +58,6 @@ from lastword.rules.wording import shown_name
 from lastword.tools.manifest import Manifest
 from lastword.tools.registry import ToolRegistry
 
-# What tools call an argument that is a command line. In any other text words are words.
-_COMMAND_NAMES = frozenset(["command", "cmd"])
 # A look back is for the eye. More cards than these are in `lastword calls`.
 MAX_PAST = 500
 
@@ -168,12 +167,7 @@ def _scopes(request: ApprovalRequest) -> tuple[Scope, ...]:
     if request.carried_out_by:
         return ("until",)  # Its folder is one of the arguments.
     found: tuple[Scope, ...] = ("run", "session") if "." in request.call_id else ("session",)
-    return found if _relative_path(request) is not None else (*found, "until")
-
-
-def _relative_path(request: ApprovalRequest) -> str | None:
-    """Which argument is a path that leads on from the session's folder: in a session of another one to another file."""
-    return relative_path(request.manifest, request.arguments)
+    return (*found, "until") if meant_from_folder(request.manifest, request.arguments) is None else found
 
 
 def _why_not_so_long(request: ApprovalRequest, scope: Scope) -> str:
@@ -182,7 +176,9 @@ def _why_not_so_long(request: ApprovalRequest, scope: Scope) -> str:
         return f"{request.carried_out_by} does not say when it ends"
     if scope == "run":
         return "there is no run"
-    return f"{shown_name(_relative_path(request) or '')} is another file in a session of another folder"
+    name = meant_from_folder(request.manifest, request.arguments) or ""
+    what = "command" if name in COMMAND_NAMES else "file"
+    return f"{shown_name(name)} is another {what} in a session of another folder"
 
 
 def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable[dict[str, Any]]:
@@ -191,23 +187,29 @@ def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable
     elif isinstance(value, str):
         if is_path(manifest, name) and (inside := _folder_around(value, folder)) is not None:
             yield {"under": inside}
-        words = simple_words(value) if name in _COMMAND_NAMES else None
-        if words is not None and len(words) > 1 and folder.is_absolute():
+        words = simple_words(value) if name in COMMAND_NAMES else None
+        if words is not None and len(words) > 1 and (here := _really(folder)) is not None:
             args = [literal_pattern(word) for word in words[1:]]
-            yield {"command": {"program": words[0], "args": args, "cwd": str(folder)}}
+            yield {"command": {"program": words[0], "args": args, "cwd": here}}
 
 
 def _folder_around(path: str, folder: Path) -> str | None:
     """The folder that a path lies in, where it really is: `notes/../../x` must not read as if it were in notes. Of
     where the call works, that folder itself."""
     around = folder if path == str(folder) else (folder / path).parent
-    if "\0" in path or path.startswith("~") or not around.is_absolute():
+    return None if "\0" in path or path.startswith("~") else _really(around)
+
+
+def _really(folder: Path) -> str | None:
+    """Where a folder really is, which is how a grant names it; None when nobody knows, and of the one that everything
+    is in."""
+    if not folder.is_absolute():
         return None
     try:
-        real = os.path.realpath(around)
+        real = os.path.realpath(folder)
     except (OSError, ValueError):
         return None
-    return None if real == "/" else real  # Inside of which everything is.
+    return None if real == "/" else real
 
 
 def summary(request: ApprovalRequest, terms: GrantTerms) -> str:

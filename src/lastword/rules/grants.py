@@ -43,6 +43,8 @@ MAX_TRIES = 1_000
 MAX_DIGITS = 30
 # So many levels may a value have that is granted exactly. Nobody reads more, and from 250 on none can be compared.
 MAX_LEVELS = 64
+# What tools call an argument that is a command line. In any other text words are words.
+COMMAND_NAMES = frozenset(["command", "cmd"])
 # So many grants are kept in the form in which calls are looked at. More of them stand nowhere.
 MAX_KEPT = 200
 
@@ -113,7 +115,7 @@ def _compiled(where: bytes) -> Where:
         def wrong(fact: str, hint: str | None, name: str = name) -> NoReturn:
             raise LastWordError(f"{shown_name(name)}: {fact}", hint=hint)
 
-        found[name] = read_bound(written, wrong)
+        found[name] = read_bound(written, wrong, is_fixed=True)
     return Where(found, is_whole=True)
 
 
@@ -161,6 +163,8 @@ def why_not_these(manifest: Manifest, terms: GrantTerms, arguments: Mapping[str,
             return f"It would never answer: {fewest}, and in all it may be {amount_words(most)}"
     if manifest.counts_as_irreversible and terms.calls is None and not sums:
         return "What cannot be undone, or does not say so, is granted with a limit"
+    if arguments is not None and (moved := [name for name, b in where.bounds.items() if b.leads_elsewhere]):
+        return f"The folder of {shown_name(moved[0])} leads elsewhere; a grant names it with links followed"
     if arguments is not None and where.misses(dict(arguments), Path("/")) and not where.is_volatile:
         return "It does not cover the call it stands on"
     return None
@@ -198,20 +202,25 @@ def is_path(manifest: Manifest, name: str) -> bool:
     return False
 
 
-def relative_path(manifest: Manifest, given: Mapping[str, Any]) -> str | None:
-    """Which argument is a path that leads on from the session's folder: in a session of another one to another file."""
+def meant_from_folder(manifest: Manifest, given: Mapping[str, Any]) -> str | None:
+    """Which argument means something else in a session of another folder: a path that leads on from there, or a command
+    line, which runs what is there. Where the folder is an argument, too, a command is bounded by it."""
     for parameter in manifest.parameters:
-        if parameter.names_path and _is_relative(given.get(parameter.name)):
+        value = given.get(parameter.name)
+        if parameter.names_path and _has_text(value, lambda text: not text.startswith("/")):
             return parameter.name
+    if given.get("cwd") is None or not is_path(manifest, "cwd"):
+        # Also one that a tool takes without having said so.
+        return next((name for name in given if name in COMMAND_NAMES and _has_text(given[name], bool)), None)
     return None
 
 
-def _is_relative(value: Any) -> bool:
-    """Whether a text in a value leads on from a folder, if it is a path."""
+def _has_text(value: Any, is_such: Callable[[str], bool]) -> bool:
+    """Whether a text anywhere in a value is such a one."""
     if isinstance(value, str):
-        return not value.startswith("/")
+        return is_such(value)
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(map(_is_relative, inside))
+    return any(_has_text(part, is_such) for part in inside)
 
 
 def granted_entry(journal: Journal, grant: Grant) -> Entry:
@@ -301,9 +310,12 @@ def _bounds_now(grant: Grant, manifest: Manifest) -> Where | None:
         where=grant.where, scope="session", calls=grant.calls, sums=grant.sums
     )  # Its time is looked at apart.
     found = bounds_of(grant.where) if why_not_these(manifest, terms) is None else None
-    named = {name: [bound.get("is"), bound.get("in")] for name, bound in grant.where.items()}
-    if grant.scope == "until" and relative_path(manifest, named) is not None:
-        found = None  # Whoever showed its card did not know that this is a path.
+    named = {
+        name: None if bound.keys() <= {"absent", "under"} and "absent" in bound else [bound.get("is"), bound.get("in")]
+        for name, bound in grant.where.items()
+    }
+    if grant.scope == "until" and meant_from_folder(manifest, named) is not None:
+        found = None  # Whoever showed its card did not know that this is a path, or a command.
     if len(_looked_at) >= MAX_KEPT:
         _looked_at.clear()
     _looked_at[grant.id] = grant, manifest, found

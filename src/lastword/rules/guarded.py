@@ -1,7 +1,8 @@
 """Files that are changed by people alone: whatever decides what is asked, and what a person has accepted.
 
-These are the policies, `lastword.toml`, the settings from which agents start our hook, the memory, and all of a
-person's data folder. A standing yes never answers for a call that would write one of them.
+These are the policies, `lastword.toml`, the settings from which agents start our hook, the files from which clients
+start our gateway, the memory, and all of a person's data folder. A standing yes never answers for a call that would
+write one of them.
 
 A file is known by its name, in whatever folder it would be. It is also known by where it really lies: a policy may be a
 link to a file of another name, and an agent that writes into a hard link writes into the policy. So the files in use
@@ -20,7 +21,8 @@ import msgspec
 
 from lastword import config
 from lastword.editor.paths import folded
-from lastword.rules.agent_settings import SETTINGS, settings_in, settings_of_person
+from lastword.rules import client_files
+from lastword.rules.agent_settings import SETTINGS, projects_started_in, settings_in, settings_of_person
 from lastword.rules.places import FILE, PROJECT_FILE, SYSTEM
 from lastword.rules.policy import Policy
 from lastword.store import Store
@@ -29,7 +31,7 @@ from lastword.store.folders import data_folder
 Place = tuple[int, int, str]
 """The disk, the number that a file or folder has on it, and the names on from there of what is not there yet."""
 
-_NAMES = {PROJECT_FILE: "rules", config.FILE: "settings"}
+_NAMES = {PROJECT_FILE: "rules", config.FILE: "settings"} | dict.fromkeys(client_files.NAMES, "servers")
 _HOOKS = {agent.folder: frozenset(agent.files) for agent in SETTINGS.values()}
 
 
@@ -85,12 +87,25 @@ def _in_use(folder: Path, policy: Policy | None, store: Store) -> Iterator[tuple
     own = (str(data_folder(sys.platform, os.environ, Path.home())), str(SYSTEM))
     yield from ((place, "rules") for place in own)
     # Where one of these is not there, its name or its folder is enough. One that is may be a link, or have other names.
-    named = [(f"{place}/{FILE}", "rules") for place in own] + [(f"{folder}/{name}", _NAMES[name]) for name in _NAMES]
+    projects = _projects_of(folder)
+    named = [(f"{place}/{FILE}", "rules") for place in own]
+    named += [(f"{project}/{name}", has) for project in projects for name, has in _NAMES.items()]
+    homes = (str(Path.home()), SETTINGS["claude"].of_person())
+    named += [(f"{home}/{name}", "servers") for home in homes for name in client_files.NAMES]
     yield from (one for one in named if os.path.lexists(one[0]))
-    yield from ((file, "hooks") for file in (*settings_in(str(folder)), *settings_of_person()))
+    yield from ((file, "hooks") for project in projects for file in settings_in(project))
+    yield from ((file, "hooks") for file in settings_of_person())
+    yield from ((file, "servers") for file in client_files.wrapped_files())
     yield from ((str(read.path), "rules") for read in ([] if policy is None else policy.files))
     yield from ((file, "settings") for file in config.READ)
     yield from ((str(file), "records") for file in store.files)
+
+
+def _projects_of(folder: Path) -> Iterable[str]:
+    """The folders whose settings may count for whoever works in this one: itself, all above it, and where an agent was
+    started that has gone elsewhere since."""
+    real = Path(os.path.realpath(folder))
+    return dict.fromkeys([*(str(place).rstrip("/") for place in (real, *real.parents)), *projects_started_in()])
 
 
 def _place(path: str) -> Place:

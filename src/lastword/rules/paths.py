@@ -24,12 +24,13 @@ _MORE = re.compile(r"-|[^/]*:|.*[\\`{]|.*%2[ef]", re.IGNORECASE)
 MAX_LINKS = 40
 
 
-def is_inside(path: str, folder: str, base: Path) -> bool:
-    """Whether a path surely leads to this folder or into it."""
+def is_inside(path: str, folder: str, base: Path, *, is_fixed: bool = False) -> bool:
+    """Whether a path surely leads to this folder or into it. A fixed folder is not followed: nothing lies in a link."""
     if not path or is_unclear(path, base) or _MORE.match(path):
         return False
     try:
-        return all(_is_within(there, os.path.realpath(folder), str) for there in _ends(path, base))
+        real = folder if is_fixed else os.path.realpath(folder)
+        return all(_is_within(there, real, str) for there in _ends(path, base))
     except (OSError, ValueError):
         return False
 
@@ -44,14 +45,22 @@ def may_be_inside(path: str, folder: str, base: Path) -> bool:
         return False  # It leads nowhere.
 
 
-def is_at(here: Path, folder: str) -> bool:
-    """Whether something that runs here runs in this folder, or in one below it."""
+def is_at(here: Path, folder: str, *, is_fixed: bool = False) -> bool:
+    """Whether something that runs here runs in this folder, or in one below it. A fixed one is not followed."""
     if not here.is_absolute():
         return False
     try:
-        return _is_within(os.path.realpath(here), os.path.realpath(folder), str)
+        return _is_within(os.path.realpath(here), folder if is_fixed else os.path.realpath(folder), str)
     except (OSError, ValueError):
         return False
+
+
+def leads_elsewhere(folder: str) -> bool:
+    """Whether a folder is not where its path says: it is a link, or behind one."""
+    try:
+        return os.path.realpath(folder) != (folder.rstrip("/") or "/")
+    except (OSError, ValueError):
+        return True
 
 
 def is_unclear(path: str, base: Path) -> bool:
