@@ -272,6 +272,33 @@ def test_a_part_that_stayed_folded_is_opened_before_the_word(house, windows):
     assert [grant.where["note"] for grant in grants(house)] == [{"is": "a long story " * 400}]
 
 
+@requirement("GRANT-1", "TOOL-46")
+def test_a_part_that_is_opened_while_the_step_stands_there_is_read_to_its_end_first(house, windows):
+    """It stands above the step, and whoever opens it there may be past it at once."""
+    page = windows(house.key(), viewport={"width": 390, "height": 700})
+    call = house.call("pay", to="Ada", amount=12.5, note="a long story " * 400)
+    read_to_end(page)
+    open_step(page)
+    page.locator(".card .fold").click()
+    words = "You have not seen all of this card. Before you can grant it, go back to it."
+    expect(page.locator(STEP)).to_contain_text(words)
+        "You have not seen all of this card. Before you can grant it, go back to it."
+    )
+    expect(page.locator(f"{STEP} .word")).to_have_count(0)
+    button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    button.click(force=True)
+    assert (call.done(), grants(house)) == (False, [])
+    page.get_by_role("button", name="go back to it").click()
+    read_to_end(page)
+    open_step(page)
+    settled(page, ARMED_STEP)
+    page.locator(f"{STEP} .word").press_sequentially("grant")
+    button.click()
+    assert call.result(PATIENCE_SECONDS).success
+    assert len(grants(house)) == 1
+
+
 @requirement("GRANT-1")
 def test_a_call_that_is_being_changed_has_no_second_step(house, windows):
     """Its bounds are those of the call that was asked for, and a person who writes another reads that one."""

@@ -277,6 +277,7 @@ function Question({ call, keys, program }: Shown) {
         <Granting
           call={call}
           closed={unread}
+          unseen={left !== null}
           onOpen={() => {
             backFromGranting();
             openAll(unread);

@@ -18,9 +18,10 @@ const FIRST_CALLS = "10";
 // What the server said, and the very choice that it said it of.
 type Told = { choice: Choice; step: GrantStep };
 
-type Given = { call: WaitingCall; closed: string[]; onOpen: () => void; onBack: () => void };
+// `unseen`: a part of the card was opened, or took another form, while this stood there.
+type Given = { call: WaitingCall; closed: string[]; unseen: boolean; onOpen: () => void; onBack: () => void };
 
-export function Granting({ call, closed, onOpen, onBack }: Given) {
+export function Granting({ call, closed, unseen, onOpen, onBack }: Given) {
   const card = call.card;
   const section = useRef<HTMLElement>(null);
   const newest = useRef(0);
@@ -32,7 +33,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
   const step = told?.step ?? null;
   const fresh = told !== null && told.choice === choice;
   const isWhole = choice.calls === "" || /^[1-9]\d{0,8}$/.test(choice.calls);
-  const canGrant = fresh && isWhole && step !== null && step.digest !== "" && closed.length === 0;
+  const canGrant = fresh && isWhole && step !== null && step.digest !== "" && closed.length === 0 && !unseen;
   const { armed, counts } = useArmed(step?.digest ?? "", canGrant);
 
   useEffect(() => section.current?.focus(), []);
@@ -65,7 +66,7 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
 
   const id = `grant-${call.id}`;
   const isTyped = step !== null && word.trim().toLowerCase() === step.word;
-  const isAgreeable = step !== null && step.digest !== "" && isWhole && closed.length === 0;
+  const isAgreeable = step !== null && step.digest !== "" && isWhole && closed.length === 0 && !unseen;
   return (
     <section class="granting" ref={section} tabIndex={-1} aria-labelledby={id} aria-busy={!fresh || sent} data-armed={armed}>
       <h3 id={id}>{GRANT_WORDS.title}</h3>
@@ -203,6 +204,14 @@ export function Granting({ call, closed, onOpen, onBack }: Given) {
             A part of this card is folded. Before you can grant it,{" "}
             <button type="button" class="link" onClick={onOpen}>
               open it
+            </button>
+            .
+          </p>
+        ) : unseen && step !== null && !step.why_none ? (
+          <p class="second folded">
+            You have not seen all of this card. Before you can grant it,{" "}
+            <button type="button" class="link" onClick={onBack}>
+              go back to it
             </button>
             .
           </p>
