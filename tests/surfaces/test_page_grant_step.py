@@ -282,8 +282,6 @@ def test_a_part_that_is_opened_while_the_step_stands_there_is_read_to_its_end_fi
     page.locator(".card .fold").click()
     words = "You have not seen all of this card. Before you can grant it, go back to it."
     expect(page.locator(STEP)).to_contain_text(words)
-        "You have not seen all of this card. Before you can grant it, go back to it."
-    )
     expect(page.locator(f"{STEP} .word")).to_have_count(0)
     button = page.locator(STEP).get_by_role("button", name="Allow, and don't ask again")
     expect(button).to_have_attribute("aria-disabled", "true")
