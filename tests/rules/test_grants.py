@@ -325,7 +325,7 @@ async def test_a_granted_folder_that_becomes_a_link_covers_nothing(tmp_path: Pat
     sub.mkdir(parents=True)
     other.mkdir()
     line = {"command": {"program": "make", "args": ["test"], "cwd": str(sub)}}
-    within, out, bounds = {
+    cases: dict[str, tuple[dict[str, Any], ...]] = {
         "tidy": ({"path": f"{sub}/a"}, {"path": f"{other}/a"}, {"path": {"under": str(sub)}}),
         "tidy_all": (
             {"paths": [f"{sub}/a"]},
@@ -333,7 +333,8 @@ async def test_a_granted_folder_that_becomes_a_link_covers_nothing(tmp_path: Pat
             {"paths": {"each": {"under": str(sub)}, "length": 3}},
         ),
         "run": ({"command": "make test"}, {"command": "make test"}, {"command": line}),
-    }[kind]
+    }
+    within, out, bounds = cases[kind]
     worker = Worker(sub)
     async with worker.session:
         assert await worker.grant(kind, within, bounds) == "granted"
