@@ -164,7 +164,8 @@ class Asking:
         """Have the question on the disk. One of megabytes is brought into its form beside the loop."""
         setting, facts, whence = self._setting, None, Whence(stops)
         if tool.manifest.auto_approve is not False:
-            whence = Whence(stops, str(folder_for(tool, setting.folder)), setting.user_digest)
+            folder = str(folder_for(tool, setting.folder)) if tool.is_placed else ""
+            whence = Whence(stops, folder, tool.path_schemas, setting.user_digest)
         if is_large(request.argument_bytes, request.preview):
             facts = await THREADS.result_of(self._journal.facts_of(request, whence))
         await self._journal.asked(request, whence, facts)

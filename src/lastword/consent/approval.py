@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -293,11 +293,6 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         given = self.arguments
         return tuple(p.name for p in self.manifest.parameters if p.name not in given)
 
-    def _path_schemas(self) -> dict[str, Any]:
-        if self.manifest.auto_approve is False:
-            return {}
-        return {p.name: p.schema for p in self.manifest.parameters if p.names_path}
-
     def written(self, process: str = "", whence: Whence = NOWHERE, program: str = "") -> bytes:
         """The facts as the journal keeps them: with who asks, and how things stood around it."""
         manifest, arguments = self.manifest, self.argument_bytes
@@ -342,7 +337,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
                 manifest.auto_approve,
                 self._left_out(),
                 self.carried_out_by,
-                self._path_schemas(),
+                whence.path_schemas,
                 whence.folder,
                 whence.user,
             )
@@ -400,8 +395,7 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     left_out: tuple[str, ...] = ()
     """The parameters that were not given, where a grant could be."""
     carried_out_by: str = ""
-    path_schemas: dict[str, Any] = {}
-    """What the tool says of arguments that may be paths, where a grant could be given."""
+    path_schemas: Mapping[str, Any] = {}
     folder: str = ""
     user: str | None = None
 

@@ -42,7 +42,6 @@ from lastword.rules.command import literal_pattern, simple_words
 from lastword.rules.counting import EXACT, amount_of
 from lastword.rules.deciding import why_keyless
 from lastword.rules.grants import (
-    COMMAND_NAMES,
     Grant,
     bounds_of,
     granted_entry,
@@ -55,7 +54,7 @@ from lastword.rules.grants import (
 )
 from lastword.rules.policy import folder_for
 from lastword.rules.wording import shown_name
-from lastword.tools.manifest import Manifest
+from lastword.tools.manifest import COMMAND_NAMES, Manifest
 from lastword.tools.registry import ToolRegistry
 
 # A look back is for the eye. More cards than these are in `lastword calls`.

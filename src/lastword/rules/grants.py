@@ -32,7 +32,7 @@ from lastword.rules.policy import NOWHERE
 from lastword.rules.rule import Where, is_amount
 from lastword.rules.wording import shown_name
 from lastword.store import Entry, Record
-from lastword.tools.manifest import Manifest
+from lastword.tools.manifest import COMMAND_NAMES, Manifest
 
 GRANTED = "granted"
 REVOKED = "revoked"
@@ -43,8 +43,6 @@ MAX_TRIES = 1_000
 MAX_DIGITS = 30
 # So many levels may a value have that is granted exactly. Nobody reads more, and from 250 on none can be compared.
 MAX_LEVELS = 64
-# What tools call an argument that is a command line. In any other text words are words.
-COMMAND_NAMES = frozenset(["command", "cmd"])
 # So many grants are kept in the form in which calls are looked at. More of them stand nowhere.
 MAX_KEPT = 200
 

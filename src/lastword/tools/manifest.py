@@ -36,6 +36,9 @@ RESERVED = frozenset(
 # Long enough for any phrase, short enough for every model API.
 MAX_ID_LENGTH = 64
 
+# What tools call an argument that is a command line. In any other text words are words.
+COMMAND_NAMES = frozenset(["command", "cmd"])
+
 Effect = Literal["none", "reversible", "irreversible"]
 ToolKey = bool | Literal["exact", "bounds"]
 """The tool's key of auto-approval: never, only where every argument is given exactly, or within bounds too.

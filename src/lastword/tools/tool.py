@@ -17,7 +17,7 @@ from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, Too
 from lastword.tools.branching import can_be_told
 from lastword.tools.code import digest_of_function
 from lastword.tools.facts import Facts, wrong_facts
-from lastword.tools.manifest import Manifest, Parameter, validator_for
+from lastword.tools.manifest import COMMAND_NAMES, Manifest, Parameter, validator_for
 from lastword.tools.misfit import misfits
 from lastword.tools.signature import RESERVED, Convert
 
@@ -66,6 +66,10 @@ class Tool:
     takes_answer: bool = field(init=False)
     is_async: bool = field(init=False)
     defaults: Mapping[str, bytes] = field(init=False)
+    path_schemas: Mapping[str, Any] = field(init=False)
+    """What it says of arguments that may be paths."""
+    is_placed: bool = field(init=False)
+    """Whether what a call does may depend on the folder that it is meant from."""
     _wants: tuple[str, ...] = field(init=False)
     _request_wants: tuple[str, ...] = field(init=False)
     _rule_wants: tuple[str, ...] = field(init=False)
@@ -93,6 +97,10 @@ class Tool:
         put(self, "secrets", manifest.secrets)
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + (self.code or self._own_code())))
         put(self, "_schema", manifest.arguments_schema())
+        paths = {parameter.name: parameter.schema for parameter in manifest.parameters if parameter.names_path}
+        has_command = any(parameter.name in COMMAND_NAMES for parameter in manifest.parameters)
+        put(self, "path_schemas", paths)
+        put(self, "is_placed", bool(paths) or has_command or self.works_in is not None)
         try:
             put(self, "_validator", validator_for(self._schema))
         except ValueError as problem:
