@@ -476,8 +476,8 @@ MUTANTS = [
     Mutant(
         "buttons: the processes above",
         "tools/descent.py",
-        "    return any(_is_host(each, folders) or (agents and _is_agent(each, folders)) for each in above)\n",
-        "    return any(agents and _is_agent(each, folders) for each in above)\n",
+        "    if any(_is_host(each, folders) or (agents and _is_agent(each, folders)) for each in above):\n",
+        "    if any(agents and _is_agent(each, folders) for each in above):\n",
         "tests/attack/test_pressing_our_buttons.py -k by_auto_approve",
     ),
     Mutant(
@@ -716,8 +716,8 @@ MUTANTS = [
     Mutant(
         "granting: a folder by another way",
         "rules/granting.py",
-        "real = os.path.realpath(around)",
-        "real = str(around)",
+        "real = os.path.realpath(folder)",
+        "real = str(folder)",
         SECOND_STEP,
     ),
     Mutant(
