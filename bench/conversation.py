@@ -19,15 +19,9 @@ from typing import Any
 import msgspec
 from figures import Result, arguments
 
-from lastword.server.abilities import Abilities
-from lastword.server.app import build_app
-from lastword.server.limits import ServerLimits
-from lastword.server.reply_shape import Completion, check_completion
-from lastword.store import Store
-from lastword.store.memory import MemoryStore
-from lastword.store.sqlite import SqliteStore
-from lastword.talk.apiclient import read_all
-from lastword.talk.inprocess import InProcessWire, alive
+from lastword.server import Abilities, Completion, ServerLimits, build_app, check_completion
+from lastword.store import MemoryStore, SqliteStore, Store
+from lastword.talk import InProcessWire, alive, read_all
 
 SHORT, WINDOW = 10, 200
 ALLOWED_GROWTH = 1.5

@@ -22,7 +22,7 @@ import pydantic
 from figures import Result, arguments
 
 import lastword
-from lastword.rules.granting import GrantOffer, offer_for
+from lastword.rules import GrantOffer, offer_for
 
 ROUNDS = 20
 ARGUMENTS = {"token": "BTC", "amount": 3}

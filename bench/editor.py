@@ -26,14 +26,10 @@ from figures import Result, arguments
 from ruff import find_ruff_bin
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction, editor_tools, open_journal
-from lastword.call.setting import Limits
-from lastword.card.face import face
-from lastword.editor import Preview
-from lastword.editor.diff import diff_of
-from lastword.editor.project import ProjectEditor
-from lastword.editor.recording import SealedEditor
+from lastword.call import Limits
+from lastword.card import face
+from lastword.editor import Preview, ProjectEditor, SealedEditor, diff_of, undo
 from lastword.editor.search import search
-from lastword.editor.undo import undo
 
 ROUNDS = 5
 LITERAL = "def "

@@ -30,14 +30,11 @@ from mcp.client.stdio import stdio_client
 
 from lastword import Journal, Preset, Session, ToolRegistry, UserAction, open_journal
 from lastword.config import McpConfig
-from lastword.consent.answerer import person
+from lastword.consent import person
+from lastword.mcp import McpServers, Pins, SecretFile, ToolServer
 from lastword.mcp.connection import McpConnection
 from lastword.mcp.entries import written
 from lastword.mcp.launch import launch_of
-from lastword.mcp.offered import McpServers
-from lastword.mcp.pins import Pins
-from lastword.mcp.secrets import SecretFile
-from lastword.mcp.serving import ToolServer
 
 SERVER = """
 import json, sys

@@ -16,9 +16,8 @@ from typing import Any
 from obedient import House, Made, World, tools_of
 
 from lastword import ApprovalRequest, Journal, Preset, Session, ToolRegistry, UserAction
-from lastword.rules.granting import GrantOffer, offer_for
+from lastword.rules import GrantOffer, Policy, offer_for
 from lastword.rules.grants import bounds_of
-from lastword.rules.policy import Policy
 
 # What people write as they like; and the numbers of which less is never worse than more. Any other argument says who,
 # where, which or when.

@@ -25,9 +25,8 @@ import apsw
 from figures import Result, arguments
 
 import lastword
-from lastword.consent.approval import ALLOWED
-from lastword.store import Entry
-from lastword.store.sqlite import SqliteStore
+from lastword.consent import ALLOWED
+from lastword.store import Entry, SqliteStore
 
 ROUND = 200
 CALLERS = 64

@@ -19,20 +19,14 @@ from typing import Any
 from figures import Result, arguments
 
 import lastword
-from lastword.call.events import Printed, RunStarted
-from lastword.call.setting import Limits
-from lastword.card.face import face
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
-from lastword.server.app import build_app
-from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api
+from lastword.call import Limits, Printed, RunStarted
+from lastword.card import face
+from lastword.editor import ProjectEditor, editor_tools
+from lastword.server import build_app
+from lastword.store import MemoryStore
+from lastword.talk import Api, InProcessWire, ResolvedPreset, Said, Satellite
 from lastword.talk.bounds import Bounds
-from lastword.talk.heard import Said
-from lastword.talk.inprocess import InProcessWire
-from lastword.talk.presets import ResolvedPreset
 from lastword.talk.rehearsal import Rehearsal
-from lastword.talk.satellite import Satellite
 from lastword.web.card import card_of
 from lastword.web.conversation import ConversationView
 from lastword.web.events import Feed

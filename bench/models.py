@@ -23,14 +23,10 @@ from figures import Result, arguments
 from tasks import ANY, LATER, PUBLIC, TODAY, Call, Task
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
-from lastword.server.app import build_app
-from lastword.server.limits import ServerLimits
-from lastword.server.upstream import HttpUpstream
-from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api
-from lastword.talk.inprocess import InProcessWire, alive
+from lastword.server import HttpUpstream, ServerLimits, build_app
+from lastword.store import MemoryStore
+from lastword.talk import Api, InProcessWire, Satellite, alive
 from lastword.talk.replies import Protocol
-from lastword.talk.satellite import Satellite
 
 TOOLS = Path(__file__).parent.parent / "examples" / "home" / "tools"
 # A reply to any of these tasks has fewer. A model that goes on and on has failed.

@@ -25,7 +25,7 @@ from pathlib import Path
 from figures import Result, arguments
 from playwright.sync_api import expect, sync_playwright
 
-from lastword.card.items import MessageItem, ScriptItem
+from lastword.card import MessageItem, ScriptItem
 from lastword.web.events import Feed
 from lastword.web.picture import SharedPicture
 

@@ -21,11 +21,9 @@ from time import monotonic, perf_counter, time_ns
 from figures import Result, arguments
 
 import lastword
-from lastword.consent.approval import ALLOWED
-from lastword.store import Entry, Store
-from lastword.store.address import open_store
+from lastword.consent import ALLOWED
+from lastword.store import Entry, SqliteStore, Store, open_store
 from lastword.store.postgres import PostgresStore
-from lastword.store.sqlite import SqliteStore
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from postgres_server import PostgresServer

@@ -20,16 +20,12 @@ from time import perf_counter
 from figures import Result, arguments
 
 import lastword
-from lastword.journal.records import data_of
-from lastword.server.app import build_app
-from lastword.store import Entry, Record, Store
-from lastword.store.memory import MemoryStore
-from lastword.store.sqlite import SqliteStore
-from lastword.talk.apiclient import Api
-from lastword.talk.inprocess import InProcessWire
+from lastword.journal import data_of
+from lastword.server import build_app
+from lastword.store import Entry, MemoryStore, Record, SqliteStore, Store
+from lastword.talk import Api, InProcessWire, Satellite
 from lastword.talk.rehearsal import Rehearsal
-from lastword.talk.satellite import Satellite
-from lastword.tools.context import ToolContext
+from lastword.tools import ToolContext
 from lastword.web import past
 
 OWN = "page"

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lastword import ToolRegistry
-from lastword.journal import Journal
-from lastword.journal.records import data_of
-from lastword.tools import descent
+from lastword.journal import Journal, data_of
+from lastword.tools import Tool, descent
 from lastword.tools.manifest import parse_manifest
-from lastword.tools.tool import Tool
 from lastword.values import canonical
 from postgres_server import PostgresServer, shared_server
 from sending import MANIFEST

@@ -9,11 +9,9 @@ from typing import Any
 
 from lastword import Session, ToolRegistry
 from lastword.config import McpConfig
+from lastword.mcp import McpServers, Pins, SecretFile
 from lastword.mcp.connection import McpConnection
 from lastword.mcp.launch import launch_of
-from lastword.mcp.offered import McpServers
-from lastword.mcp.pins import Pins
-from lastword.mcp.secrets import SecretFile
 
 PLAIN = Path(__file__).parent / "mcp_both_ways" / "plain_server.py"
 MONEY: dict[str, Any] = {

@@ -30,7 +30,7 @@ MUTANTS = [
     ),
     Mutant(
         "language: how often an inner loop runs is not multiplied",
-        "script/plan.py",
+        "script/static_plan.py",
         "most = self.most * count",
         "most = count",
         "tests/script/test_plan.py",

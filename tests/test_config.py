@@ -6,7 +6,7 @@ import pytest
 
 from lastword.config import DEFAULT_PORT, PresetConfig, PresetLimits, ServerConfig, load
 from lastword.errors import ConfigError
-from lastword.server.limits import ServerLimits
+from lastword.server import ServerLimits
 
 
 def written(folder: Path, text: str) -> Path:

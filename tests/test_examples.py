@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry, UserAction
-from lastword.author.tooltests import run_tool_tests
-from lastword.call.events import Event, Reported
+from lastword.author import run_tool_tests
+from lastword.call import Event, Reported
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped
 

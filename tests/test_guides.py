@@ -18,8 +18,8 @@ import click
 import pytest
 
 from lastword import cli
-from lastword.rules.grants import is_path
-from lastword.tools.descent import MARKER
+from lastword.rules import is_path
+from lastword.tools import MARKER
 from lastword.tools.facts import ToolFacts
 from lastword.tools.manifest import parse_manifest
 from requirements import requirement

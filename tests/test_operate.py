@@ -17,10 +17,9 @@ from lastword.commands.configured import people_of
 from lastword.commands.moving import grant
 from lastword.commands.serving import serve, token
 from lastword.config import load
-from lastword.server.limits import ServerLimits
+from lastword.server import ServerLimits
 from lastword.server.serving import TOLD_SECONDS
-from lastword.store import postgres_ledger, postgres_link, writer
-from lastword.store.address import open_store
+from lastword.store import open_store, postgres_ledger, postgres_link, writer
 from lastword.store.postgres_address import PostgresAddress
 from requirements import requirement
 

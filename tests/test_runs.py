@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 import lastword
-from lastword.consent.approval import CLOSED
+from lastword.consent import CLOSED
 from lastword.errors import NotJSON, SessionError
 from lastword.journal import Journal
-from lastword.store import GENESIS, Entry, chain
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore
+from lastword.store.contract import GENESIS, chain
+from lastword.tools import Tool
 from lastword.tools.manifest import parse_manifest
-from lastword.tools.tool import Tool
 from lastword.values import canonical
 from requirements import requirement
 

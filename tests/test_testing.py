@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.testing import ATTACKS, FixedApprover, memory_journal, run_tool_tests
 from requirements import requirement
 from sending import CALL

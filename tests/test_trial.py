@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lastword import ToolContext, tool
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.testing import Trial
 from requirements import requirement
 

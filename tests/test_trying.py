@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 import lastword
-from lastword.call.setting import Limits
-from lastword.consent.approval import OFFERED_AFTER, UserAction
+from lastword.call import Limits
+from lastword.consent import UserAction
+from lastword.consent.approval import OFFERED_AFTER
 from lastword.errors import LastWordError, ToolError
 from lastword.script import ScriptLimits, plan_text
-from lastword.store import GENESIS, chain
+from lastword.store.contract import GENESIS, chain
 from lastword.testing import FixedApprover
 from requirements import requirement
 from test_runs import World, allow

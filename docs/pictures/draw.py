@@ -17,7 +17,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 from lastword import Session, ToolRegistry, UserAction
-from lastword.card.face import face
+from lastword.card.faces import face
 from lastword.consent.approval import ApprovalRequest
 from lastword.editor import ScriptEditorProvider
 from lastword.editor.project import ProjectEditor

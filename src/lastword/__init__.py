@@ -6,14 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lastword.author.authoring import AssistantTool
-    from lastword.call.changes import Undone
-    from lastword.call.desk import wait_for_answer
-    from lastword.call.events import (
+    from lastword.author import AssistantTool
+    from lastword.call import (
         Answered,
         Asked,
         DeniedByRule,
         Finished,
+        Limits,
         Printed,
         QuestionAnswered,
         QuestionAsked,
@@ -21,96 +20,103 @@ if TYPE_CHECKING:
         RunFinished,
         RunStarted,
         Started,
+        Undone,
+        wait_for_answer,
     )
-    from lastword.call.setting import Limits
-    from lastword.consent.answerer import Answerer
-    from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
-    from lastword.consent.kept import Kept
-    from lastword.consent.outcome import Outcome
-    from lastword.editor import Preview, ScriptEditorProvider
-    from lastword.editor.project import ProjectEditor
-    from lastword.editor.tools import editor_tools
+    from lastword.consent import Answerer, ApprovalRequest, Approver, Kept, Outcome, Preset, UserAction
+    from lastword.editor import Preview, ProjectEditor, ScriptEditorProvider, editor_tools
     from lastword.errors import Detached, LastWordError, OutcomeUnknown, ToolError
-    from lastword.journal import Journal
-    from lastword.journal.opening import open_journal
-    from lastword.rules.policy import Policy
+    from lastword.journal import Journal, open_journal
+    from lastword.rules import Policy
     from lastword.runs import Run, check, plan, script_grammar, script_prompt
     from lastword.session import Session
-    from lastword.talk.constraint import tool_request_grammar, tool_request_schema
-    from lastword.tools.content import Audio, File, Image, Text, ToolResult
-    from lastword.tools.context import ToolContext
-    from lastword.tools.manifest import Manifest, Parameter
-    from lastword.tools.questions import Closed, Declined, Given, ToolQuestion
-    from lastword.tools.registry import ToolChanged, ToolRegistry, tool
-    from lastword.tools.state import StateMetadata
-    from lastword.tools.tool import Tool
-    from lastword.wire.protocol import NotARequest, ToolRequest, parse_tool_request
+    from lastword.talk import tool_request_grammar, tool_request_schema
+    from lastword.tools import (
+        Audio,
+        Closed,
+        Declined,
+        File,
+        Given,
+        Image,
+        Manifest,
+        Parameter,
+        StateMetadata,
+        Text,
+        Tool,
+        ToolChanged,
+        ToolContext,
+        ToolQuestion,
+        ToolRegistry,
+        ToolResult,
+    )
+    from lastword.tools.registry import tool
+    from lastword.wire import NotARequest, ToolRequest, parse_tool_request
 
 __version__ = "0.1.0"
 
 # Loaded on first use, so that `import lastword` costs nothing that a program does not need.
 _ROOMS = {
-    "Answered": "call.events",
-    "Answerer": "consent.answerer",
-    "ApprovalRequest": "consent.approval",
-    "Approver": "consent.approval",
-    "Asked": "call.events",
-    "AssistantTool": "author.authoring",
-    "Audio": "tools.content",
-    "Closed": "tools.questions",
-    "Declined": "tools.questions",
-    "DeniedByRule": "call.events",
+    "Answered": "call",
+    "Answerer": "consent",
+    "ApprovalRequest": "consent",
+    "Approver": "consent",
+    "Asked": "call",
+    "AssistantTool": "author",
+    "Audio": "tools",
+    "Closed": "tools",
+    "Declined": "tools",
+    "DeniedByRule": "call",
     "Detached": "errors",
-    "File": "tools.content",
-    "Finished": "call.events",
-    "Given": "tools.questions",
-    "Image": "tools.content",
+    "File": "tools",
+    "Finished": "call",
+    "Given": "tools",
+    "Image": "tools",
     "Journal": "journal",
-    "Kept": "consent.kept",
+    "Kept": "consent",
     "LastWordError": "errors",
-    "Limits": "call.setting",
-    "Manifest": "tools.manifest",
-    "NotARequest": "wire.protocol",
-    "Outcome": "consent.outcome",
+    "Limits": "call",
+    "Manifest": "tools",
+    "NotARequest": "wire",
+    "Outcome": "consent",
     "OutcomeUnknown": "errors",
-    "Parameter": "tools.manifest",
-    "Policy": "rules.policy",
-    "Preset": "consent.approval",
+    "Parameter": "tools",
+    "Policy": "rules",
+    "Preset": "consent",
     "Preview": "editor",
-    "Printed": "call.events",
-    "ProjectEditor": "editor.project",
-    "QuestionAnswered": "call.events",
-    "QuestionAsked": "call.events",
-    "Reported": "call.events",
+    "Printed": "call",
+    "ProjectEditor": "editor",
+    "QuestionAnswered": "call",
+    "QuestionAsked": "call",
+    "Reported": "call",
     "Run": "runs",
-    "RunFinished": "call.events",
-    "RunStarted": "call.events",
+    "RunFinished": "call",
+    "RunStarted": "call",
     "ScriptEditorProvider": "editor",
     "Session": "session",
-    "Started": "call.events",
-    "StateMetadata": "tools.state",
-    "Text": "tools.content",
-    "Tool": "tools.tool",
-    "ToolChanged": "tools.registry",
-    "ToolContext": "tools.context",
+    "Started": "call",
+    "StateMetadata": "tools",
+    "Text": "tools",
+    "Tool": "tools",
+    "ToolChanged": "tools",
+    "ToolContext": "tools",
     "ToolError": "errors",
-    "ToolQuestion": "tools.questions",
-    "ToolRegistry": "tools.registry",
-    "ToolRequest": "wire.protocol",
-    "ToolResult": "tools.content",
-    "Undone": "call.changes",
-    "UserAction": "consent.approval",
+    "ToolQuestion": "tools",
+    "ToolRegistry": "tools",
+    "ToolRequest": "wire",
+    "ToolResult": "tools",
+    "Undone": "call",
+    "UserAction": "consent",
     "check": "runs",
-    "editor_tools": "editor.tools",
-    "open_journal": "journal.opening",
-    "parse_tool_request": "wire.protocol",
+    "editor_tools": "editor",
+    "open_journal": "journal",
+    "parse_tool_request": "wire",
     "plan": "runs",
     "script_grammar": "runs",
     "script_prompt": "runs",
     "tool": "tools.registry",
-    "tool_request_grammar": "talk.constraint",
-    "tool_request_schema": "talk.constraint",
-    "wait_for_answer": "call.desk",
+    "tool_request_grammar": "talk",
+    "tool_request_schema": "talk",
+    "wait_for_answer": "call",
 }
 
 __all__ = [

@@ -134,7 +134,7 @@ def lastword(ctx: click.Context, verbose: bool) -> None:
 
 def _file_for_chats() -> Path:
     # Loaded here, because most commands need no store before they have read their own options.
-    from lastword.store.folders import data_folder
+    from lastword.store import data_folder
 
     return data_folder(sys.platform, os.environ, Path.home()) / "lastword.log"
 

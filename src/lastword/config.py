@@ -47,12 +47,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lastword.errors import ConfigError, did_you_mean
-from lastword.server.limits import ServerLimits
-from lastword.store.address import from_folder
-from lastword.store.folders import data_folder
-from lastword.store.postgres_address import holds_password
-from lastword.tools.descent import is_below
-from lastword.tools.trust import Trust
+from lastword.server import ServerLimits
+from lastword.store import data_folder, from_folder, holds_password
+from lastword.tools import Trust, is_below
 
 FILE = "lastword.toml"
 PREFIX = "LASTWORD_"

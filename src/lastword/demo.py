@@ -14,17 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
-from lastword.call.events import Event, Reported
-from lastword.consent.approval import ApprovalRequest, Preset, UserAction
+from lastword.call import Event, Reported
+from lastword.consent import ApprovalRequest, Preset, UserAction
 from lastword.display import visible
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor
 from lastword.session import Session
-from lastword.talk.tour import note_tool
-from lastword.terminal.card import PROMPT, wrap
-from lastword.terminal.dialogue import CardDialogue
-from lastword.terminal.progress import Progress
-from lastword.tools.context import ToolContext
-from lastword.tools.registry import ToolRegistry
+from lastword.talk import note_tool
+from lastword.terminal import PROMPT, CardDialogue, Progress, wrap
+from lastword.tools import ToolContext, ToolRegistry
 
 # Long enough to follow, short enough that all six are over within seconds.
 PAUSE_SECONDS = 0.35

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,6 +23,23 @@ def load_later(name: str, *, extra: str | None = None) -> ModuleType:
     if extra is not None and find_spec(name) is None:
         return _Missing(name, extra)
     return _Later(name)
+
+
+def open_door(room: str, **modules: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a room's door: the names that others may use, by the module of the room that has them.
+
+    A name is loaded with its module when it is first asked for, so a program pays only for what it uses of a room.
+    """
+    places = {name: f"{room}.{module}" for module, names in modules.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        value = getattr(import_module(places[name]), name)
+        setattr(sys.modules[room], name, value)
+        return value
+
+    return load
 
 
 @contextmanager

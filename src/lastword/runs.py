@@ -20,27 +20,29 @@ import msgspec
 from msgspec import UNSET
 
 from lastword import ids, script, values
-from lastword.call import recovery
-from lastword.call.door import Door
-from lastword.call.events import Printed, RunFinished, RunStarted
-from lastword.card.origin import script_origin
-from lastword.consent.approval import Preset
-from lastword.consent.call import LiveRun
-from lastword.consent.decider import Person
-from lastword.consent.outcome import STOPPED, Outcome, denied_before
+from lastword.call import Door, Printed, RunFinished, RunStarted, recovery
+from lastword.card import script_origin
+from lastword.consent import STOPPED, LiveRun, Outcome, Person, Preset, denied_before
 from lastword.errors import ArgumentsError, SessionError, did_you_mean
-from lastword.journal.records import LIFE_KINDS, Life, data_of, value_of
-from lastword.rules.deciding import by_keys
-from lastword.rules.grants import end_session_grants
-from lastword.script import CallFailed, Machine, PlacedError, ScriptLimits, Site, Step, aside, parse
-from lastword.script.concealing import NOT_KEPT, Concealed, conceal
-from lastword.script.signatures import Signature, SignatureParameter
-from lastword.store import Record
-from lastword.store.proof import prove
-from lastword.tools.manifest import Manifest
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.state import StateOwner
-from lastword.tools.tool import Tool
+from lastword.journal import LIFE_KINDS, Life, data_of, value_of
+from lastword.rules import by_keys, end_session_grants
+from lastword.script import (
+    NOT_KEPT,
+    CallFailed,
+    Concealed,
+    Machine,
+    PlacedError,
+    ScriptLimits,
+    Signature,
+    SignatureParameter,
+    Site,
+    Step,
+    aside,
+    conceal,
+    parse,
+)
+from lastword.store import Record, prove
+from lastword.tools import Manifest, StateOwner, Tool, ToolRegistry
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
 LANGUAGE_VERSION = 3

@@ -11,35 +11,43 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from msgspec import UNSET
 
 from lastword import ids, values
-from lastword.call import changes, recovery
-from lastword.call.background import Background, running_loop
-from lastword.call.changes import Undone
-from lastword.call.desk import wait_for_answer
-from lastword.call.door import Door
-from lastword.call.events import Asked, Event, Finished
-from lastword.call.hearing import Hearing
-from lastword.call.questions import OnQuestion, handler_for
-from lastword.call.recovery import Decision
-from lastword.call.setting import Limits, Setting
-from lastword.call.stopping import Stopped, stop
-from lastword.consent.answerer import Answerer, named
-from lastword.consent.approval import ApprovalRequest, Approver, Preset, UserAction
-from lastword.consent.grant import GrantTerms
-from lastword.consent.outcome import Outcome
+from lastword.call import (
+    Asked,
+    Background,
+    Decision,
+    Door,
+    Event,
+    Finished,
+    Hearing,
+    Limits,
+    OnQuestion,
+    Setting,
+    Stopped,
+    Undone,
+    changes,
+    handler_for,
+    recovery,
+    running_loop,
+    stop,
+    wait_for_answer,
+)
+from lastword.consent import Answerer, ApprovalRequest, Approver, GrantTerms, Outcome, Preset, UserAction, named
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import SessionError
-from lastword.journal import Journal
-from lastword.journal.belonging import open_as
-from lastword.journal.records import Life, data_of
+from lastword.journal import Journal, Life, data_of, open_as
 from lastword.lazily import load_later
-from lastword.rules.deciding import Explanation
-from lastword.rules.granting import GrantOffer, GrantPast, covered_before, offer_for, settled_by
-from lastword.rules.grants import end_session_grants, revoke_all
-from lastword.rules.policy import Policy
-from lastword.tools.guard import refuse_if_watched
-from lastword.tools.questions import QuestionAnswer, ToolQuestion
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.state import State, StateChange, StateOwner
+from lastword.rules import (
+    Explanation,
+    GrantOffer,
+    GrantPast,
+    Policy,
+    covered_before,
+    end_session_grants,
+    offer_for,
+    revoke_all,
+    settled_by,
+)
+from lastword.tools import QuestionAnswer, State, StateChange, StateOwner, ToolQuestion, ToolRegistry, refuse_if_watched
 
 if TYPE_CHECKING:
     from lastword import runs

@@ -15,7 +15,7 @@ from frameworks import FRAMEWORKS, Framework, Wanted, change_kept
 from paying_host import allow, open_session
 
 from lastword import ApprovalRequest, Detached, Session, ToolRegistry, editor_tools, wait_for_answer
-from lastword.consent.approval import ALLOWED
+from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.testing import FixedApprover
 from requirements import requirement

@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 import lastword
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.consent import ApprovalRequest, UserAction
 
 PROGRAM = "granted_program"
 

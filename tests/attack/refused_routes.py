@@ -42,11 +42,9 @@ import apsw
 from stage import REFUSED, Act, Stage, descriptor_of, refused, simple, step
 
 from lastword import Preset
-from lastword.consent.approval import ALLOWED
-from lastword.consent.outcome import Outcome
-from lastword.consent.people import People
-from lastword.store import GENESIS, Entry, Head
-from lastword.store.memory import MemoryStore
+from lastword.consent import ALLOWED, Outcome, People
+from lastword.store import Entry, Head, MemoryStore
+from lastword.store.contract import GENESIS
 
 __all__ = ["REFUSED"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from lastword import Session, ToolRegistry
 from lastword.journal import Journal
-from lastword.tools.context import ToolContext, current
+from lastword.tools import ToolContext, current
 
 Act = Callable[[], Any]
 

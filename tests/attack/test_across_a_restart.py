@@ -17,17 +17,14 @@ import pytest
 from left_behind import left_behind
 
 from lastword import Limits, Policy, Preset, Session, ToolRegistry, UserAction, open_journal, wait_for_answer
-from lastword.consent.answerer import person
-from lastword.consent.approval import ALLOWED, DENIED, Seal
-from lastword.consent.call import Call, LiveCall
-from lastword.editor.project import ProjectEditor
+from lastword.consent import ALLOWED, DENIED, Call, LiveCall, Seal, person
+from lastword.editor import ProjectEditor
 from lastword.errors import SessionError, Tampered
-from lastword.journal import Journal
-from lastword.journal.records import data_of
-from lastword.store import Entry, link, verify_store
-from lastword.store.sqlite import SqliteStore
+from lastword.journal import Journal, data_of
+from lastword.store import Entry, SqliteStore, verify_store
+from lastword.store.contract import link
 from lastword.testing import FixedApprover
-from lastword.tools.tool import Tool
+from lastword.tools import Tool
 from requirements import requirement
 from sending import CALL, until
 

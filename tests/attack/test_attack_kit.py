@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lastword import ToolRegistry, UserAction
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor
 from lastword.testing import ATTACKS, Attack
 from requirements import requirement
 from sending import CALL

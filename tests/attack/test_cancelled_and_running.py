@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lastword import Limits, Session, ToolRegistry
-from lastword.journal.timeline import timeline
+from lastword.journal import timeline
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import until

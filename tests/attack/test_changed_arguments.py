@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
-from lastword.call.events import Asked
-from lastword.editor.project import ProjectEditor
+from lastword.call import Asked
+from lastword.editor import ProjectEditor
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.consent.approval import DENIED
-from lastword.editor.project import ProjectEditor
+from lastword.consent import DENIED
+from lastword.editor import ProjectEditor
 from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover
 from requirements import requirement

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
-from lastword.consent.approval import ALLOWED, DENIED, MASK
-from lastword.editor.project import ProjectEditor
+from lastword.consent import ALLOWED, DENIED, MASK
+from lastword.editor import ProjectEditor
 from lastword.errors import SessionError
-from lastword.journal import Journal
-from lastword.journal.records import data_of
+from lastword.journal import Journal, data_of
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL

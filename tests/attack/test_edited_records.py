@@ -15,11 +15,11 @@ import apsw
 import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry, wait_for_answer
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.errors import StoreError, Tampered
 from lastword.journal import Journal
-from lastword.store import Entry, Record, link
-from lastword.store.sqlite import SqliteStore
+from lastword.store import Entry, Record, SqliteStore
+from lastword.store.contract import link
 from lastword.testing import FixedApprover
 from lastword.web.gate import STREAM, WINDOW, PageGate
 from requirements import requirement

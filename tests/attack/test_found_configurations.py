@@ -9,8 +9,7 @@ from lastword.cli import run
 from lastword.config import Config, EditorConfig, ServerConfig, load
 from lastword.errors import ConfigError
 from lastword.testing.scripted import ScriptedModel
-from lastword.tools.descent import MARKER
-from lastword.tools.trust import digest_of_text
+from lastword.tools import MARKER, digest_of_text
 from requirements import requirement
 from surfaces.screens import Program, lastword_command, piped
 

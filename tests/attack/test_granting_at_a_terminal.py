@@ -11,8 +11,8 @@ from prompt_toolkit.application import create_app_session
 from typing_streams import draw
 
 from lastword import Session, ToolRegistry
+from lastword.rules import Policy
 from lastword.rules.grants import standing_grants
-from lastword.rules.policy import Policy
 from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS
 from lastword.terminal.shrinking import LOOK_SECONDS
 from requirements import requirement

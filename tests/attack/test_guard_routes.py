@@ -13,7 +13,7 @@ from refused_routes import REFUSED
 from stage import Stage
 
 from lastword import ApprovalRequest, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from requirements import requirement
 from sending import CALL, until
 

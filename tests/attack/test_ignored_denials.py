@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lastword import Limits, Session, ToolRegistry, UserAction
-from lastword.consent.approval import CLOSED, DENIED
-from lastword.editor.project import ProjectEditor
+from lastword.consent import CLOSED, DENIED
+from lastword.editor import ProjectEditor
 from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover
 from requirements import requirement

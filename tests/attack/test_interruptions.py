@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry, wait_for_answer
-from lastword.consent.approval import ALLOWED
+from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until

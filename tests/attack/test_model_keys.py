@@ -11,7 +11,7 @@ import pytest
 
 from lastword.config import load
 from lastword.errors import ConfigError
-from lastword.talk.kept_model import KeptModel, keep_model, read_kept_model
+from lastword.talk import KeptModel, keep_model, read_kept_model
 from lastword.testing.scripted import Fault, ScriptedModel
 from surfaces.screens import piped
 

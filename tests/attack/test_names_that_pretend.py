@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 
 from lastword import Answerer, ApprovalRequest, Limits, Preset, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.call.events import Answered, Event
-from lastword.consent.approval import ALLOWED, DENIED
-from lastword.journal import Journal
-from lastword.journal.keys import answer_key
-from lastword.journal.records import data_of
-from lastword.journal.timeline import timeline
+from lastword.call import Answered, Event
+from lastword.consent import ALLOWED, DENIED
+from lastword.journal import Journal, answer_key, data_of, timeline
 from lastword.store import Entry
 from lastword.testing import FixedApprover, memory_journal
-from lastword.tools.tool import Tool
+from lastword.tools import Tool
 from lastword.values import canonical
 from lastword.web.story import Story
 from requirements import requirement

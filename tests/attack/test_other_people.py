@@ -10,22 +10,17 @@ import msgspec
 import pytest
 
 import lastword
-from lastword.call.stopping import stop
+from lastword.call import stop
 from lastword.cli import run
 from lastword.config import load
-from lastword.consent.answerer import Answerer, person
-from lastword.consent.approval import ALLOWED, DENIED
-from lastword.consent.people import People
+from lastword.consent import ALLOWED, DENIED, Answerer, People, person
 from lastword.errors import ConfigError, SessionError
-from lastword.journal import Journal
-from lastword.journal.keys import answer_key
-from lastword.journal.questions import answer_from_elsewhere, standing_questions
-from lastword.journal.records import answer_facts, data_of
-from lastword.server.auth import Tokens
-from lastword.store import Entry, Store
-from lastword.store.address import open_store
+from lastword.journal import Journal, answer_from_elsewhere, answer_key, data_of, standing_questions
+from lastword.journal.records import answer_facts
+from lastword.server import Tokens
+from lastword.store import Entry, Store, open_store
 from lastword.testing import FixedApprover
-from lastword.tools.questions import Given
+from lastword.tools import Given
 from requirements import requirement
 
 LEAD = {"lead": ("*",), "deputy": ("ann",)}

@@ -15,8 +15,9 @@ import click
 import pytest
 
 from lastword.cli import WRONG_USAGE, lastword, run
-from lastword.hook.agents import AGENTS
-from lastword.tools.descent import AGENT_NAMES, MARKER
+from lastword.hook import AGENTS
+from lastword.tools import MARKER
+from lastword.tools.descent import AGENT_NAMES
 from requirements import requirement
 from surfaces.screens import PATIENCE_SECONDS, Program, clean_environment, lastword_command, piped
 

@@ -8,18 +8,15 @@ import msgspec
 import pytest
 
 from lastword import ApprovalRequest, Limits, Outcome, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.call.events import Asked
-from lastword.consent.answerer import person
-from lastword.consent.approval import ALLOWED, DENIED, seal, why_void
-from lastword.consent.call import Call, LiveCall
+from lastword.call import Asked
+from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person, seal, why_void
 from lastword.editor import Preview
 from lastword.errors import SessionError
-from lastword.journal import Journal
+from lastword.journal import Journal, data_of
 from lastword.journal.keys import start_key
-from lastword.journal.records import data_of
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
-from lastword.tools.looks import Look
+from lastword.tools import Look
 from lastword.values import canonical
 from requirements import requirement
 from sending import CALL, until

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lastword import ApprovalRequest, OutcomeUnknown, Preset, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.consent.answerer import Answerer
+from lastword.consent import Answerer
 from lastword.errors import LastWordError
 from lastword.journal import Journal
 from lastword.testing import FixedApprover

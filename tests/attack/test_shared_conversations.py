@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lastword
-from lastword.card.inbox import called
+from lastword.card import called
 from lastword.web.other_sessions import programs_called
 from surfaces.test_inbox_api import entries
 from surfaces.test_page_conversations import Listening, said, talk

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.errors import NotAllowedNow
 from lastword.testing import FixedApprover
 from requirements import requirement

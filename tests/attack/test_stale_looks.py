@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from lastword import ApprovalRequest, Preset, Session, ToolRegistry, UserAction
-from lastword.consent.approval import DENIED
-from lastword.editor.project import ProjectEditor
-from lastword.journal.records import data_of
+from lastword.consent import DENIED
+from lastword.editor import ProjectEditor
+from lastword.journal import data_of
 from lastword.testing import FixedApprover, memory_journal
-from lastword.tools import looks
-from lastword.tools.looks import Look
+from lastword.tools import Look, looks
 from lastword.values import canonical, digest
 from requirements import requirement
 from sending import CALL, until

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction
-from lastword.consent.approval import DENIED
-from lastword.editor.project import ProjectEditor
+from lastword.consent import DENIED
+from lastword.editor import ProjectEditor
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL

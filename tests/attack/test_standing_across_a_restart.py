@@ -11,12 +11,11 @@ import pytest
 from left_behind import left_behind
 
 from lastword import Journal, Policy, Preset, Session, ToolRegistry, wait_for_answer
-from lastword.call.stopping import stop
-from lastword.consent.answerer import person
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.rules.granting import GrantOffer, offer_for
-from lastword.rules.grants import revoke, standing_grants
-from lastword.store.sqlite import SqliteStore
+from lastword.call import stop
+from lastword.consent import ApprovalRequest, UserAction, person
+from lastword.rules import GrantOffer, offer_for, revoke
+from lastword.rules.grants import standing_grants
+from lastword.store import SqliteStore
 from requirements import requirement
 from sending import until
 

@@ -13,12 +13,11 @@ from granted_program import no, registry_with_pay, use
 
 import lastword
 from lastword import Journal, Policy, Session, ToolRegistry
-from lastword.consent.answerer import person
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.journal.records import data_of
-from lastword.rules.counting import STREAM, USED
-from lastword.rules.granting import GrantOffer, offer_for
-from lastword.rules.grants import REVOKED, revoke, standing_grants, why_over
+from lastword.consent import ApprovalRequest, UserAction, person
+from lastword.journal import data_of
+from lastword.rules import STREAM, GrantOffer, offer_for, revoke, why_over
+from lastword.rules.counting import USED
+from lastword.rules.grants import REVOKED, standing_grants
 from lastword.store import PAGE_RECORDS
 from requirements import requirement
 

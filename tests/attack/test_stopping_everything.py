@@ -12,21 +12,13 @@ from typing import Any
 import pytest
 
 from lastword import Answerer, Limits, Preset, Session, ToolRegistry, open_journal, wait_for_answer
-from lastword.call import hearing, stopping
-from lastword.call.stopping import Stopped, stop
-from lastword.consent.answerer import person
-from lastword.consent.approval import ALLOWED, ApprovalRequest
-from lastword.consent.call import Call, LiveCall
-from lastword.consent.outcome import Outcome
-from lastword.journal import Journal
+from lastword.call import Stopped, hearing, stop, stopping
+from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome, person
+from lastword.journal import Journal, burn_key, data_of, stop_key
 from lastword.journal.asker import this_program
-from lastword.journal.keys import burn_key, stop_key
-from lastword.journal.records import data_of
-from lastword.store import Entry, Record
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore, Record
 from lastword.testing import FixedApprover, memory_journal
-from lastword.tools.manifest import Manifest
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Tool
 from requirements import requirement
 from sending import CALL, until
 

@@ -13,7 +13,7 @@ from prompt_toolkit.application import create_app_session
 
 from lastword import Outcome, ToolRegistry
 from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS
-from lastword.tools.manifest import Effect
+from lastword.tools import Effect
 from surfaces.conftest import session_at
 from surfaces.screens import PATIENCE_SECONDS, Terminal
 

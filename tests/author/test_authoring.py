@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lastword import AssistantTool, Session, ToolError, ToolRegistry, UserAction
-from lastword.consent.approval import CLOSED, DENIED
-from lastword.editor.project import ProjectEditor
+from lastword.consent import CLOSED, DENIED
+from lastword.editor import ProjectEditor
 from lastword.errors import ManifestError, ToolLoadError
 from lastword.testing import FixedApprover, load_tool
-from lastword.tools.loader import tool_folders
+from lastword.tools import tool_folders
 from requirements import requirement
 from sending import MANIFEST
 

@@ -27,10 +27,10 @@ from lastword import (
     UserAction,
     wait_for_answer,
 )
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.errors import LastWordError, ManifestError, SessionError, ToolLoadError
 from lastword.journal import Journal
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, load_tool
 from requirements import requirement
 from sending import CALL

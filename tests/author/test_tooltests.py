@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from lastword.author.tooltests import RESPECTS_A_DENIAL, Checked, run_tool_tests, sample_arguments
-from lastword.tools.manifest import Manifest, Parameter
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Parameter, Tool
 from requirements import requirement
 
 APPROVED = "AssistantTool.register_execute_tool_with_approval(execute)\n"

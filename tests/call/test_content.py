@@ -10,7 +10,7 @@ import pytest
 import lastword
 from lastword.errors import SessionError, Tampered
 from lastword.store import verify_store
-from lastword.tools.content import MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_RESULT_BYTES
+from lastword.tools import MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_RESULT_BYTES
 from requirements import requirement
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)

@@ -10,13 +10,12 @@ import pytest
 
 from lastword import Preset, Session, ToolError, wait_for_answer
 from lastword.call.events import Answered, Asked, Finished, Started
-from lastword.consent.approval import ALLOWED, CLOSED, DENIED
-from lastword.consent.decider import Auto, Nobody, Person
+from lastword.consent import ALLOWED, CLOSED, DENIED, Auto, Nobody, Person
 from lastword.consent.outcome import MAX_MESSAGE
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor
 from lastword.errors import LastWordError
-from lastword.rules.deciding import by_keys
-from lastword.store import verify
+from lastword.rules import by_keys
+from lastword.store.contract import verify
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import written
 from requirements import requirement

@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 
 import lastword
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.journal import Journal
-from lastword.store import Entry
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 

@@ -23,10 +23,9 @@ from lastword import (
     wait_for_answer,
 )
 from lastword.call.questions import MAX_QUESTIONS
-from lastword.consent.answerer import person
+from lastword.consent import person
 from lastword.errors import ArgumentsError, LastWordError, NotAllowedNow, QuestionError, SessionError, ToolError
-from lastword.journal.questions import answer_from_elsewhere, standing_questions
-from lastword.journal.timeline import timeline
+from lastword.journal import answer_from_elsewhere, standing_questions, timeline
 from lastword.testing import FixedAnswers, FixedApprover
 from requirements import requirement
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lastword
-from lastword.journal.records import data_of
-from lastword.store.sqlite import SqliteStore
+from lastword.journal import data_of
+from lastword.store import SqliteStore
 from sending import until
 
 JOURNAL = Path("data/lastword/lastword.db")

@@ -19,8 +19,8 @@ import pytest
 import lastword
 from commands.paying import BILLS, JOURNAL, MANIFEST, Transcript, killed
 from lastword.cli import run
-from lastword.journal.records import data_of
-from lastword.store.sqlite import SqliteStore
+from lastword.journal import data_of
+from lastword.store import SqliteStore
 from requirements import requirement
 from sending import until
 from surfaces.screens import lastword_command

@@ -11,8 +11,8 @@ import pytest
 
 import lastword
 from lastword.cli import FAILED, WRONG_USAGE, run
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.rules.granting import GrantOffer, offer_for
+from lastword.consent import ApprovalRequest, UserAction
+from lastword.rules import GrantOffer, offer_for
 from requirements import requirement
 from sending import until
 

@@ -13,11 +13,10 @@ import pytest
 import lastword
 from lastword.cli import run
 from lastword.errors import StoreError
-from lastword.journal import Journal
-from lastword.journal.records import data_of
-from lastword.server.conversations import ChatMessage, Conversations, Turn
-from lastword.store import Entry, verify_store
-from lastword.store.sqlite import SqliteStore
+from lastword.journal import Journal, data_of
+from lastword.server import Conversations
+from lastword.server.conversations import ChatMessage, Turn
+from lastword.store import Entry, SqliteStore, verify_store
 from lastword.testing import FixedApprover
 from requirements import requirement
 from surfaces.screens import Program, lastword_command

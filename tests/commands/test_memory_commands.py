@@ -14,8 +14,9 @@ import pytest
 import lastword
 from commands.paying import JOURNAL, MANIFEST, Transcript, killed, with_digest
 from lastword.cli import run
-from lastword.server.conversations import ChatMessage, Conversations, Turn
-from lastword.store.sqlite import SqliteStore
+from lastword.server import Conversations
+from lastword.server.conversations import ChatMessage, Turn
+from lastword.store import SqliteStore
 from requirements import requirement
 from surfaces.screens import Program, lastword_command
 

@@ -7,7 +7,7 @@ import pytest
 from lastword.commands import options
 from lastword.errors import StoreError
 from lastword.journal import Journal
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 
 
 class CannotClose(MemoryStore):

@@ -9,12 +9,10 @@ import pytest
 import lastword
 from lastword.cli import run
 from lastword.journal import Journal
-from lastword.server.conversations import ChatMessage, Conversations, Turn
-from lastword.store import Entry, Store, verify_store
-from lastword.store.address import open_store
-from lastword.store.copying import copy_store
+from lastword.server import Conversations
+from lastword.server.conversations import ChatMessage, Turn
+from lastword.store import Entry, SqliteStore, Store, copy_store, open_store, verify_store
 from lastword.store.postgres import PostgresStore
-from lastword.store.sqlite import SqliteStore
 from lastword.store.standing import RULES
 from lastword.testing import FixedApprover
 from postgres_server import schema_of

@@ -10,7 +10,7 @@ from lastword.consent.answerer import Answerer, person
 from lastword.consent.approval import MASK, Seal, hide, keep_secrets, mask, why_void
 from lastword.editor import Preview
 from lastword.testing import FixedApprover
-from lastword.tools.looks import Look
+from lastword.tools import Look
 from requirements import requirement
 from sending import CALL
 from test_values import json_values

@@ -12,12 +12,12 @@ import pytest
 from lastword import Limits, Outcome, Session, ToolError, ToolRegistry, UserAction, wait_for_answer
 from lastword.consent.approval import ALLOWED, DENIED
 from lastword.consent.outcome import Kind
-from lastword.editor.project import ProjectEditor
+from lastword.editor import ProjectEditor
 from lastword.errors import SessionError
 from lastword.journal import Journal
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
-from lastword.tools.tool import Tool
+from lastword.tools import Tool
 from requirements import requirement
 from sending import CALL, until
 

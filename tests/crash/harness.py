@@ -32,8 +32,8 @@ from pathlib import Path
 from worlds import store_in, wait_until_alone
 
 import lastword
-from lastword.call.events import Finished
-from lastword.journal.records import data_of
+from lastword.call import Finished
+from lastword.journal import data_of
 from lastword.store import Store, verify_store
 
 SCRIPT = """

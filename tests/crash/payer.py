@@ -13,9 +13,9 @@ from pathlib import Path
 import apsw
 
 import lastword
-from lastword.call.events import Finished
+from lastword.call import Finished
 from lastword.journal import Journal
-from lastword.store.sqlite import SqliteStore
+from lastword.store import SqliteStore
 
 PAYMENTS = 12
 SCRIPT = "FOR i IN RANGE(0, 1000) DO\n  CALL pay { amount: i }\nEND"

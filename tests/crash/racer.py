@@ -16,10 +16,8 @@ from typing import Any
 from worlds import store_in
 
 import lastword
-from lastword.call.events import Asked
-from lastword.consent.answerer import person
-from lastword.consent.approval import ALLOWED, DENIED
-from lastword.consent.call import Call, LiveCall
+from lastword.call import Asked
+from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person
 from lastword.errors import SessionError
 from lastword.runs import LANGUAGE_VERSION
 

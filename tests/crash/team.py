@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import lastword
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.errors import StoreError
 from lastword.store.postgres import PostgresStore
 

@@ -12,12 +12,10 @@ import apsw
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.consent.approval import DENIED
+from lastword.consent import DENIED
 from lastword.errors import StoreError
-from lastword.journal import Journal
-from lastword.journal.timeline import timeline
-from lastword.store import verify_store
-from lastword.store.sqlite import SqliteStore
+from lastword.journal import Journal, timeline
+from lastword.store import SqliteStore, verify_store
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL

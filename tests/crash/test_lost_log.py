@@ -20,8 +20,7 @@ import pytest
 import lastword
 from lastword.errors import StoreError
 from lastword.journal import Journal
-from lastword.store import Entry, verify_store
-from lastword.store.sqlite import SqliteStore
+from lastword.store import Entry, SqliteStore, verify_store
 from requirements import requirement
 
 

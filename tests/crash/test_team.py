@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import lastword
-from lastword.journal.records import data_of
+from lastword.journal import data_of
 from lastword.store import verify_store
 from lastword.store.postgres import PostgresStore
 from postgres_server import PostgresServer

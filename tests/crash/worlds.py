@@ -7,8 +7,8 @@ from pathlib import Path
 
 import asyncpg
 
+from lastword.store import SqliteStore
 from lastword.store.postgres import PostgresStore
-from lastword.store.sqlite import SqliteStore
 
 SERVER = "LASTWORD_TEST_SERVER"
 """The address of a database of their own, in the environment of every process of a test; without it there are files."""

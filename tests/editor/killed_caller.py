@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lastword import Session, ToolRegistry, open_journal
-from lastword.consent.outcome import Outcome
+from lastword.consent import Outcome
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.testing import FixedApprover

@@ -13,18 +13,16 @@ from trees import Tree, tree
 from workbench import Workbench
 
 from lastword import Session, ToolRegistry
-from lastword.call import changes
-from lastword.call.changes import ChangeLog, take_back
-from lastword.consent.call import Call
-from lastword.editor import Change, ProjectProvider, ScriptEditorProvider
+from lastword.call import changes, take_back
+from lastword.call.changes import ChangeLog
+from lastword.consent import Call
 from lastword.editor.project import ProjectEditor
+from lastword.editor.provider import Change, ProjectProvider, ScriptEditorProvider
 from lastword.editor.recording import SealedEditor
 from lastword.errors import Conflict, LastWordError, SessionError, StoreError
-from lastword.journal import Journal
-from lastword.journal.records import data_of
-from lastword.store import Entry
-from lastword.store.memory import MemoryStore
-from lastword.tools.tool import Tool
+from lastword.journal import Journal, data_of
+from lastword.store import Entry, MemoryStore
+from lastword.tools import Tool
 from requirements import requirement
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.editor import Preview, compare, diff
+from lastword.editor import compare, diff
 from lastword.editor.diff import MAX_DIFF_LINES, FileDiff, Row, diff_of, summary, unified
 from lastword.editor.edits import count_lines, lines_of
+from lastword.editor.provider import Preview
 from requirements import requirement
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).flatmap(

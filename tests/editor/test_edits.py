@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.editor import Operation
 from lastword.editor.edits import MAX_OPERATIONS, insert, lines_of, replace
+from lastword.editor.provider import Operation
 from lastword.errors import EditError
 from requirements import requirement
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from trees import tree
 
-from lastword.editor import LintError
 from lastword.editor.findings import MAX_FINDINGS
 from lastword.editor.lint import (
     Linter,
@@ -17,10 +16,11 @@ from lastword.editor.lint import (
     text_linter,
 )
 from lastword.editor.project import ProjectEditor
+from lastword.editor.provider import LintError
 from lastword.editor.recording import RecordingEditor
 from lastword.errors import EditError
-from lastword.script.signatures import Signature
-from lastword.tools.guard import Guard
+from lastword.script import Signature
+from lastword.tools import Guard
 from requirements import requirement
 
 

@@ -15,14 +15,14 @@ import pytest
 from workbench import Workbench
 
 from lastword import Session
-from lastword.call.setting import Limits
-from lastword.card import face as card_face
-from lastword.card.face import face
-from lastword.editor import LintError
+from lastword.call import Limits
+from lastword.card import face
+from lastword.card import faces as card_face
 from lastword.editor.changing import Deleting, Writing
 from lastword.editor.findings import Findings
 from lastword.editor.lint import Sources
 from lastword.editor.project import ProjectEditor
+from lastword.editor.provider import LintError
 from lastword.editor.tools import planning
 from lastword.testing import FixedApprover
 from lastword.web.card import card_of

@@ -10,7 +10,8 @@ import pytest
 from lastword import ProjectEditor, ToolRegistry, check, editor_tools
 from lastword.call import changes
 from lastword.config import load
-from lastword.editor import MAX_FILE_BYTES, diff, lint
+from lastword.editor import diff, lint
+from lastword.editor.provider import MAX_FILE_BYTES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "editor.md").read_text()
 

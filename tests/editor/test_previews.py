@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from lastword import ProjectEditor, Session, ToolRegistry
-from lastword.editor import Preview, ScriptEditorProvider
+from lastword.editor.provider import Preview, ScriptEditorProvider
 from lastword.testing import FixedApprover
-from lastword.tools.manifest import Manifest
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Tool
 from requirements import requirement
 
 Action = Callable[[ScriptEditorProvider], Any]

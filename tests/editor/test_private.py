@@ -13,16 +13,15 @@ from workbench import Workbench
 from lastword import Preset, Session, ToolRegistry
 from lastword.cli import DONE, FAILED, WRONG_USAGE, run
 from lastword.config import load
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.editor import ProjectProvider, ScriptEditorProvider
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.editor.paths import folded
 from lastword.editor.private import PRIVATE, Privacy
 from lastword.editor.project import ProjectEditor
+from lastword.editor.provider import ProjectProvider, ScriptEditorProvider
 from lastword.editor.recording import SealedEditor
 from lastword.errors import EditError
 from lastword.journal import Journal
-from lastword.store import Entry
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 

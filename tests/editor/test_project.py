@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import tree
 
-from lastword.editor import MAX_FILE_BYTES, Preview, ProjectProvider, ScriptEditorProvider
 from lastword.editor.encoding import BOM, decode, encode
 from lastword.editor.project import ProjectEditor
+from lastword.editor.provider import MAX_FILE_BYTES, Preview, ProjectProvider, ScriptEditorProvider
 from lastword.editor.recording import RecordingEditor, SealedEditor, still_current
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
 from lastword.values import digest

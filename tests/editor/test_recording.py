@@ -3,7 +3,7 @@
 import pytest
 from foreign import ForeignEditor
 
-from lastword.editor import Change, Preview
+from lastword.editor.provider import Change, Preview
 from lastword.editor.recording import RecordingEditor, SealedEditor, still_current
 from lastword.errors import Conflict, EditError, NotAllowedNow
 from lastword.values import digest

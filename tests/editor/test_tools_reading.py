@@ -12,8 +12,8 @@ from workbench import Workbench
 
 from lastword import Session, ToolRegistry
 from lastword.consent.outcome import MAX_MESSAGE
-from lastword.editor import MAX_FILE_BYTES
 from lastword.editor.listing import list_project
+from lastword.editor.provider import MAX_FILE_BYTES
 from lastword.editor.tools import EDITOR_TOOLS, editor_tools, reading, surveying
 from lastword.tools.registry import tool_from
 from requirements import requirement

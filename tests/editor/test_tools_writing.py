@@ -8,10 +8,10 @@ from trees import tree
 from workbench import Workbench
 
 from lastword import Session, ToolRegistry
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.editor import Preview
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.editor.changing import Writing
 from lastword.editor.encoding import BOM
+from lastword.editor.provider import Preview
 from lastword.editor.tools import EDITOR_TOOLS, editor_tools, planning
 from lastword.errors import EditError, SessionError
 from lastword.testing import ATTACKS, Attack, FixedApprover

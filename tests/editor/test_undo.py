@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trees import tree
 
-from lastword.editor import Change
 from lastword.editor.encoding import BOM
 from lastword.editor.project import ProjectEditor
+from lastword.editor.provider import Change
 from lastword.editor.recording import SealedEditor
-from lastword.editor.undo import fold, undo
+from lastword.editor.reversal import fold, undo
 from lastword.errors import Conflict, LastWordError
 
 contents = st.sampled_from(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lastword import Outcome, Session, ToolRegistry
-from lastword.call.setting import Limits
+from lastword.call import Limits
 from lastword.editor.project import ProjectEditor
 from lastword.editor.tools import editor_tools
 from lastword.journal import Journal

@@ -13,22 +13,13 @@ import pytest
 
 from lastword import Preset, Session, ToolRegistry
 from lastword.commands.chat import Beside
-from lastword.journal import Journal
-from lastword.journal.records import data_of
-from lastword.server.app import build_app
-from lastword.server.limits import ServerLimits
-from lastword.server.presence import Stopping
-from lastword.server.serving import bind
-from lastword.server.upstream import HttpUpstream
-from lastword.store import Store
-from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api, ConnectionLost
-from lastword.talk.heard import Heard, Said
-from lastword.talk.inprocess import InProcessWire, alive
-from lastword.talk.satellite import Satellite
+from lastword.journal import Journal, data_of
+from lastword.server import HttpUpstream, ServerLimits, Stopping, bind, build_app
+from lastword.store import MemoryStore, Store
+from lastword.talk import Api, ConnectionLost, Heard, InProcessWire, Said, Satellite, alive
 from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
-from lastword.tools.context import ToolContext
+from lastword.tools import ToolContext
 
 MODELS = Path(
     os.environ.get("LASTWORD_TEST_MODELS")

@@ -17,16 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from lastword import Session, ToolRegistry
-from lastword.consent.approval import ALLOWED
-from lastword.journal import Journal
-from lastword.journal.records import data_of
-from lastword.server.app import build_app
-from lastword.store import Entry
-from lastword.store.sqlite import SqliteStore
-from lastword.talk.apiclient import Api
-from lastword.talk.inprocess import InProcessWire, alive
+from lastword.consent import ALLOWED
+from lastword.journal import Journal, data_of
+from lastword.server import build_app
+from lastword.store import Entry, SqliteStore
+from lastword.talk import Api, InProcessWire, Satellite, alive
 from lastword.talk.rehearsal import Rehearsal
-from lastword.talk.satellite import Satellite
 from lastword.testing import FixedApprover
 
 SAID = "/pay to=Ann"

@@ -11,15 +11,14 @@ import pytest
 
 from flow.conftest import QUICK, MakeStage, Stage, request, served
 from lastword import Session, ToolRegistry, open_journal
-from lastword.author.tooltests import run_tool_tests
+from lastword.author import run_tool_tests
 from lastword.config import load
-from lastword.consent.approval import ALLOWED, DENIED, Preset
+from lastword.consent import ALLOWED, DENIED, Preset
 from lastword.runs import check
 from lastword.script import format_script
-from lastword.server.app import build_app
-from lastword.server.upstream import HttpUpstream
-from lastword.store.memory import MemoryStore
-from lastword.talk.presets import resolve_presets
+from lastword.server import HttpUpstream, build_app
+from lastword.store import MemoryStore
+from lastword.talk import resolve_presets
 from lastword.testing import FixedApprover
 from requirements import requirement
 

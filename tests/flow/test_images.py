@@ -10,13 +10,13 @@ import pytest
 import lastword
 from flow.conftest import MakeStage, native, request, served
 from lastword.config import PresetConfig
-from lastword.consent.approval import ALLOWED
+from lastword.consent import ALLOWED
 from lastword.errors import Tampered
+from lastword.talk import resolve_presets
 from lastword.talk.pictures import MAX_SENT_BYTES
-from lastword.talk.presets import resolve_presets
 from lastword.talk.rehearsal import rehearse
 from lastword.testing.scripted import Fault
-from lastword.wire.protocol import result_message
+from lastword.wire import result_message
 from requirements import requirement
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(60)

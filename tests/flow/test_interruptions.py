@@ -10,20 +10,13 @@ import pytest
 
 from flow.conftest import QUICK, Cut, MakeStage, Stage, native, request, served
 from lastword import ApprovalRequest, UserAction
-from lastword.consent.approval import ALLOWED
+from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal
-from lastword.server.app import build_app
-from lastword.server.limits import ServerLimits
-from lastword.server.upstream import HttpUpstream
-from lastword.store import Entry
-from lastword.store.address import open_store
-from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import ApiError, ConnectionLost
+from lastword.server import HttpUpstream, ServerLimits, build_app
+from lastword.store import Entry, MemoryStore, open_store
+from lastword.talk import ApiError, ConnectionLost, Forgotten, HttpWire, InProcessWire, Retrying, alive
 from lastword.talk.bounds import Bounds
-from lastword.talk.heard import Forgotten, Retrying
-from lastword.talk.httpwire import HttpWire
-from lastword.talk.inprocess import InProcessWire, alive
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 

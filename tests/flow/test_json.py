@@ -8,10 +8,10 @@ import pytest
 
 from flow.conftest import MakeStage, native, request
 from lastword import ApprovalRequest, UserAction
-from lastword.call.events import Event, Reported
-from lastword.consent.approval import ALLOWED
+from lastword.call import Event, Reported
+from lastword.consent import ALLOWED
+from lastword.talk import Repairing
 from lastword.talk.bounds import Bounds
-from lastword.talk.heard import Repairing
 from requirements import requirement
 
 

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from flow.conftest import MakeStage, native, request
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.server.abilities import TEMPERATURE
 from lastword.server.context import LEAST_TOKENS, Context, ContextExceeded, exceeded
-from lastword.talk.apiclient import ApiError
+from lastword.talk import ApiError, Outgrown, Repairing, Thought
 from lastword.talk.bounds import NO_WORD
-from lastword.talk.heard import Outgrown, Repairing, Thought
 from lastword.talk.repetition import JUST_DONE
 from lastword.talk.replies import Protocol
 from lastword.testing.scripted import Fault

@@ -6,9 +6,9 @@ import pytest
 
 from flow.conftest import MakeStage, native, request
 from lastword import UserAction
-from lastword.consent.approval import ALLOWED
+from lastword.consent import ALLOWED
+from lastword.talk import Repairing
 from lastword.talk.bounds import Bounds
-from lastword.talk.heard import Repairing
 from requirements import requirement
 
 DENIED = UserAction(False, True, "not Ben")

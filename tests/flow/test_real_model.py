@@ -16,16 +16,11 @@ import pytest
 
 from flow.conftest import TINY
 from lastword import Session, ToolRegistry
-from lastword.server.app import build_app
-from lastword.server.limits import ServerLimits
-from lastword.server.upstream import HttpUpstream
-from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api
+from lastword.server import HttpUpstream, ServerLimits, build_app
+from lastword.store import MemoryStore
+from lastword.talk import Api, Heard, InProcessWire, Outgrown, Said, Satellite, alive
 from lastword.talk.constraint import constraint
-from lastword.talk.heard import Heard, Outgrown, Said
-from lastword.talk.inprocess import InProcessWire, alive
-from lastword.talk.satellite import Satellite
-from lastword.wire.protocol import ToolRequest, parse_tool_request
+from lastword.wire import ToolRequest, parse_tool_request
 from requirements import requirement
 
 ROOT = Path(__file__).parent.parent.parent

@@ -8,13 +8,13 @@ import pytest
 
 from flow.conftest import Cut, MakeStage, native, request
 from lastword import Session, ToolRegistry
-from lastword.call.events import Printed, RunStarted
-from lastword.consent.approval import ALLOWED
+from lastword.call import Printed, RunStarted
+from lastword.consent import ALLOWED
 from lastword.errors import SessionError
 from lastword.journal import Journal
-from lastword.script.concealing import NOT_KEPT, conceal
-from lastword.store.sqlite import SqliteStore
-from lastword.talk.inprocess import InProcessWire
+from lastword.script import NOT_KEPT, conceal
+from lastword.store import SqliteStore
+from lastword.talk import InProcessWire
 from lastword.testing import FixedApprover
 from requirements import requirement
 

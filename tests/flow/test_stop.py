@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from flow.conftest import MakeStage, request
-from lastword.call import hearing, stopping
-from lastword.call.stopping import stop
-from lastword.consent.answerer import person
-from lastword.consent.approval import ALLOWED
+from lastword.call import hearing, stop, stopping
+from lastword.consent import ALLOWED, person
 from requirements import requirement
 
 

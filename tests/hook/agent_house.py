@@ -11,19 +11,17 @@ import pytest
 from hook.gates import CLAUDE_BEFORE, GEMINI_BEFORE
 from lastword import Journal, values
 from lastword.config import trusted
-from lastword.consent.answerer import person
-from lastword.consent.approval import ApprovalRequest
-from lastword.consent.grant import GrantTerms
+from lastword.consent import ApprovalRequest, GrantTerms, person
 from lastword.hook.addresses import agents_tools
 from lastword.hook.agents import AGENTS
 from lastword.hook.asking import ask
 from lastword.hook.contract import Allowed, HookInput, Refused, read_input
 from lastword.hook.keys import AgentKeys
 from lastword.hook.ruling import places_of, policy_of
-from lastword.journal.attendance import attending
-from lastword.mcp.secrets import write_private
-from lastword.rules.granting import GrantOffer, answer_elsewhere, folder_elsewhere, offer_for
-from lastword.tools.trust import rule_name
+from lastword.journal import attending
+from lastword.mcp import write_private
+from lastword.rules import GrantOffer, answer_elsewhere, folder_elsewhere, offer_for
+from lastword.tools import rule_name
 
 _numbers = itertools.count(1)
 

@@ -11,11 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lastword.consent.answerer import person
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.journal import Journal
-from lastword.journal.attendance import attending
-from lastword.journal.opening import open_journal
+from lastword.consent import ApprovalRequest, UserAction, person
+from lastword.journal import Journal, attending, open_journal
 from surfaces.screens import clean_environment
 
 PATIENCE_SECONDS = 120.0

@@ -19,8 +19,8 @@ from hook.gates import (
     Queue,
     heard,
 )
-from lastword.journal.attendance import attending
-from lastword.store.address import open_store
+from lastword.journal import attending
+from lastword.store import open_store
 from requirements import requirement
 from surfaces.screens import clean_environment
 

@@ -15,7 +15,7 @@ from hook.gates import (
     Queue,
     heard,
 )
-from lastword.journal.handover import handover_in_words
+from lastword.journal import handover_in_words
 from requirements import requirement
 
 

@@ -20,7 +20,7 @@ from hook.fake_models import FakeModel
 from hook.gates import Queue, opened
 from hook.installed_agents import NODE, program
 from hook.test_installing import FILES, agreed, lastword
-from lastword.journal.handover import handover_in_words
+from lastword.journal import handover_in_words
 from requirements import requirement
 from surfaces.screens import clean_environment
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hook.gates import CLAUDE_BEFORE, GEMINI_BEFORE, Gate, Queue, heard
-from lastword.card.face import face
+from lastword.card import face
 from requirements import requirement
 
 LINES = "one\ntwo\nthree\n"

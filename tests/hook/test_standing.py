@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from hook.agent_house import AgentHouse
-from lastword.consent.answerer import person
+from lastword.consent import person
 from lastword.errors import ConfigError
 from lastword.hook.agents import AGENTS
 from lastword.hook.asking import NOBODY, ask
 from lastword.hook.contract import Refused
 from lastword.hook.ruling import is_ruled
-from lastword.journal.attendance import attending
-from lastword.journal.records import data_of
+from lastword.journal import attending, data_of
+from lastword.rules import revoke
 from lastword.rules.deciding import WITHOUT_FOLDER
-from lastword.rules.grants import revoke
 from requirements import requirement
 
 NO_KEY = "This tool must be asked about each time"

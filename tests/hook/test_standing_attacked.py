@@ -14,8 +14,7 @@ from hook.test_installing import FILES, agreed, lastword
 from hook.test_standing import NO_KEY, status_rule
 from lastword import values
 from lastword.cli import run
-from lastword.consent.answerer import Answerer
-from lastword.consent.people import People
+from lastword.consent import Answerer, People
 from lastword.errors import ConfigError
 from lastword.hook.agents import AGENTS, CLAUDE
 from lastword.hook.asking import CARRIED_OUT, ask
@@ -23,8 +22,7 @@ from lastword.hook.closing import close
 from lastword.hook.contract import Allowed, HookInput, Refused, answer, read_input
 from lastword.hook.installing import command_for, is_denial, probe_for
 from lastword.hook.ruling import is_ruled
-from lastword.journal.attendance import attending
-from lastword.journal.timeline import timeline
+from lastword.journal import attending, timeline
 from lastword.web.story import Story
 from requirements import requirement
 from surfaces.screens import clean_environment

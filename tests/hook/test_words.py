@@ -10,11 +10,11 @@ import pytest
 from hook.gates import CLAUDE_AFTER, CLAUDE_BEFORE, PATIENCE_SECONDS, Gate, Queue
 from hook.test_installing import lastword
 from hook.test_once import allowed
-from lastword.card.items import CallItem
-from lastword.journal.attendance import SEATS, attending, is_attended
-from lastword.journal.timeline import timeline
-from lastword.store.memory import MemoryStore
-from lastword.tools.registry import ToolRegistry
+from lastword.card import CallItem
+from lastword.journal import attending, is_attended, timeline
+from lastword.journal.attendance import SEATS
+from lastword.store import MemoryStore
+from lastword.tools import ToolRegistry
 from lastword.web.past import stories
 from requirements import requirement
 from surfaces.screens import clean_environment

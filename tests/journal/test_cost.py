@@ -10,13 +10,13 @@ import apsw
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.journal import Journal
+from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
-from lastword.store import Entry, Record, Store
-from lastword.store.sqlite import SqliteStore
+from lastword.store import Entry, Record, SqliteStore, Store
 from lastword.testing import FixedApprover
+from lastword.web import left_unfinished
 from lastword.web.gate import STREAM, WINDOW, PageGate
-from lastword.web.opening import SESSION, left_unfinished
+from lastword.web.opening import SESSION
 from requirements import requirement
 
 FEW, MANY = 200, 5_000

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from lastword import Limits, Session, ToolRegistry, wait_for_answer
-from lastword.consent.approval import ALLOWED, DENIED
+from lastword.consent import ALLOWED, DENIED
 from lastword.errors import Tampered
-from lastword.journal import Journal
+from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
-from lastword.store import verify
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
+from lastword.store.contract import verify
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until

@@ -6,7 +6,7 @@ from pathlib import Path
 import lastword
 from cutting import CuttingProxy, cutting_proxy
 from lastword.errors import Overtaken, SessionError, StoreError
-from lastword.journal import Journal
+from lastword.journal.journal import Journal
 from lastword.store import verify_store
 from lastword.store.postgres import PostgresStore
 from lastword.testing import FixedApprover

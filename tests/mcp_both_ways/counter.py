@@ -9,7 +9,7 @@ from mcp import Client
 
 import lastword
 from lastword import ApprovalRequest, Preset, Session, ToolRegistry
-from lastword.call.desk import wait_for_answer
+from lastword.call import wait_for_answer
 from lastword.mcp.serving import ToolServer
 from mcp_neighbour import until
 

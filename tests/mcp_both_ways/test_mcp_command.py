@@ -17,8 +17,7 @@ from lastword.mcp.entries import add_entry, remove_entry
 from lastword.mcp.foreign import servers_in
 from lastword.mcp.pins import Pins
 from lastword.testing.scripted import ScriptedModel
-from lastword.tools.descent import MARKER
-from lastword.tools.trust import digest_of_text
+from lastword.tools import MARKER, digest_of_text
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement
 from surfaces.screens import Program, clean_environment, lastword_command

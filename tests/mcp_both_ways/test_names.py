@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lastword.errors import ConfigError
 from lastword.mcp.names import check_server_name, tool_id
-from lastword.tools.manifest import MAX_ID_LENGTH, NAME
+from lastword.tools import MAX_ID_LENGTH
+from lastword.tools.manifest import NAME
 from requirements import requirement
 
 SERVERS = st.text(string.ascii_lowercase[:3] + "0-", min_size=1, max_size=5)

@@ -11,9 +11,7 @@ import pytest
 
 import lastword
 from lastword import ToolRegistry, UserAction
-from lastword.call.desk import wait_for_answer
-from lastword.call.events import Event, Reported
-from lastword.call.setting import Limits
+from lastword.call import Event, Limits, Reported, wait_for_answer
 from lastword.config import McpConfig
 from lastword.errors import ConfigError
 from lastword.mcp.definitions import definition_of, difference

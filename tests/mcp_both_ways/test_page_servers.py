@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from lastword.mcp.clients import Greeter
 from lastword.mcp.launch import launch_of
 from lastword.mcp.pins import Pins
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement
 from surfaces.conftest import browser, launch, quick, windows

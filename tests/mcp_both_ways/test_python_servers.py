@@ -10,7 +10,7 @@ import pytest
 from real_servers import CHECKS
 
 from lastword import ApprovalRequest, UserAction
-from lastword.call.desk import wait_for_answer
+from lastword.call import wait_for_answer
 from lastword.mcp.launch import launch_of
 from lastword.mcp.looking import look_at
 from lastword.testing import FixedApprover

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from lastword import Journal, Policy, Preset, ToolRegistry
-from lastword.card.draft import Draft
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.card import Draft
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import ConfigError
 from lastword.mcp.launch import launch_of
 from lastword.mcp.looking import look_at
-from lastword.rules.granting import GrantOffer, offer_for
+from lastword.rules import GrantOffer, offer_for
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined, opened
 from requirements import requirement

@@ -13,8 +13,8 @@ from counter import client, meta, serving, words
 from mcp import MCPError
 
 import lastword
-from lastword.consent.approval import ALLOWED, DENIED
-from lastword.journal.records import data_of
+from lastword.consent import ALLOWED, DENIED
+from lastword.journal import data_of
 from lastword.mcp.replies import EARLIER
 from mcp_neighbour import until
 from requirements import requirement

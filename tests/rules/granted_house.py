@@ -6,9 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from lastword import Journal, Session, ToolError, ToolRegistry, wait_for_answer
-from lastword.consent.approval import ApprovalRequest
-from lastword.consent.grant import GrantTerms
-from lastword.consent.outcome import Outcome
+from lastword.consent import ApprovalRequest, GrantTerms, Outcome
 from lastword.rules.granting import GrantOffer, terms_with
 from sending import until
 

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from lastword import Journal, Preset, Session, ToolRegistry
-from lastword.consent.answerer import person
+from lastword.consent import person
 from lastword.rules.grants import Grant, granted_entry
 from lastword.rules.layers import load_policy
 from lastword.rules.places import PolicyPlaces
 from lastword.rules.policy import Policy
 from lastword.testing import FixedApprover
-from lastword.tools.trust import Trust, rule_name
+from lastword.tools import Trust, rule_name
 
 LUNCH = """
 [[rule]]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lastword import Policy, Session, ToolRegistry
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
+from lastword.editor import ProjectEditor, editor_tools
 from lastword.testing import FixedApprover
 from requirements import requirement
 

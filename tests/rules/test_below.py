@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from commands.paying import MANIFEST, PAY
-from lastword.tools.descent import MARKER
-from lastword.tools.trust import digest_of_text
+from lastword.tools import MARKER, digest_of_text
 from requirements import requirement
 from surfaces.screens import PATIENCE_SECONDS, clean_environment, lastword_command, piped
 

@@ -6,8 +6,7 @@ from typing import Any
 from ruled_house import LUNCH, PolicyHouse
 
 from lastword import Journal, Preset
-from lastword.store import Entry
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore
 from requirements import requirement
 
 

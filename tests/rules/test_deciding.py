@@ -12,13 +12,10 @@ import pytest
 from ruled_house import LUNCH, PolicyHouse, saying
 
 from lastword import DeniedByRule, Finished, Policy, Preset, Session, ToolRegistry, values
-from lastword.card.face import face
-from lastword.consent.approval import MASK
-from lastword.consent.call import Call
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
-from lastword.journal.records import data_of
-from lastword.journal.timeline import timeline
+from lastword.card import face
+from lastword.consent import MASK, Call
+from lastword.editor import ProjectEditor, editor_tools
+from lastword.journal import data_of, timeline
 from lastword.rules.counting import STREAM
 from lastword.rules.deciding import decide, explained
 from lastword.testing import FixedApprover

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from ruled_house import EXACT, LUNCH, saying
 
 from lastword import Journal, Preset, Session, ToolRegistry
-from lastword.consent.answerer import Answerer, person
-from lastword.consent.people import People
+from lastword.consent import Answerer, People, person
 from lastword.errors import ArgumentsError, UnknownTool
 from lastword.rules.grants import Grant, granted_entry, revoke
 from lastword.rules.policy import CHANGED_TOOL, Policy
 from lastword.rules.reading import read_rules
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 

@@ -9,8 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lastword import values
-from lastword.consent.answerer import person
-from lastword.consent.grant import GrantTerms
+from lastword.consent import GrantTerms, person
 from lastword.rules.counting import amount_words
 from lastword.rules.granting import summary
 from lastword.rules.grants import bounds_of, revoke, standing_grants

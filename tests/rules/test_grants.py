@@ -11,14 +11,10 @@ from granted_house import Payer, paying
 from ruled_house import LUNCH, PolicyHouse
 
 from lastword import Journal, Session, ToolRegistry, UserAction, wait_for_answer
-from lastword.consent.answerer import Answerer, person
-from lastword.consent.approval import ApprovalRequest
-from lastword.consent.grant import GrantTerms
-from lastword.consent.people import People
-from lastword.editor.project import ProjectEditor
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms, People, person
+from lastword.editor import ProjectEditor
 from lastword.errors import Detached, LastWordError, SessionError
-from lastword.journal.records import data_of
-from lastword.journal.timeline import timeline
+from lastword.journal import data_of, timeline
 from lastword.rules.counting import STREAM, USED
 from lastword.rules.granting import (
     GrantOffer,
@@ -42,8 +38,7 @@ from lastword.rules.grants import (
 )
 from lastword.rules.policy import Policy
 from lastword.rules.second_step import GrantChoice, step_of
-from lastword.store import Entry
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore
 from requirements import requirement
 from sending import until
 

@@ -9,14 +9,11 @@ import msgspec
 import pytest
 
 from lastword import ApprovalRequest, Journal, Outcome, Policy, Preset, Session, ToolRegistry, config
-from lastword.editor.project import ProjectEditor
-from lastword.editor.recording import SealedEditor
-from lastword.editor.tools import editor_tools
-from lastword.mcp.gateway import Gateways
-from lastword.mcp.secrets import SecretFile
+from lastword.editor import ProjectEditor, SealedEditor, editor_tools
+from lastword.mcp import Gateways, SecretFile
 from lastword.rules.deciding import Explanation
 from lastword.rules.policy import PolicyFile
-from lastword.store.sqlite import SqliteStore
+from lastword.store import SqliteStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 

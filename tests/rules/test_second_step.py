@@ -13,15 +13,13 @@ from granted_house import Payer, paying
 from ruled_house import saying
 
 from lastword import Journal, Session, ToolRegistry, wait_for_answer
-from lastword.card.grants import GrantStep
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ApprovalRequest
-from lastword.consent.people import People
+from lastword.card import GrantStep
+from lastword.consent import Answerer, ApprovalRequest, People
 from lastword.rules.granting import folder_beside, tonight
 from lastword.rules.grants import GrantWho, bounds_of, serves, standing_grants
 from lastword.rules.policy import Policy
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of, why_no_step
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.terminal.granting import options_of
 from requirements import requirement
 from sending import until

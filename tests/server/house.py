@@ -14,8 +14,7 @@ from lastword.server.limits import ServerLimits
 from lastword.server.presence import Stopping
 from lastword.server.serving import Serving, bind
 from lastword.server.upstream import HttpUpstream
-from lastword.store import Store
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore, Store
 from lastword.testing.scripted import ScriptedModel
 
 # Nothing in a test should have to wait long for what is not there.

@@ -13,7 +13,7 @@ from lastword.errors import ConfigError
 from lastword.server import auth
 from lastword.server.auth import SCOPES, Tokens
 from lastword.server.serving import check_address, is_loopback
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing.scripted import Fault
 from requirements import requirement
 

@@ -8,7 +8,7 @@ import pytest
 from lastword.cli import run
 from lastword.commands import seat
 from lastword.server import upstream
-from lastword.talk.kept_model import KeptModel, keep_model
+from lastword.talk import KeptModel, keep_model
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from requirements import requirement
 

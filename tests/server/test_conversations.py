@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from lastword.server.conversations import Chains, ChatMessage, Conversation, Conversations, HistoryLine, Turn
 from lastword.server.prompt import NO_RESULT, window
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing.scripted import Pause
 from lastword.values import canonical
-from lastword.wire.protocol import result_message
+from lastword.wire import result_message
 from requirements import requirement
 
 LISBON = """{

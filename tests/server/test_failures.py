@@ -8,9 +8,7 @@ import re
 import apsw
 from processes import model_process, served
 
-from lastword.store import Entry
-from lastword.store.memory import MemoryStore
-from lastword.store.sqlite import SqliteStore
+from lastword.store import Entry, MemoryStore, SqliteStore
 from lastword.testing.scripted import Fault
 from requirements import requirement
 

@@ -14,7 +14,7 @@ from lastword.server.app import Rates
 from lastword.server.connections import network_of
 from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 

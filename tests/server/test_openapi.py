@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lastword.server.auth import Tokens
 from lastword.server.operations import OPERATIONS
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from requirements import requirement
 
 REPLIES = ["Hello.", '{"tool_request": {"name": "t"}}', "```\n{}", "PRINT(1)"]

@@ -9,7 +9,7 @@ import pytest
 
 from lastword.server.auth import Tokens
 from lastword.server.conversations import Conversations
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement
 

@@ -14,6 +14,7 @@ ROOM = Path(lastword.server.__file__).parent
 MAY = (
     "lastword.display",
     "lastword.errors",
+    "lastword.lazily",
     "lastword.log",
     "lastword.values",
     "lastword.wire",

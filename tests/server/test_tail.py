@@ -12,8 +12,7 @@ from lastword.errors import StoreError
 from lastword.server.auth import Tokens
 from lastword.server.conversations import ChatMessage, Conversation, Conversations, Turn
 from lastword.server.tail import MAX_BEHIND_RECORDS, PAGE_RECORDS, Tail
-from lastword.store import Entry, Record
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore, Record
 from lastword.testing.scripted import Pause
 from requirements import requirement
 

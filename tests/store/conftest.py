@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.store import Store
+from lastword.store.contract import Store
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore

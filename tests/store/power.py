@@ -11,7 +11,7 @@ from disk import Disk, failing_disk
 from samples import entry
 
 from lastword.errors import StoreError
-from lastword.store import Entry, Record, verify_store
+from lastword.store.contract import Entry, Record, verify_store
 from lastword.store.memory import MemoryStore
 from lastword.store.sqlite import SqliteStore
 

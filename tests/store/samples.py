@@ -12,7 +12,8 @@ from typing import Any
 import apsw
 import msgspec
 
-from lastword.store import GENESIS, Entry, link, sqlite_file
+from lastword.store import sqlite_file
+from lastword.store.contract import GENESIS, Entry, link
 
 HERE = Path(__file__).parent
 FORM = "LASTWORD_TEST_FORM"

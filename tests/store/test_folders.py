@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lastword.journal.opening import open_default_journal
+from lastword.journal import open_default_journal
 from lastword.store.folders import data_folder
 from lastword.store.memory import MemoryStore
 from lastword.terminal.composer import open_history
-from lastword.tools.trust import Trust, read_no_caches
+from lastword.tools import Trust
+from lastword.tools.trust import read_no_caches
+from lastword.web import JoinFile
 from lastword.web.gate import PageGate
-from lastword.web.join_file import JoinFile
 
 
 def here() -> Path:

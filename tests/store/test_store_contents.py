@@ -8,7 +8,8 @@ import pytest
 from samples import entry, make_old, other_process
 
 from lastword.errors import StoreError, Tampered
-from lastword.store import MAX_CONTENT_BYTES, Pruned, verify_store, writer
+from lastword.store import writer
+from lastword.store.contract import MAX_CONTENT_BYTES, Pruned, verify_store
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from samples import entry
 
 from lastword.errors import NotAllowedNow, StoreError, Tampered
-from lastword.store import (
+from lastword.store.contract import (
     GENESIS,
     MAX_DATA_BYTES,
     PAGE_RECORDS,
@@ -33,8 +33,7 @@ from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
 from lastword.store.standing import RULES
-from lastword.tools.guard import Guard
-from lastword.tools.state import StateChange
+from lastword.tools import Guard, StateChange
 from lastword.web.gate import CLOSED, WINDOW
 from lastword.web.opening import SESSION
 from requirements import requirement

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from samples import entry
 
 from lastword.errors import Tampered
-from lastword.store import GENESIS, PAGE_RECORDS, Entry, Head, link
-from lastword.store.export import export, read_line, verify_export, write_line
+from lastword.store.contract import GENESIS, PAGE_RECORDS, Entry, Head, link
+from lastword.store.exports import export, read_line, verify_export, write_line
 from lastword.store.memory import MemoryStore
 
 

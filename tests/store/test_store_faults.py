@@ -9,7 +9,7 @@ from disk import failing_disk
 from samples import entry
 
 from lastword.errors import StoreError
-from lastword.store import verify_store
+from lastword.store.contract import verify_store
 from lastword.store.sqlite import SqliteStore
 
 COMMITTED = f"control {apsw.SQLITE_FCNTL_COMMIT_PHASETWO}"

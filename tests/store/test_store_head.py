@@ -19,7 +19,8 @@ from disk import failing_disk
 from samples import entry, make_old, other_process
 
 from lastword.errors import StoreError
-from lastword.store import Head, head_file, parse_head, verify_store
+from lastword.store import head_file
+from lastword.store.contract import Head, parse_head, verify_store
 from lastword.store.head_file import SLOT_BYTES, HeadFile
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement

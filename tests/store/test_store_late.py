@@ -11,7 +11,8 @@ from test_store_postgres import come_back, commit_whatever_comes, subjects, unti
 
 from cutting import cutting_proxy
 from lastword.errors import StoreError
-from lastword.store import Entry, postgres_ledger, postgres_owner
+from lastword.store import postgres_ledger, postgres_owner
+from lastword.store.contract import Entry
 from lastword.store.postgres import PostgresStore
 from pooling import pooler
 from postgres_server import schema_of

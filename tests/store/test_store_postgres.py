@@ -13,7 +13,8 @@ from samples import FORM, entry, other_process
 
 from cutting import cutting_proxy
 from lastword.errors import NewerStore, Overtaken, StoreError
-from lastword.store import Head, postgres_ledger, postgres_link, verify_store
+from lastword.store import postgres_ledger, postgres_link
+from lastword.store.contract import Head, verify_store
 from lastword.store.head_file import HeadFile
 from lastword.store.postgres import PostgresStore
 from lastword.store.postgres_schema import MIGRATIONS

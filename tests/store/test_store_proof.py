@@ -5,7 +5,7 @@ import pytest
 from samples import entry
 
 from lastword.errors import Tampered
-from lastword.store import Entry, Record, link
+from lastword.store.contract import Entry, Record, link
 from lastword.store.memory import MemoryStore
 from lastword.store.proof import prove, prove_from
 from requirements import requirement

@@ -19,7 +19,8 @@ from disk import failing_disk
 from samples import entry, make_old, other_process
 
 from lastword.errors import NewerStore, StoreError
-from lastword.store import Pruned, sqlite_file, verify_store, writer
+from lastword.store import sqlite_file, writer
+from lastword.store.contract import Pruned, verify_store
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 

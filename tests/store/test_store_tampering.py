@@ -9,7 +9,7 @@ import pytest
 from samples import entry
 
 from lastword.errors import StoreError, Tampered
-from lastword.store import Entry, Head, Record, link, verify_store
+from lastword.store.contract import Entry, Head, Record, link, verify_store
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import lastword
 from lastword import Session, ToolRegistry
-from lastword.call.desk import wait_for_answer
+from lastword.call import wait_for_answer
 from surfaces.windows import PATIENCE_SECONDS
 
 TESTS = Path(__file__).parents[1]

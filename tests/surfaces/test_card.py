@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from lastword import Outcome, Preset, Session, ToolRegistry
-from lastword.editor.project import ProjectEditor
-from lastword.tools.manifest import Effect, Manifest, Parameter
-from lastword.tools.tool import Tool
+from lastword.editor import ProjectEditor
+from lastword.tools import Effect, Manifest, Parameter, Tool
 from requirements import requirement
 from surfaces.conftest import approver_at, session_at
 from surfaces.screens import Terminal

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from lastword import Outcome, Session, ToolRegistry
-from lastword.card import face
-from lastword.editor import Preview
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
+from lastword.card import faces as face
+from lastword.editor import Preview, ProjectEditor, editor_tools
 from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
 from requirements import requirement

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing.scripted import ScriptedModel
 from surfaces.conftest import MakeTool, Run
 from surfaces.windows import Browserless, House

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from lastword import ToolRegistry
-from lastword.tools.manifest import Manifest, Parameter
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Parameter, Tool
 from requirements import requirement
 from surfaces.conftest import session_at
 from surfaces.screens import Terminal

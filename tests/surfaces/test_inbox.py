@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import lastword
-from lastword.call.setting import Limits
+from lastword.call import Limits
 from requirements import requirement
 from surfaces.askers import Asker
 from surfaces.test_inbox_api import Neighbour

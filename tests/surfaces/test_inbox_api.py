@@ -11,12 +11,9 @@ import pytest
 
 import lastword
 from lastword import Session
-from lastword.call.desk import wait_for_answer
-from lastword.call.setting import Limits
-from lastword.card.inbox import called, entry_of, groups
-from lastword.card.items import CallEnd, InboxEntry, InboxGone
-from lastword.consent.outcome import Outcome
-from lastword.consent.people import People
+from lastword.call import Limits, wait_for_answer
+from lastword.card import CallEnd, InboxEntry, InboxGone, called, entry_of, groups
+from lastword.consent import Outcome, People
 from lastword.journal import Journal
 from lastword.journal.asker import program_name
 from lastword.web.events import Feed

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import lastword
-from lastword.call.setting import Limits
+from lastword.call import Limits
 from lastword.journal import Journal
 from surfaces.test_inbox_api import Neighbour
 from surfaces.test_page_pictures import PICTURES, SIZES, Clock, browser, compare, picture_of, window_of

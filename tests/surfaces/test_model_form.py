@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from lastword.errors import ConfigError
-from lastword.store.memory import MemoryStore
-from lastword.talk.kept_model import KeptModel, keep_model, read_kept_model
+from lastword.store import MemoryStore
+from lastword.talk import KeptModel, keep_model, read_kept_model
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from requirements import requirement
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House

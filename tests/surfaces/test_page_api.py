@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from lastword import Session
-from lastword.call.desk import wait_for_answer
-from lastword.consent.answerer import person
-from lastword.consent.approval import seal
-from lastword.consent.call import Call, LiveCall
+from lastword.call import wait_for_answer
+from lastword.consent import Call, LiveCall, person, seal
 from lastword.journal import Journal
-from lastword.store import Entry
-from lastword.store.memory import MemoryStore
+from lastword.store import Entry, MemoryStore
 from lastword.web.events import Feed
 from lastword.web.gate import HEADERS
 from requirements import requirement

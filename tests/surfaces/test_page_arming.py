@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from lastword import Image
-from lastword.consent.outcome import Outcome
+from lastword.consent import Outcome
 from requirements import requirement
 from surfaces.windows import CHROMIUM, FRAME, PATIENCE_SECONDS, House
 

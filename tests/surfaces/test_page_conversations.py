@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from lastword.card.items import CallItem
-from lastword.server.refusal import Refusal
-from lastword.server.reply_shape import Completion
-from lastword.store.memory import MemoryStore
-from lastword.web.shelf import open_last
+from lastword.card import CallItem
+from lastword.server import Completion, Refusal
+from lastword.store import MemoryStore
+from lastword.web import open_last
 from surfaces.windows import Browserless, House, Scripted
 
 CALL = {"name": "add_up", "arguments": {"numbers": [1], "factor": 1, "rounded": False}}

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.card.delta import difference, put_in
-from lastword.card.items import CallItem, Item, ItemDelta, MessageItem, ScriptItem, Splice, TextPiece
+from lastword.card import CallItem, Item, ItemDelta, MessageItem, ScriptItem, TextPiece, difference, put_in
+from lastword.card.items import Splice
 from lastword.errors import LastWordError
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.terminal.picture import MAX_PENDING, Pending
 from lastword.terminal.picture import Picture as TerminalPicture
 from lastword.terminal.window import WindowEvent
@@ -22,7 +22,7 @@ from lastword.web import open_message, past, picture
 from lastword.web.events import EVENT_BYTES, MAX_KEPT_BYTES, Feed
 from lastword.web.picture import SharedPicture
 from lastword.web.story import Story
-from lastword.wire.sse import EventReader
+from lastword.wire import EventReader
 from requirements import requirement
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lastword.consent.people import People
+from lastword.consent import People
 from lastword.journal import Journal
 from requirements import requirement
 from surfaces.test_inbox_api import Neighbour, entries, look, seen

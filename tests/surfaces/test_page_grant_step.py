@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from lastword.rules import Policy
 from lastword.rules.grants import standing_grants
-from lastword.rules.policy import Policy, PolicyFile
+from lastword.rules.policy import PolicyFile
 from requirements import requirement
 from surfaces.test_page_arming import Hand
 from surfaces.test_page_grants import RULES

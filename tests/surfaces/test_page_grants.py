@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lastword.consent.outcome import Outcome
+from lastword.consent import Outcome
+from lastword.rules import Policy
 from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
-from lastword.rules.policy import Policy
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.web.answers import UNREAD_SECONDS
 from requirements import requirement
 from surfaces.test_chat import READY

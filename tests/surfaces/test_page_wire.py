@@ -13,20 +13,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lastword.card.done import Done, DoneInWords, NewKey
-from lastword.card.items import (
+from lastword.card import (
     CallItem,
     CardQuestion,
+    Done,
+    DoneInWords,
     ExportedRecord,
-    PageEvents,
+    NewKey,
     PageState,
     SessionTimeline,
     SharedText,
+    first_units,
+    script_line,
+    script_origin,
+    units,
 )
-from lastword.card.origin import script_line, script_origin
-from lastword.card.units import first_units, units
-from lastword.consent import outcome
-from lastword.consent.approval import UserAction
+from lastword.card.items import PageEvents
+from lastword.consent import UserAction, outcome
 from lastword.web.story import own_words
 from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lastword.call.events import Event
-from lastword.editor.project import ProjectEditor
+from lastword.call import Event
+from lastword.editor import ProjectEditor
 from requirements import requirement
 from surfaces.screens import Terminal
 from surfaces.test_card import Bench

@@ -2,8 +2,9 @@
 
 import io
 
-from lastword.call.events import Reported
-from lastword.terminal.progress import SPEAK_EVERY_SECONDS, Progress
+from lastword.call import Reported
+from lastword.terminal import Progress
+from lastword.terminal.progress import SPEAK_EVERY_SECONDS
 from requirements import requirement
 from surfaces.screens import Emulator, Terminal
 

@@ -10,11 +10,11 @@ import pytest
 from prompt_toolkit.application import create_app_session
 
 from lastword import ApprovalRequest, Journal, Session, ToolRegistry
-from lastword.card.grants import GrantStep
-from lastword.consent.people import People
+from lastword.card import GrantStep
+from lastword.consent import People
+from lastword.rules import GrantChoice, SeenStep
 from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
-from lastword.rules.second_step import GrantChoice, SeenStep
 from lastword.terminal.granting import options_of
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run, approver_at

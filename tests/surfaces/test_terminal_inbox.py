@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import lastword
-from lastword.card.items import InboxEntry, InboxMissed
+from lastword.card import InboxEntry, InboxMissed
 from lastword.errors import LastWordError
 from lastword.terminal.inbox import News, NumberedInbox
 from surfaces.askers import Asker

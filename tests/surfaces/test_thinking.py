@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from lastword.card.items import CallItem, MessageItem, ScriptItem
+from lastword.card import CallItem, MessageItem, ScriptItem
 from lastword.terminal.picture import Picture
 from lastword.terminal.thinking import SAY_AFTER_SECONDS, SHOW_AFTER_SECONDS, Thinking
 from lastword.testing.scripted import Pause, ScriptedModel

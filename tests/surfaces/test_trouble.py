@@ -16,21 +16,15 @@ import pytest
 from playwright.sync_api import expect
 
 from lastword import Session, ToolRegistry
-from lastword.call.desk import wait_for_answer
-from lastword.call.events import Reported, Started
-from lastword.card.trouble import trouble
+from lastword.call import Reported, Started, wait_for_answer
+from lastword.card import trouble
 from lastword.errors import Tampered
-from lastword.store import Entry, Record
-from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api
-from lastword.talk.heard import Repairing
-from lastword.talk.httpwire import HttpWire
-from lastword.terminal.attendance import attend
+from lastword.store import Entry, MemoryStore, Record
+from lastword.talk import Api, HttpWire, Repairing
+from lastword.terminal import Window, attend
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
-from lastword.terminal.window import Window
-from lastword.web import news
-from lastword.web.join_file import JoinFile, find_joinable
+from lastword.web import JoinFile, find_joinable, news
 from surfaces.screens import Terminal
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, told
 

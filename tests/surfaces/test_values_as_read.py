@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, Session, ToolRegistry
-from lastword.card.face import face, one_line
-from lastword.card.reading import MAX_LAID_OUT, in_one_line, literal, readable
-from lastword.consent.approval import MASK
+from lastword.card import face, in_one_line, literal, one_line
+from lastword.card.reading import MAX_LAID_OUT, readable
+from lastword.consent import MASK
 from lastword.testing import FixedApprover
 
 ODD = (

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.card.draft import Draft
-from lastword.card.items import CallItem, CardView, MessageItem
-from lastword.journal.records import data_of
-from lastword.talk.apiclient import ApiError, ConnectionLost, Response
-from lastword.talk.httpwire import HttpWire
+from lastword.card import CallItem, CardView, Draft, MessageItem
+from lastword.journal import data_of
+from lastword.talk import ApiError, ConnectionLost, HttpWire
+from lastword.talk.apiclient import Response
+from lastword.terminal import Window
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
 from lastword.terminal.picture import Picture
 from lastword.terminal.speech import Speech
-from lastword.terminal.window import Cut, Window, WindowEvent
-from lastword.web.join_file import JoinFile, find_joinable
+from lastword.terminal.window import Cut, WindowEvent
+from lastword.web import JoinFile, find_joinable
 from requirements import requirement
 from surfaces.screens import Terminal
 from surfaces.windows import PATIENCE_SECONDS, House, Scripted

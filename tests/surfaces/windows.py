@@ -22,36 +22,31 @@ from playwright.sync_api import Page
 from starlette.routing import Route
 
 from lastword import Session, ToolRegistry
-from lastword.call.desk import wait_for_answer
-from lastword.call.setting import Limits
+from lastword.call import Limits, wait_for_answer
 from lastword.commands.chat import Beside
-from lastword.consent.approval import Preset
-from lastword.consent.outcome import Outcome
-from lastword.consent.people import People
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
+from lastword.consent import Outcome, People, Preset
+from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import Journal
-from lastword.mcp.offered import McpServers
-from lastword.server.app import build_app
-from lastword.server.changing import ChangingUpstream
-from lastword.server.limits import ServerLimits
-from lastword.server.presence import Stopping
-from lastword.server.reply_shape import Completion, check_completion
-from lastword.server.serving import bind
-from lastword.server.upstream import HttpUpstream, Upstream
-from lastword.store import Store
-from lastword.store.memory import MemoryStore
-from lastword.talk.apiclient import Api, Wire
+from lastword.mcp import McpServers
+from lastword.server import (
+    ChangingUpstream,
+    Completion,
+    HttpUpstream,
+    ServerLimits,
+    Stopping,
+    Upstream,
+    bind,
+    build_app,
+    check_completion,
+)
+from lastword.store import MemoryStore, Store
+from lastword.talk import Api, InProcessWire, KeptModel, ResolvedPreset, Wire
 from lastword.talk.bounds import Bounds
-from lastword.talk.inprocess import InProcessWire
-from lastword.talk.kept_model import KeptModel
-from lastword.talk.presets import ResolvedPreset
 from lastword.talk.rehearsal import Rehearsal
-from lastword.tools.context import ToolContext
+from lastword.tools import ToolContext
+from lastword.web import ModelForm, open_page
 from lastword.web.front import Front
 from lastword.web.gate import PageGate
-from lastword.web.model_form import ModelForm
-from lastword.web.opening import open_page
 
 # The shell is Chromium without its own windows and menus: the same pages, with less than half of the work. The whole
 # browser is for tests that need to know which window is in front, and for all of them when the long ones are run.

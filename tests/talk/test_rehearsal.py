@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword import Session, ToolRegistry
-from lastword.call.changes import last_changed
+from lastword.call import last_changed
 from lastword.config import Config, ServerConfig, load
-from lastword.consent.approval import ALLOWED, DENIED
-from lastword.editor.project import ProjectEditor
-from lastword.server.app import build_app
-from lastword.server.refusal import Refusal
-from lastword.server.upstream import HttpUpstream
-from lastword.store.memory import MemoryStore
+from lastword.consent import ALLOWED, DENIED
+from lastword.editor import ProjectEditor
+from lastword.server import HttpUpstream, Refusal, build_app
+from lastword.store import MemoryStore
 from lastword.talk.apiclient import Api
 from lastword.talk.inprocess import InProcessWire, alive
 from lastword.talk.kept_model import KeptModel
@@ -28,7 +26,7 @@ from lastword.talk.toolprompt import native_tools, tool_prompt
 from lastword.talk.tour import add_tour
 from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
-from lastword.wire.protocol import ToolRequest, parse_tool_request
+from lastword.wire import ToolRequest, parse_tool_request
 from requirements import requirement
 
 

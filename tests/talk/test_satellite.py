@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 from flow.conftest import served
 from lastword import Preset, Session, ToolRegistry, check
 from lastword.config import PresetConfig, PresetLimits
-from lastword.consent.outcome import Outcome
-from lastword.editor.project import ProjectEditor
+from lastword.consent import Outcome
+from lastword.editor import ProjectEditor
 from lastword.errors import ConfigError
 from lastword.runs import signatures
-from lastword.script.builtins import BUILTINS
-from lastword.script.prompt import CHARACTERS_PER_TOKEN, TOKEN_BUDGET
-from lastword.script.samples import example_calls
-from lastword.server.app import build_app
-from lastword.server.auth import Tokens
-from lastword.store.memory import MemoryStore
+from lastword.script import BUILTINS, CHARACTERS_PER_TOKEN, TOKEN_BUDGET, example_calls
+from lastword.server import Tokens, build_app
+from lastword.store import MemoryStore
 from lastword.talk.apiclient import MAX_EVENT_BYTES, Api, ApiError, ConnectionLost
 from lastword.talk.bounds import Bounds, Spent
 from lastword.talk.feedback import script_result
@@ -36,7 +33,7 @@ from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Pieces, Reply, near_script, was_said
 from lastword.talk.toolprompt import example_request, native_tools, tool_prompt
 from lastword.talk.tour import add_tour
-from lastword.wire.protocol import ToolRequest, parse_tool_request
+from lastword.wire import ToolRequest, parse_tool_request
 from requirements import requirement
 
 NOW = datetime(2026, 11, 17, 9, 0, tzinfo=UTC)

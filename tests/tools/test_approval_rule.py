@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from lastword import Limits, Preset, Session, ToolRegistry, plan, tool
-from lastword.consent.approval import DENIED
+from lastword.consent import DENIED
 from lastword.errors import ManifestError, ToolLoadError
 from lastword.journal import Journal
 from lastword.script import plan_text
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 

@@ -14,7 +14,7 @@ import pytest
 import lastword
 from lastword.errors import ToolLoadError
 from lastword.journal import Journal
-from lastword.store.sqlite import SqliteStore
+from lastword.store import SqliteStore
 from lastword.testing import FixedApprover
 from lastword.tools.code import digest_of_function
 from requirements import requirement

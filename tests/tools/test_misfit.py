@@ -6,7 +6,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from lastword.editor.tools import EDITOR_TOOLS
+from lastword.editor import EDITOR_TOOLS
 from lastword.errors import ArgumentsError, ManifestError
 from lastword.tools.misfit import MAX_NAMED, misfits
 from lastword.tools.registry import tool_from

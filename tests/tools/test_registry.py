@@ -3,7 +3,7 @@
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.consent.approval import DENIED
+from lastword.consent import DENIED
 from lastword.errors import ToolLoadError, UnknownTool
 from lastword.script.lexer import KEYWORDS
 from lastword.testing import FixedApprover

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lastword import ToolRegistry
-from lastword.author.tooltests import run_tool_tests
+from lastword.author import run_tool_tests
 from lastword.cli import run
 from lastword.tools.loader import read_manifest
 from lastword.tools.manifest import Effect

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lastword.adapters.passage import ShownImage, carry, facts, manifests, pictures
-from lastword.call.events import Reported
-from lastword.consent.outcome import Outcome
+from lastword.call import Reported
+from lastword.consent import Outcome
 from lastword.lazily import brought_by
 from lastword.session import Session
 

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from lastword import ids
-from lastword.call.events import Event, Reported
-from lastword.consent.outcome import Outcome
+from lastword.call import Event, Reported
+from lastword.consent import Outcome
 from lastword.errors import Detached, SessionError
 from lastword.session import Session
-from lastword.tools.manifest import Manifest
+from lastword.tools import Manifest
 
 log = logging.getLogger("lastword")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastword.adapters.passage import carry, facts, manifests, pictures
-from lastword.call.events import Reported
-from lastword.consent.outcome import Kind
+from lastword.call import Reported
+from lastword.consent import Kind
 from lastword.lazily import brought_by
 from lastword.session import Session
 

@@ -12,17 +12,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lastword.consent.approval import ALLOWED, CLOSED, ApprovalRequest, UserAction
+from lastword.consent import ALLOWED, CLOSED, ApprovalRequest, UserAction
 from lastword.editor import ScriptEditorProvider
 from lastword.errors import ToolError, ToolLoadError, did_you_mean
 from lastword.journal import Journal
 from lastword.session import Session
-from lastword.tools.code import MANIFEST_FILE, code_of, digest_of_folder
-from lastword.tools.context import OnCancel, ToolContext, current
-from lastword.tools.loader import Loading, loading, read_manifest
-from lastword.tools.questions import QuestionAnswer
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Function, Tool
+from lastword.tools import (
+    MANIFEST_FILE,
+    Function,
+    Loading,
+    OnCancel,
+    QuestionAnswer,
+    Tool,
+    ToolContext,
+    ToolRegistry,
+    code_of,
+    current,
+    digest_of_folder,
+    loading,
+    read_manifest,
+)
 
 
 class TestFunction:

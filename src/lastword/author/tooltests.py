@@ -21,13 +21,20 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from lastword.author.authoring import try_out
-from lastword.consent.approval import DENIED
-from lastword.editor.project import ProjectEditor
+from lastword.consent import DENIED
+from lastword.editor import ProjectEditor
 from lastword.errors import ArgumentsError, ManifestError, ToolLoadError
-from lastword.tools.code import CODE_FILE, MANIFEST_FILE
-from lastword.tools.loader import Loading, import_tool, read_manifest, tool_folders
-from lastword.tools.manifest import Manifest, Parameter
-from lastword.tools.tool import Tool
+from lastword.tools import (
+    CODE_FILE,
+    MANIFEST_FILE,
+    Loading,
+    Manifest,
+    Parameter,
+    Tool,
+    import_tool,
+    read_manifest,
+    tool_folders,
+)
 
 # What pytest and unittest call around the tests of a class.
 _PREPARES = ("setup_method", "setup_class", "teardown_method", "teardown_class", "setUp", "setUpClass")

@@ -20,33 +20,44 @@ from lastword.call.giving import Giving
 from lastword.call.setting import Setting
 from lastword.call.standing import MAX_TRIES, StandingYes
 from lastword.call.threads import THREADS
-from lastword.consent import outcome
-from lastword.consent.answerer import Answerer, Standing, read_answerer
-from lastword.consent.approval import (
+from lastword.consent import (
     ALLOWED,
+    Answerer,
+    Approval,
     ApprovalRequest,
     Author,
+    Auto,
+    Call,
+    Decider,
+    Forbidden,
+    Granted,
+    Kind,
+    LiveCall,
+    Nobody,
+    Outcome,
+    Person,
+    Phase,
+    Ruled,
     Seal,
+    Standing,
     UserAction,
+    Waived,
+    Whence,
     as_counted,
     is_large,
     keep_secrets,
+    outcome,
+    read_answerer,
     seal,
+    sign,
     why_void,
 )
-from lastword.consent.call import Call, LiveCall, Phase
-from lastword.consent.decider import Auto, Decider, Forbidden, Granted, Nobody, Person, Ruled, Waived
-from lastword.consent.outcome import Approval, Kind, Outcome
-from lastword.consent.people import sign
-from lastword.consent.whence import Whence
 from lastword.display import displayable
-from lastword.editor import ProjectProvider
-from lastword.editor.recording import changed_bytes, still_current
+from lastword.editor import ProjectProvider, changed_bytes, still_current
 from lastword.errors import ArgumentsError
-from lastword.journal.records import ASKED, Life, NotAsked, read_answer
-from lastword.rules.policy import folder_for
-from lastword.tools.looks import changed_files, changed_state
-from lastword.tools.tool import Tool
+from lastword.journal import ASKED, Life, NotAsked, read_answer
+from lastword.rules import folder_for
+from lastword.tools import Tool, changed_files, changed_state
 
 # How many of the things that changed are named to whoever is asked again.
 MAX_NAMED = 5

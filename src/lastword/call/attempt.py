@@ -18,16 +18,22 @@ from lastword.call.execution import Ended, Execution, Raised, Returned, StillAct
 from lastword.call.questions import CALL_OVER, CallQuestions
 from lastword.call.reports import Reports
 from lastword.call.setting import Setting
-from lastword.consent import outcome
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ALLOWED, ApprovalRequest, UserAction, mask
-from lastword.consent.call import Call, LiveCall, Phase
-from lastword.consent.outcome import Approval, Outcome
+from lastword.consent import (
+    ALLOWED,
+    Answerer,
+    Approval,
+    ApprovalRequest,
+    Call,
+    LiveCall,
+    Outcome,
+    Phase,
+    UserAction,
+    mask,
+    outcome,
+)
 from lastword.display import displayable
-from lastword.editor import Preview
-from lastword.editor.recording import RecordingEditor, SealedEditor
-from lastword.tools.guard import Guard
-from lastword.tools.tool import Tool
+from lastword.editor import Preview, RecordingEditor, SealedEditor
+from lastword.tools import Guard, Tool
 
 log = logging.getLogger("lastword")
 

@@ -6,7 +6,7 @@ itself says whether it was: it holds the one or the other. If it holds anything 
 and nothing is taken back. Neither is it when a record is not what was written: an undo writes what the journal says,
 so whoever edits the journal could have it write anything.
 
-What does not live here: restoring a file (editor/undo.py, editor/project.py), and who may ask for it (session.py).
+What does not live here: restoring a file (editor/reversal.py, editor/project.py), and who may ask for it (session.py).
 """
 
 from __future__ import annotations
@@ -17,15 +17,11 @@ from typing import Any
 
 import msgspec
 
-from lastword.consent import outcome
-from lastword.consent.outcome import Outcome
-from lastword.editor import Change, ProjectProvider, ScriptEditorProvider, folder_of
-from lastword.editor.undo import fold, undo
+from lastword.consent import Outcome, outcome
+from lastword.editor import Change, ProjectProvider, ScriptEditorProvider, fold, folder_of, undo
 from lastword.errors import EditError, SessionError, StoreError
-from lastword.journal import Journal
-from lastword.journal.records import Life, data_of
-from lastword.store import Record
-from lastword.store.proof import prove
+from lastword.journal import Journal, Life, data_of
+from lastword.store import Record, prove
 
 # What one call may make the journal keep: files before and after, in base64. A tool that rewrites more than this in one
 # call is a migration, and belongs into version control.

@@ -17,13 +17,19 @@ import msgspec
 from lastword.call.eager import start
 from lastword.call.events import Asked, Audience
 from lastword.call.threads import THREADS
-from lastword.consent import outcome
-from lastword.consent.answerer import Answerer, answerer_of, person
-from lastword.consent.approval import ApprovalRequest, Approver, Seal, UserAction
-from lastword.consent.outcome import Outcome
+from lastword.consent import (
+    Answerer,
+    ApprovalRequest,
+    Approver,
+    Outcome,
+    Seal,
+    UserAction,
+    answerer_of,
+    outcome,
+    person,
+)
 from lastword.errors import Detached, LastWordError, Tampered
-from lastword.journal import Journal
-from lastword.journal.keys import answer_key
+from lastword.journal import Journal, answer_key
 from lastword.store import Record
 
 log = logging.getLogger("lastword")

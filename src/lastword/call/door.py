@@ -24,23 +24,34 @@ from lastword.call.questions import OnQuestion, QuestionDesk
 from lastword.call.setting import Setting
 from lastword.call.standing import StandingYes
 from lastword.call.waiver import waives
-from lastword.consent import outcome
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ALLOWED, SECOND, ApprovalRequest, Approver, Preset, hide
-from lastword.consent.call import Call, LiveCall, LiveRun, Phase, Stoppable
-from lastword.consent.decider import WAIVED, Forbidden, Nobody, Person
-from lastword.consent.outcome import Kind, Outcome, handed_over_outcome
+from lastword.consent import (
+    ALLOWED,
+    SECOND,
+    WAIVED,
+    Answerer,
+    ApprovalRequest,
+    Approver,
+    Call,
+    Forbidden,
+    Kind,
+    LiveCall,
+    LiveRun,
+    Nobody,
+    Outcome,
+    Person,
+    Phase,
+    Preset,
+    Stoppable,
+    handed_over_outcome,
+    hide,
+    outcome,
+)
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import ArgumentsError, SessionError, StoreError, UnknownTool
-from lastword.journal.records import Life
-from lastword.rules.deciding import Explanation
-from lastword.rules.granting import folder_beside
-from lastword.rules.policy import Policy
-from lastword.tools.descent import mark
-from lastword.tools.guard import refuse_if_watched
-from lastword.tools.manifest import MAX_ID_LENGTH
-from lastword.tools.tool import Tool
+from lastword.journal import Life
+from lastword.rules import Explanation, Policy, folder_beside
+from lastword.tools import MAX_ID_LENGTH, Tool, mark, refuse_if_watched
 
 log = logging.getLogger("lastword")
 

@@ -17,15 +17,12 @@ import msgspec
 from lastword.call.looking import Finish, at_home, look
 from lastword.call.setting import Setting
 from lastword.call.threads import THREADS
-from lastword.card.face import diff_rows
-from lastword.consent.approval import ALLOW, CANCEL, ApprovalRequest, is_large
-from lastword.consent.call import Call
+from lastword.card import diff_rows
+from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, is_large
 from lastword.display import displayable
-from lastword.editor.recording import Preview, RecordingEditor
+from lastword.editor import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
-from lastword.tools.guard import Guard
-from lastword.tools.looks import MAX_LOOKS, Look, Looks
-from lastword.tools.tool import Tool
+from lastword.tools import MAX_LOOKS, Guard, Look, Looks, Tool
 
 log = logging.getLogger("lastword")
 

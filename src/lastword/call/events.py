@@ -9,11 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.consent.outcome import Outcome
+from lastword.consent import Answerer, ApprovalRequest, Outcome, UserAction
 from lastword.errors import SessionError
-from lastword.tools.questions import ToolQuestion
+from lastword.tools import ToolQuestion
 
 log = logging.getLogger("lastword")
 

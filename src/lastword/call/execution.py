@@ -20,16 +20,10 @@ from lastword import values
 from lastword.call.eager import start
 from lastword.call.keeping import take
 from lastword.call.threads import THREADS
-from lastword.consent import outcome
-from lastword.consent.call import PERSON, LiveCall
-from lastword.consent.kept import in_words
-from lastword.consent.outcome import Approval, Kind, Outcome
+from lastword.consent import PERSON, Approval, Kind, LiveCall, Outcome, in_words, outcome
 from lastword.display import displayable
 from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, OutcomeUnknown, ToolError
-from lastword.tools.context import ToolContext, current
-from lastword.tools.guard import Guard
-from lastword.tools.signature import to_json
-from lastword.tools.tool import Tool
+from lastword.tools import Guard, Tool, ToolContext, current, to_json
 
 log = logging.getLogger("lastword")
 

@@ -12,13 +12,10 @@ import msgspec
 
 from lastword.call.desk import Desk
 from lastword.call.setting import Setting
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ALLOWED, ApprovalRequest, UserAction
-from lastword.consent.grant import GrantTerms
-from lastword.rules.granting import grant_of, why_not_given
-from lastword.rules.grants import granted_entry
+from lastword.consent import ALLOWED, Answerer, ApprovalRequest, GrantTerms, UserAction
+from lastword.rules import grant_of, granted_entry, why_not_given
 from lastword.store import Entry
-from lastword.tools.tool import Tool
+from lastword.tools import Tool
 
 log = logging.getLogger("lastword")
 

@@ -12,12 +12,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from lastword.call.door import Door
-from lastword.consent.answerer import read_answerer
-from lastword.consent.call import LiveCall, Stoppable
+from lastword.consent import LiveCall, Stoppable, read_answerer
 from lastword.errors import StoreError
-from lastword.journal.keys import answer_key, stop_key
-from lastword.journal.questions import ANSWERED, question_answer_key
-from lastword.journal.records import data_of
+from lastword.journal import ANSWERED, answer_key, data_of, question_answer_key, stop_key
 from lastword.store import Record
 
 log = logging.getLogger("lastword")

@@ -12,17 +12,9 @@ from typing import Any
 import msgspec
 
 from lastword import values
-from lastword.consent.kept import Kept, clean_alt, clean_name, size_in_words
+from lastword.consent import Kept, clean_alt, clean_name, size_in_words
 from lastword.errors import ToolError
-from lastword.tools.content import (
-    MAX_BLOCK_BYTES,
-    MAX_BLOCKS,
-    MAX_RESULT_BYTES,
-    Block,
-    Text,
-    ToolResult,
-    true_kind,
-)
+from lastword.tools import MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_RESULT_BYTES, Block, Text, ToolResult, true_kind
 
 log = logging.getLogger("lastword")
 

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 from lastword.call.threads import THREADS
 from lastword.errors import LastWordError
-from lastword.tools.context import ToolContext, current
-from lastword.tools.guard import Guard
+from lastword.tools import Guard, ToolContext, current
 
 T = TypeVar("T")
 

@@ -20,16 +20,14 @@ from lastword.call.desk import CANCELLED
 from lastword.call.eager import start
 from lastword.call.events import Audience, QuestionAnswered, QuestionAsked
 from lastword.call.threads import THREADS
-from lastword.consent.answerer import Answerer, answerer_of
-from lastword.consent.people import sign
+from lastword.consent import Answerer, answerer_of, sign
 from lastword.errors import LastWordError, QuestionError
-from lastword.journal import Journal
-from lastword.journal.questions import how, put_down, question_answer_key, read_answer, write_answer
+from lastword.journal import Journal, how, put_down, question_answer_key, read_given_answer, write_answer
 from lastword.store import Record
-from lastword.tools.manifest import Manifest
-from lastword.tools.questions import (
+from lastword.tools import (
     NOBODY,
     Closed,
+    Manifest,
     QuestionAnswer,
     QuestionField,
     ToolQuestion,
@@ -112,10 +110,10 @@ class QuestionDesk:
             if watching:
                 watching.cancel()
         if by is None:
-            answer, by = await read_answer(self._journal, question, self._principal())
+            answer, by = await read_given_answer(self._journal, question, self._principal())
         elif not await write_answer(self._journal, question, answer, sign(by, self._principal())):
             # Somebody was faster, in another window or another process. Theirs is the answer.
-            answer, by = await read_answer(self._journal, question, self._principal())
+            answer, by = await read_given_answer(self._journal, question, self._principal())
         self._audience.tell(QuestionAnswered(question.call_id, question.id, how(answer), by))
         return answer
 

@@ -13,13 +13,10 @@ from msgspec import UNSET
 
 from lastword import values
 from lastword.call.door import Door, decided_already
-from lastword.consent import outcome
-from lastword.consent.answerer import read_answerer
-from lastword.consent.approval import hide
-from lastword.consent.outcome import Kind, Outcome
+from lastword.consent import Kind, Outcome, hide, outcome, read_answerer
 from lastword.errors import ArgumentsError, SessionError
-from lastword.journal.records import Life
-from lastword.tools.tool import Tool
+from lastword.journal import Life
+from lastword.tools import Tool
 
 Decision = Literal["again", "done", "abandon"]
 

@@ -12,18 +12,12 @@ from lastword import values
 from lastword.call.events import Audience
 from lastword.call.execution import CANCEL_GRACE_SECONDS
 from lastword.call.questions import QuestionDesk
-from lastword.consent.approval import Preset
-from lastword.consent.call import Call
+from lastword.consent import Call, Preset
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.journal import Journal
 from lastword.lazily import load_later
-from lastword.rules.deciding import Decision, by_keys, decide
-from lastword.rules.policy import Policy, folder_for
-from lastword.tools.context import Questioning, Reporting, ToolContext
-from lastword.tools.guard import Guard
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.state import State
-from lastword.tools.tool import Tool
+from lastword.rules import Decision, Policy, by_keys, decide, folder_for
+from lastword.tools import Guard, Questioning, Reporting, State, Tool, ToolContext, ToolRegistry
 
 if TYPE_CHECKING:
     from lastword.rules import guarded

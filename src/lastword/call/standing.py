@@ -14,20 +14,33 @@ import msgspec
 from lastword import values
 from lastword.call.setting import Setting
 from lastword.call.waiver import waives
-from lastword.consent.answerer import Answerer
-from lastword.consent.call import Call
-from lastword.consent.decider import Auto, Forbidden, Granted, Nobody, Person, Ruled, Waived
+from lastword.consent import Answerer, Auto, Call, Forbidden, Granted, Nobody, Person, Ruled, Waived
 from lastword.display import visible
-from lastword.editor.paths import PATHS
-from lastword.journal.records import NotAsked
-from lastword.rules.counting import STREAM, Account, account_of_day, last_day, next_use, utc_day
-from lastword.rules.deciding import Decision, Explanation, explained, miss_words
-from lastword.rules.grants import GRANTED, GrantWho, living, nearest_grant, outdated, waited_before
-from lastword.rules.policy import folder_for
-from lastword.tools.tool import Tool
+from lastword.editor import PATHS
+from lastword.journal import NotAsked
+from lastword.rules import (
+    GRANTED,
+    STREAM,
+    Account,
+    Decision,
+    Explanation,
+    GrantWho,
+    account_of_day,
+    explained,
+    folder_for,
+    last_day,
+    living,
+    miss_words,
+    nearest_grant,
+    next_use,
+    outdated,
+    utc_day,
+    waited_before,
+)
+from lastword.tools import Tool
 
 if TYPE_CHECKING:
-    from lastword.rules.guarded import GuardedFile
+    from lastword.rules import GuardedFile
 
 # So often is a start tried again that another program was faster with. After that somebody is asked.
 MAX_TRIES = 50

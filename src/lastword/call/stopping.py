@@ -19,15 +19,10 @@ import msgspec
 
 from lastword.call.execution import CANCEL_GRACE_SECONDS
 from lastword.call.hearing import LISTEN_AFTER_SECONDS, LOOK_SECONDS
-from lastword.card.face import one_line
-from lastword.card.inbox import called, summary_of
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import UserAction, unhidden
-from lastword.consent.outcome import STOPPED
+from lastword.card import called, one_line, summary_of
+from lastword.consent import STOPPED, Answerer, UserAction, unhidden
 from lastword.errors import Tampered
-from lastword.journal import Journal
-from lastword.journal.keys import answer_key, burn_key, stop_key
-from lastword.journal.records import Life, data_of, read_answer
+from lastword.journal import Journal, Life, answer_key, burn_key, data_of, read_answer, stop_key
 from lastword.store import Record
 
 STREAM = "stop"

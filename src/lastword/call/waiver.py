@@ -14,11 +14,9 @@ from typing import Any
 
 from lastword.call.looking import Finish, look
 from lastword.call.setting import Setting
-from lastword.consent.call import Call
+from lastword.consent import Call
 from lastword.errors import LastWordError
-from lastword.tools.guard import Guard
-from lastword.tools.looks import Looks
-from lastword.tools.tool import Tool
+from lastword.tools import Guard, Looks, Tool
 
 log = logging.getLogger("lastword")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lastword import values
 from lastword.errors import ArgumentsError, NotJSON, Problem, did_you_mean
-from lastword.tools.manifest import Manifest
+from lastword.tools import Manifest
 
 _EXAMPLES = {
     "number": "3",

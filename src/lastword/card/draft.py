@@ -7,11 +7,11 @@ from typing import Any
 
 from lastword import values
 from lastword.card.arguments import read_value
-from lastword.card.face import one_line
+from lastword.card.faces import one_line
 from lastword.card.reading import literal, readable
-from lastword.consent.approval import MASK, ApprovalRequest, UserAction
+from lastword.consent import MASK, ApprovalRequest, UserAction
 from lastword.errors import ArgumentsError, Problem, did_you_mean
-from lastword.tools.tool import Tool
+from lastword.tools import Tool
 
 
 class Draft:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lastword.tools.questions import FieldKind
+from lastword.tools import FieldKind
 
 
 class FormChoice(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from lastword.card.done import Done
-from lastword.consent.grant import Scope
+from lastword.consent import Scope
 
 GRANT_WORD = "grant"
 """What is typed before the press that grants. Another word than the one that allows a single call."""

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from lastword.card.face import EFFECT_WORDS, one_line
+from lastword.card.faces import EFFECT_WORDS, one_line
 from lastword.card.items import InboxEntry, Waits
 from lastword.card.reading import in_one_line
-from lastword.consent.approval import ApprovalRequest
+from lastword.consent import ApprovalRequest
 from lastword.display import color_name, glyph
 
 # What a row shows of the arguments. The card has all of them.

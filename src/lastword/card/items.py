@@ -12,9 +12,8 @@ import msgspec
 
 from lastword.card.form import QuestionView
 from lastword.card.settings import Settings
-from lastword.consent.outcome import Kind
-from lastword.tools.content import BlockKind
-from lastword.tools.manifest import Effect
+from lastword.consent import Kind
+from lastword.tools import BlockKind, Effect
 
 Surface = Literal["page", "terminal"]
 """The kinds of windows."""

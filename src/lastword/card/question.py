@@ -6,11 +6,11 @@ label of a button comes from the tool.
 
 from __future__ import annotations
 
-from lastword.card.face import FOLD_CHARACTERS, FOLD_LINES, one_line
+from lastword.card.faces import FOLD_CHARACTERS, FOLD_LINES, one_line
 from lastword.card.form import FormChoice, FormField, QuestionView
-from lastword.card.units import units
+from lastword.card.text_units import units
 from lastword.display import visible
-from lastword.tools.questions import QuestionField, ToolQuestion
+from lastword.tools import QuestionField, ToolQuestion
 
 HEADING = "A question from a tool"
 GIVE, DECLINE, CLOSE = "Send answer", "Rather not say", "Close"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from lastword.consent.approval import MASK
+from lastword.consent import MASK
 
 NOTHING = "(nothing)"
 NO_ITEMS = "(an empty list)"

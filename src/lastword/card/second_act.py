@@ -7,7 +7,7 @@ alone.
 
 from __future__ import annotations
 
-from lastword.consent.approval import ApprovalRequest
+from lastword.consent import ApprovalRequest
 
 WORD = "allow"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lastword.tools.manifest import Effect
+from lastword.tools import Effect
 
 
 class ToolEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,17 +6,14 @@ import sys
 
 import click
 
-from lastword.card.second_act import why_two, word_for
+from lastword.card import why_two, word_for
 from lastword.cli import complain
-from lastword.consent.approval import ApprovalRequest
+from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import LastWordError
-from lastword.journal.opening import open_default_journal
-from lastword.terminal.attended import terminal_approver
-from lastword.terminal.card import fitted
-from lastword.terminal.quiet import settle
-from lastword.terminal.screen import is_interactive
-from lastword.tools.descent import refuse_below
+from lastword.journal import open_default_journal
+from lastword.terminal import fitted, is_interactive, settle, terminal_approver
+from lastword.tools import refuse_below
 
 NOT_DONE = "Nothing was done."
 

@@ -23,7 +23,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from lastword.call.desk import wait_for_answer
+from lastword.call import wait_for_answer
 from lastword.cli import DONE, complain
 from lastword.commands.configured import people_of, read_config
 from lastword.commands.doubt import tell_of_doubt
@@ -33,40 +33,53 @@ from lastword.commands.options import ask_trust, plain_option, store_option, too
 from lastword.commands.ruling import rules_here
 from lastword.commands.seat import Seat, data_file, model_file
 from lastword.commands.serving import config_option
-from lastword.editor.project import ProjectEditor
-from lastword.editor.tools import editor_tools
+from lastword.editor import ProjectEditor, editor_tools
 from lastword.errors import LastWordError
-from lastword.journal import Journal
-from lastword.journal.attendance import attending
-from lastword.mcp.offered import servers_of
-from lastword.server.app import build_app
-from lastword.server.changing import ChangingUpstream
-from lastword.server.presence import Stopping
-from lastword.server.serving import Serving, allow_descriptors, bind, is_loopback
-from lastword.server.upstream import HttpUpstream
+from lastword.journal import Journal, attending
+from lastword.mcp import servers_of
+from lastword.server import (
+    ChangingUpstream,
+    HttpUpstream,
+    Serving,
+    Stopping,
+    allow_descriptors,
+    bind,
+    build_app,
+    is_loopback,
+)
 from lastword.session import Session
-from lastword.store import Store
-from lastword.store.address import open_store
-from lastword.talk.apiclient import Api, Wire
-from lastword.talk.httpwire import HttpWire
-from lastword.talk.inprocess import InProcessWire, alive
-from lastword.talk.kept_model import KeptModel, read_kept_model
-from lastword.talk.model_choice import ModelChoice, choose_model, usual_protocol
-from lastword.talk.presets import find_preset, resolve_presets
-from lastword.talk.rehearsal import NAME as REHEARSAL
-from lastword.talk.rehearsal import NOTE
-from lastword.talk.tour import add_tour
-from lastword.terminal.card import fitted
-from lastword.terminal.screen import is_interactive
-from lastword.terminal.window import Window
-from lastword.tools.descent import refuse_below
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.toolbox import HERE, find_tools
-from lastword.web.browser import NoBrowser, opened
-from lastword.web.join_file import JoinableServer, JoinFile, find_joinable
-from lastword.web.model_form import ModelForm
-from lastword.web.opening import left_unfinished, open_page
-from lastword.web.shelf import begins_session, open_last
+from lastword.store import Store, open_store
+from lastword.talk import NAME as REHEARSAL
+from lastword.talk import (
+    NOTE,
+    Api,
+    HttpWire,
+    InProcessWire,
+    KeptModel,
+    ModelChoice,
+    Wire,
+    add_tour,
+    alive,
+    choose_model,
+    find_preset,
+    read_kept_model,
+    resolve_presets,
+    usual_protocol,
+)
+from lastword.terminal import Window, fitted, is_interactive
+from lastword.tools import HERE, ToolRegistry, find_tools, refuse_below
+from lastword.web import (
+    JoinableServer,
+    JoinFile,
+    ModelForm,
+    NoBrowser,
+    begins_session,
+    find_joinable,
+    left_unfinished,
+    open_last,
+    open_page,
+    opened,
+)
 
 # A session's id is also a conversation's, and a part of a path.
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")

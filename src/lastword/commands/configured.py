@@ -9,7 +9,7 @@ from typing import Any
 
 from lastword.cli import complain
 from lastword.config import Config, load
-from lastword.consent.people import People
+from lastword.consent import People
 
 # A notice is read in passing.
 MAX_NAMED = 6

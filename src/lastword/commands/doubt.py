@@ -7,17 +7,14 @@ from collections.abc import Sequence
 
 import click
 
-from lastword.call.recovery import Decision
+from lastword.call import Decision
 from lastword.cli import complain
 from lastword.commands.agreeing import is_again_meant
-from lastword.consent.answerer import person
+from lastword.consent import person
 from lastword.display import visible
-from lastword.journal import Journal
-from lastword.journal.records import Life
-from lastword.journal.timeline import timeline
+from lastword.journal import Journal, Life, timeline
 from lastword.session import Session
-from lastword.terminal.card import fitted
-from lastword.terminal.quiet import settle
+from lastword.terminal import fitted, settle
 
 # A notice is read in passing. `lastword runs` and `lastword show` have the rest.
 MAX_NAMED = 3

@@ -7,14 +7,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from lastword.call.changes import Undone, take_back
+from lastword.call import Undone, take_back
 from lastword.cli import DONE, FAILED
 from lastword.commands.configured import read_config
 from lastword.commands.options import json_option, print_json, store_option, with_own_journal
 from lastword.config import Config
 from lastword.display import visible
-from lastword.editor.private import Privacy
-from lastword.editor.project import ProjectEditor
+from lastword.editor import Privacy, ProjectEditor
 from lastword.errors import ConfigError, EditError, SessionError
 from lastword.journal import Journal
 

@@ -18,22 +18,21 @@ from lastword.commands.serving import WITHOUT_TOKENS, config_option, json_option
 from lastword.config import Config, load
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
-from lastword.hook.agents import AGENTS
-from lastword.hook.installing import Hooks, InstalledHook, is_denial, probe_for
-from lastword.hook.keys import SAYS, AgentKeys
-from lastword.mcp.gateway import Gateways
-from lastword.mcp.offered import counted, servers_of
-from lastword.rules.layers import load_policy
-from lastword.rules.places import places_for
-from lastword.server.auth import Tokens
-from lastword.server.chat import CONFIGURED
-from lastword.server.model_names import shown_name, unlisted_words
-from lastword.server.refusal import Refusal
-from lastword.server.serving import is_loopback
-from lastword.server.upstream import HttpUpstream, find_local
-from lastword.store.address import open_store, shown
-from lastword.talk.kept_model import read_kept_model
-from lastword.talk.trial import try_model
+from lastword.hook import AGENTS, SAYS, AgentKeys, Hooks, InstalledHook, is_denial, probe_for
+from lastword.mcp import Gateways, counted, servers_of
+from lastword.rules import load_policy, places_for
+from lastword.server import (
+    CONFIGURED,
+    HttpUpstream,
+    Refusal,
+    Tokens,
+    find_local,
+    is_loopback,
+    shown_name,
+    unlisted_words,
+)
+from lastword.store import open_store, shown
+from lastword.talk import read_kept_model, try_model
 
 
 @click.command()

@@ -7,15 +7,15 @@ from typing import Any
 import click
 import msgspec
 
-from lastword.card.grants import NO_GRANTS
+from lastword.card import NO_GRANTS
 from lastword.cli import DONE, FAILED
 from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
 from lastword.journal import Journal
-from lastword.rules.counting import last_use
-from lastword.rules.grants import (
+from lastword.rules import (
     Grant,
     how_long_words,
+    last_use,
     left_words,
     revoke,
     seen_grants,

@@ -12,11 +12,8 @@ from lastword.commands.configured import configured_memory
 from lastword.commands.mcp_gateway import apply_option
 from lastword.commands.options import store_option
 from lastword.display import visible
-from lastword.hook import gate
-from lastword.hook.agents import AGENTS, Agent
-from lastword.hook.installing import HookChange, Hooks, settings_file
-from lastword.hook.keys import SAYS, WORDS, AgentKeys
-from lastword.mcp.rewriting import shown_change
+from lastword.hook import AGENTS, SAYS, WORDS, Agent, AgentKeys, HookChange, Hooks, gate, settings_file
+from lastword.mcp import shown_change
 
 agent_argument = click.argument("agent", type=click.Choice(list(AGENTS)))
 project_flag = click.option("--project", is_flag=True, help="In this folder only, and not for all of yours.")

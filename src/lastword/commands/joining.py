@@ -8,11 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from lastword.commands.seat import Seat, data_file
 from lastword.errors import LastWordError
-from lastword.server.serving import is_loopback
-from lastword.talk.apiclient import ApiError
-from lastword.talk.httpwire import HttpWire
-from lastword.terminal.window import Window
-from lastword.web.join_file import JoinableServer, find_joinable
+from lastword.server import is_loopback
+from lastword.talk import ApiError, HttpWire
+from lastword.terminal import Window
+from lastword.web import JoinableServer, find_joinable
 
 # How often a key is looked for: it opens once, and another terminal may be quicker each time.
 ATTEMPTS = 5

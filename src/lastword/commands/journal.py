@@ -14,15 +14,14 @@ from lastword.cli import DONE, NOT_ALLOWED
 from lastword.commands.agreeing import agreed
 from lastword.commands.moving import copy, grant
 from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
-from lastword.consent.kept import size_in_words
+from lastword.consent import size_in_words
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError, did_you_mean
 from lastword.journal import Journal
-from lastword.server.conversations import Conversations, EndedUnused
-from lastword.store import Behind, Entry, Head, Pruned, contains, parse_head, verify_store
-from lastword.store.export import export, verify_export
-from lastword.terminal.card import fitted
-from lastword.tools.descent import refuse_below
+from lastword.server import Conversations, EndedUnused
+from lastword.store import Behind, Entry, Head, Pruned, contains, export, parse_head, verify_export, verify_store
+from lastword.terminal import fitted
+from lastword.tools import refuse_below
 
 # Conversations read together when they are listed.
 CONVERSATIONS_PAGE = 500

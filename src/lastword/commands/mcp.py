@@ -21,18 +21,30 @@ from lastword.commands.options import json_option, print_json
 from lastword.config import FILE, Config, McpConfig, load
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
-from lastword.hook.keys import WORDS
-from lastword.mcp.definitions import Definition, marked
-from lastword.mcp.entries import add_entry, change_own, remove_entry
-from lastword.mcp.foreign import servers_in
-from lastword.mcp.launch import Launch
-from lastword.mcp.looking import change_lines, look_at, rights_of, shown_tool, way_lines
-from lastword.mcp.names import check_server_name, tool_id
-from lastword.mcp.offered import McpServer, counted, servers_of
-from lastword.mcp.pins import Pins
-from lastword.mcp.secrets import SecretFile
-from lastword.terminal.screen import is_interactive
-from lastword.tools.manifest import ToolKey
+from lastword.hook import WORDS
+from lastword.mcp import (
+    Definition,
+    Launch,
+    McpServer,
+    Pins,
+    SecretFile,
+    add_entry,
+    change_lines,
+    change_own,
+    check_server_name,
+    counted,
+    look_at,
+    marked,
+    remove_entry,
+    rights_of,
+    servers_in,
+    servers_of,
+    shown_tool,
+    tool_id,
+    way_lines,
+)
+from lastword.terminal import is_interactive
+from lastword.tools import ToolKey
 
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Without it: {FILE} in the current folder."

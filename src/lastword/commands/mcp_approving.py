@@ -11,10 +11,9 @@ import click
 from lastword import ids
 from lastword.cli import DONE
 from lastword.commands.options import remembering, store_option
-from lastword.hook.agents import CLAUDE
-from lastword.hook.contract import Allowed, HookInput
+from lastword.hook import CLAUDE, Allowed, HookInput
 from lastword.lazily import load_later
-from lastword.tools.descent import note_agent
+from lastword.tools import note_agent
 
 if TYPE_CHECKING:
     from lastword.hook import asking

@@ -11,9 +11,7 @@ import click
 from lastword.cli import DONE, NOT_ALLOWED
 from lastword.commands.agreeing import agreed, by_a_person
 from lastword.display import visible
-from lastword.mcp.gateway import Gateways
-from lastword.mcp.rewriting import shown_change
-from lastword.mcp.secrets import SecretFile
+from lastword.mcp import Gateways, SecretFile, shown_change
 
 file_argument = click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 apply_option = click.option("--apply", metavar="SHA256", help="Do it without a question, if this is its digest.")

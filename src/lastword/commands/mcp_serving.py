@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import uvicorn
 
-from lastword.call.desk import wait_for_answer
-from lastword.call.setting import Limits
+from lastword.call import Limits, wait_for_answer
 from lastword.cli import DONE, complain
 from lastword.commands.configured import read_config
 from lastword.commands.editing import open_project
@@ -23,25 +22,19 @@ from lastword.commands.ruling import rules_here
 from lastword.commands.serving import config_option
 from lastword.commands.visit import say_what_waits
 from lastword.config import Config
-from lastword.consent.approval import Preset
-from lastword.editor import ScriptEditorProvider
-from lastword.editor.tools import editor_tools
+from lastword.consent import Preset
+from lastword.editor import ScriptEditorProvider, editor_tools
 from lastword.journal import Journal
 from lastword.lazily import load_later
-from lastword.mcp.offered import servers_of
-from lastword.mcp.sealing_key import sealing_key
-from lastword.rules.policy import Policy
-from lastword.server.auth import Tokens
-from lastword.server.serving import bind
+from lastword.mcp import sealing_key, servers_of
+from lastword.rules import Policy
+from lastword.server import Tokens, bind
 from lastword.session import Session
-from lastword.store.folders import data_folder
-from lastword.tools.descent import refuse_below
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.toolbox import HERE, find_tools
+from lastword.store import data_folder
+from lastword.tools import HERE, ToolRegistry, find_tools, refuse_below
 
 if TYPE_CHECKING:
-    from lastword.mcp import http_app, serving
-    from lastword.mcp.serving import ToolServer
+    from lastword.mcp import ToolServer, http_app, serving
 else:
     # The SDK takes a second to load, and `lastword mcp list` needs none of it.
     serving, http_app = load_later("lastword.mcp.serving"), load_later("lastword.mcp.http_app")

@@ -13,12 +13,8 @@ import click
 from msgspec import UNSET
 
 from lastword import values
-from lastword.call.desk import wait_for_answer
-from lastword.call.events import Asked, Event
-from lastword.call.recovery import Decision
-from lastword.card.arguments import read_arguments
-from lastword.card.face import EFFECT_WORDS
-from lastword.card.inbox import summary_of
+from lastword.call import Asked, Decision, Event, wait_for_answer
+from lastword.card import EFFECT_WORDS, read_arguments, summary_of
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, UNKNOWN, complain
 from lastword.commands.agreeing import check_seen, is_again_meant, is_meant
 from lastword.commands.doubt import BY, WHO, ask_about_doubt
@@ -41,27 +37,17 @@ from lastword.commands.saving import held_by, listed, save
 from lastword.commands.scripts import finish_run
 from lastword.commands.tools import EXIT_CODES, print_outcome
 from lastword.commands.visit import say_what_waits
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.consent.outcome import Outcome
+from lastword.consent import ApprovalRequest, Outcome, UserAction
 from lastword.display import visible
-from lastword.editor.tools import editor_tools
+from lastword.editor import editor_tools
 from lastword.errors import LastWordError, NotJSON, SessionError
-from lastword.journal import Journal
-from lastword.journal.asker import asker_of, is_held
-from lastword.journal.questions import standing_questions
-from lastword.journal.records import data_of
-from lastword.journal.timeline import cut, timeline
-from lastword.rules.granting import answer_elsewhere, folder_elsewhere, granted_words
-from lastword.rules.second_step import GrantChoice, SeenStep, step_of
+from lastword.journal import Journal, asker_of, cut, data_of, is_held, standing_questions, timeline
+from lastword.rules import GrantChoice, SeenStep, answer_elsewhere, folder_elsewhere, granted_words, step_of
 from lastword.runs import Run
 from lastword.session import Session
 from lastword.store import Record
-from lastword.terminal.attendance import attend
-from lastword.terminal.attended import terminal_approver
-from lastword.terminal.screen import is_interactive
-from lastword.terminal.steps import Look
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.toolbox import HERE, find_tools
+from lastword.terminal import Look, attend, is_interactive, terminal_approver
+from lastword.tools import HERE, ToolRegistry, find_tools
 
 
 @click.command()

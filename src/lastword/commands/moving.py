@@ -13,12 +13,9 @@ from lastword.commands.options import store_option, with_own_journal
 from lastword.errors import LastWordError
 from lastword.journal import Journal
 from lastword.lazily import load_later
-from lastword.store import Head, Store
-from lastword.store.address import check_flag, open_store, shown
-from lastword.store.copying import MovableStore, copy_store
-from lastword.store.memory import MemoryStore
-from lastword.terminal.card import fitted
-from lastword.tools.descent import refuse_below
+from lastword.store import Head, MemoryStore, MovableStore, Store, check_flag, copy_store, open_store, shown
+from lastword.terminal import fitted
+from lastword.tools import refuse_below
 
 _postgres = load_later("lastword.store.postgres")
 

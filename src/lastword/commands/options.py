@@ -16,14 +16,10 @@ from lastword.cli import complain
 from lastword.commands.configured import configured_memory
 from lastword.display import visible
 from lastword.errors import StoreError
-from lastword.journal import Journal
-from lastword.journal.opening import open_default_journal
-from lastword.store.address import check_flag
-from lastword.terminal.card import fitted
-from lastword.terminal.quiet import settle
-from lastword.tools.code import code_files
-from lastword.tools.descent import refuse_below
-from lastword.tools.toolbox import Answer, Unagreed
+from lastword.journal import Journal, open_default_journal
+from lastword.store import check_flag
+from lastword.terminal import fitted, settle
+from lastword.tools import Answer, Unagreed, code_files, refuse_below
 
 log = logging.getLogger("lastword")
 

@@ -8,14 +8,12 @@ from typing import Any
 
 import click
 
-from lastword.card.inbox import summary_of
+from lastword.card import summary_of
 from lastword.cli import DONE
 from lastword.commands.options import json_option, print_json, store_option, with_journal
-from lastword.consent.approval import unhidden
+from lastword.consent import unhidden
 from lastword.display import visible
-from lastword.journal import Journal
-from lastword.journal.handover import handover_in_words
-from lastword.journal.records import data_of
+from lastword.journal import Journal, data_of, handover_in_words
 from lastword.store import Record
 
 # What a screen or two hold. --last gives more.

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from lastword import values
-from lastword.card.arguments import read_arguments
+from lastword.card import read_arguments
 from lastword.cli import DONE, NOT_ALLOWED, WRONG_USAGE, complain
 from lastword.commands.agreeing import agreed, by_a_person
 from lastword.commands.editing import open_project
@@ -17,24 +17,27 @@ from lastword.commands.options import ask_trust, json_option, print_json, store_
 from lastword.commands.ruling import counted
 from lastword.config import load, trusted
 from lastword.display import visible
-from lastword.editor.tools import editor_tools
+from lastword.editor import editor_tools
 from lastword.errors import did_you_mean
-from lastword.hook.acting import FOLDER
-from lastword.hook.addresses import agents_tool, agents_tools
+from lastword.hook import FOLDER, agents_tool, agents_tools
 from lastword.journal import Journal
-from lastword.mcp.offered import servers_of
-from lastword.rules.deciding import NO_KEY, ONLY_EXACT, key_of
-from lastword.rules.grants import is_path
-from lastword.rules.layers import load_policy
-from lastword.rules.places import places_around, places_for
-from lastword.rules.policy import Policy, speaks_of, why_not_summed
-from lastword.rules.rule import PolicyRule
+from lastword.mcp import servers_of
+from lastword.rules import (
+    NO_KEY,
+    ONLY_EXACT,
+    Policy,
+    PolicyRule,
+    is_path,
+    key_of,
+    load_policy,
+    places_around,
+    places_for,
+    speaks_of,
+    why_not_summed,
+)
 from lastword.session import Session
-from lastword.terminal.screen import is_interactive
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Tool
-from lastword.tools.toolbox import HERE, find_tools
-from lastword.tools.trust import rule_name
+from lastword.terminal import is_interactive
+from lastword.tools import HERE, Tool, ToolRegistry, find_tools, rule_name
 
 project_option = click.option(
     "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."

@@ -13,11 +13,9 @@ from lastword.commands.doubt import WHO
 from lastword.commands.options import with_own_journal
 from lastword.display import visible
 from lastword.errors import LastWordError
-from lastword.journal import Journal
-from lastword.journal.questions import StandingQuestion, answer_from_elsewhere, standing_questions
-from lastword.journal.timeline import cut
-from lastword.terminal.attended import terminal_approver
-from lastword.tools.questions import Declined, QuestionAnswer
+from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, cut, standing_questions
+from lastword.terminal import terminal_approver
+from lastword.tools import Declined, QuestionAnswer
 
 PLACE = "lastword answer"
 _DONE = {"Given": "Answered.", "Declined": "Declined: you would rather not say.", "Closed": "Closed without an answer."}

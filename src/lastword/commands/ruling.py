@@ -8,12 +8,9 @@ from pathlib import Path
 
 from lastword.cli import complain
 from lastword.config import load
-from lastword.rules.layers import load_policy
-from lastword.rules.places import places_for
-from lastword.rules.policy import Policy
-from lastword.store.address import default_path, is_whole, open_store
-from lastword.store.sqlite import SqliteStore
-from lastword.tools.descent import given_above, is_below, is_in_folder_above
+from lastword.rules import Policy, load_policy, places_for
+from lastword.store import SqliteStore, default_path, is_whole, open_store
+from lastword.tools import given_above, is_below, is_in_folder_above
 
 STORE = "LASTWORD_STORE"
 ELSEWHERE = "a tool or an agent started this on another memory than yours, where what was used of it is not counted"

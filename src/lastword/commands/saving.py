@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
-from lastword.consent.kept import Kept, clean_name, size_in_words
+from lastword.consent import Kept, clean_name, size_in_words
 from lastword.display import visible
 from lastword.errors import LastWordError
-from lastword.journal import Journal
-from lastword.journal.records import content_of
+from lastword.journal import Journal, content_of
 from lastword.store import Record
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from lastword import script, values
-from lastword.call.events import Event, Printed
+from lastword.call import Event, Printed
 from lastword.cli import DONE, FAILED, INTERRUPTED, UNKNOWN, WRONG_USAGE
 from lastword.commands.options import (
     ask_trust,
@@ -27,16 +27,14 @@ from lastword.commands.options import (
     wait_option,
 )
 from lastword.commands.visit import visit
-from lastword.consent.approval import Preset
+from lastword.consent import Preset
 from lastword.display import visible
-from lastword.editor.tools import editor_tools
+from lastword.editor import editor_tools
 from lastword.errors import LastWordError, NotJSON
 from lastword.runs import Run, signature_of, signatures
 from lastword.script import PlacedError, Signatures
-from lastword.terminal.attendance import attend
-from lastword.terminal.attended import terminal_approver
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.toolbox import HERE, Toolbox, find_tools
+from lastword.terminal import attend, terminal_approver
+from lastword.tools import HERE, Toolbox, ToolRegistry, find_tools
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lastword.lazily import load_later
-from lastword.store.address import default_path
-from lastword.terminal.screen import is_dumb, is_interactive
+from lastword.store import default_path
+from lastword.terminal import is_dumb, is_interactive
 
 if TYPE_CHECKING:
-    from lastword.terminal import chat, composer
-    from lastword.terminal.window import Window
+    from lastword.terminal import Window, chat, composer
 else:
     # The doctor asks only where files lie.
     chat, composer = load_later("lastword.terminal.chat"), load_later("lastword.terminal.composer")

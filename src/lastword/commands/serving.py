@@ -22,11 +22,9 @@ from lastword.commands.workers import MAX_WORKERS, Workers
 from lastword.config import Config, check_person
 from lastword.errors import ConfigError, LastWordError
 from lastword.lazily import load_later
-from lastword.server.auth import SCOPES, Tokens
-from lastword.store import Store
-from lastword.store.address import check_flag, default_path, open_store
-from lastword.store.memory import MemoryStore
-from lastword.tools.descent import refuse_below
+from lastword.server import SCOPES, Tokens
+from lastword.store import MemoryStore, Store, check_flag, default_path, open_store
+from lastword.tools import refuse_below
 
 if TYPE_CHECKING:
     from lastword.server import app, presence, serving

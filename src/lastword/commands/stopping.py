@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 import msgspec
 
-from lastword.call.stopping import Stopped, stop
+from lastword.call import Stopped, stop
 from lastword.cli import DONE, FAILED
 from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal
-from lastword.consent.answerer import Answerer
+from lastword.consent import Answerer
 from lastword.journal import Journal
-from lastword.rules.grants import revoke_all
-from lastword.tools.descent import is_below
+from lastword.rules import revoke_all
+from lastword.tools import is_below
 
 
 @click.command("stop")

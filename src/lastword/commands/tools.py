@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from lastword import values
-from lastword.card.arguments import read_arguments
+from lastword.card import read_arguments
 from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from lastword.commands.options import (
     ask_trust,
@@ -31,23 +31,31 @@ from lastword.commands.options import (
 )
 from lastword.commands.visit import visit
 from lastword.config import load
-from lastword.consent.outcome import Kind, Outcome
+from lastword.consent import Kind, Outcome
 from lastword.display import glyph, visible
-from lastword.editor.tools import EDITOR_TOOLS, editor_tools
+from lastword.editor import EDITOR_TOOLS, editor_tools
 from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
 from lastword.lazily import load_later
-from lastword.mcp.offered import McpServers, servers_of
-from lastword.terminal.attendance import attend
-from lastword.terminal.attended import terminal_approver
-from lastword.terminal.screen import is_interactive
-from lastword.tools.descent import is_below
-from lastword.tools.loader import tool_folders
-from lastword.tools.manifest import EFFECTS, Effect, Manifest
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.scaffold import WHEN_APPROVAL, Plan, check_name, write_tool
-from lastword.tools.tool import Tool
-from lastword.tools.toolbox import HERE, Toolbox, agree, find_tools
-from lastword.tools.trust import Trust
+from lastword.mcp import McpServers, servers_of
+from lastword.terminal import attend, is_interactive, terminal_approver
+from lastword.tools import (
+    EFFECTS,
+    HERE,
+    WHEN_APPROVAL,
+    Effect,
+    Manifest,
+    Plan,
+    Tool,
+    Toolbox,
+    ToolRegistry,
+    Trust,
+    agree,
+    check_name,
+    find_tools,
+    is_below,
+    tool_folders,
+    write_tool,
+)
 
 if TYPE_CHECKING:
     from lastword.author import tooltests

@@ -11,7 +11,7 @@ from lastword.cli import DONE, NOT_ALLOWED
 from lastword.commands.agreeing import agreed, by_a_person
 from lastword.config import FILE, load, read_text, trusted
 from lastword.display import visible
-from lastword.tools.trust import digest_of_text
+from lastword.tools import digest_of_text
 
 
 @click.command()

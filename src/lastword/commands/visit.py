@@ -6,19 +6,17 @@ import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from lastword.call.desk import wait_for_answer
-from lastword.call.events import Asked, Event, QuestionAsked
+from lastword.call import Asked, Event, QuestionAsked, wait_for_answer
 from lastword.cli import complain
 from lastword.commands.doubt import tell_of_doubt
 from lastword.commands.editing import open_project
 from lastword.commands.options import AUTO_APPROVE, NOT_BY_ITSELF, remembering
 from lastword.commands.ruling import rules_here
-from lastword.consent.approval import Approver, Preset
+from lastword.consent import Approver, Preset
 from lastword.display import visible
-from lastword.journal.timeline import cut
+from lastword.journal import cut
 from lastword.session import Session
-from lastword.tools.descent import refuse_below
-from lastword.tools.registry import ToolRegistry
+from lastword.tools import ToolRegistry, refuse_below
 
 
 @asynccontextmanager

@@ -20,8 +20,7 @@ from lastword.consent.whence import NOWHERE, Whence
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import LastWordError
-from lastword.tools.looks import Look
-from lastword.tools.manifest import Manifest, Parameter, ToolKey
+from lastword.tools import Look, Manifest, Parameter, ToolKey
 
 Author = Literal["model", "person"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lastword.tools.content import BlockKind, extension_of
+from lastword.tools import BlockKind, extension_of
 
 # A name is a part of a line, and of a path. Most file systems take 255 bytes, and a character has up to four.
 MAX_NAME = 60

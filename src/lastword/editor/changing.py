@@ -11,8 +11,8 @@ import os
 from contextlib import ExitStack, suppress
 from threading import Lock
 
-from lastword.editor import MAX_FILE_BYTES
 from lastword.editor.folder import Folder, changed_meanwhile, place, read_in, refuse_collision, status_in, too_large
+from lastword.editor.provider import MAX_FILE_BYTES
 from lastword.editor.temporary import dress, fill, open_temporary, remove_if_there
 from lastword.errors import EditError
 

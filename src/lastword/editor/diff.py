@@ -18,10 +18,10 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from lastword.editor import Preview
 from lastword.editor.compare import EqualRun, compare
 from lastword.editor.edits import lines_of
 from lastword.editor.encoding import keep_newlines, uniform_newline
+from lastword.editor.provider import Preview
 
 # The unchanged lines around a change, as in every diff that people know.
 CONTEXT_LINES = 3

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from lastword.editor import Operation
+from lastword.editor.provider import Operation
 from lastword.errors import EditError
 
 # A batch beyond this is a new file, and should be written and shown as one.

@@ -5,7 +5,7 @@ Apart from the linters: every call that looks at a project needs this, and few o
 
 from __future__ import annotations
 
-from lastword.editor import LintError
+from lastword.editor.provider import LintError
 
 Findings = dict[str, list[LintError]]
 

@@ -25,8 +25,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lastword.editor import MAX_FILE_BYTES, LeftOut
 from lastword.editor.paths import MAX_PATH_PARTS, TEMPORARY, folded, name_problem, parts_of
+from lastword.editor.provider import MAX_FILE_BYTES, LeftOut
 from lastword.editor.temporary import FILE, remove_abandoned
 from lastword.errors import Conflict, EditError, PathRefused, TooLarge
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from lastword.editor import MAX_FILE_BYTES, LeftOut
+from lastword.editor.provider import MAX_FILE_BYTES, LeftOut
 from lastword.errors import EditError, PrivateFile, TooLarge
 
 # The reasons that come up in several places.

@@ -24,16 +24,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from ruff import find_ruff_bin
 
-from lastword.editor import LeftOut, LintError, LintReport
 from lastword.editor.encoding import decode
 from lastword.editor.findings import Findings
 from lastword.editor.leftout import NOT_TEXT, why_unread
+from lastword.editor.provider import LeftOut, LintError, LintReport
 from lastword.errors import EditError
 from lastword.lazily import load_later
 
 if TYPE_CHECKING:
-    from lastword.script import checker
-    from lastword.script.signatures import Signatures
+    from lastword.script import Signatures, checker
 else:
     checker = load_later("lastword.script.checker")
 

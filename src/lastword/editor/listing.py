@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lastword.editor import MAX_FILE_BYTES, LeftOut, Listing
 from lastword.editor.encoding import decode
 from lastword.editor.folder import Folder, join
 from lastword.editor.gitignore import Rule, decide, parse_rules
 from lastword.editor.paths import name_problem, parts_of
+from lastword.editor.provider import MAX_FILE_BYTES, LeftOut, Listing
 from lastword.errors import EditError
 
 # More than a person or a model will read. Beyond it the listing says that it was cut.

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import Context
 
-from lastword.editor import (
+from lastword.editor.findings import bounded
+from lastword.editor.leftout import PRIVATE
+from lastword.editor.private import by_name
+from lastword.editor.provider import (
     LeftOut,
     LintError,
     LintReport,
@@ -22,9 +25,6 @@ from lastword.editor import (
     SurveyProvider,
     WhyPrivate,
 )
-from lastword.editor.findings import bounded
-from lastword.editor.leftout import PRIVATE
-from lastword.editor.private import by_name
 from lastword.errors import EditError, PrivateFile
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import msgspec
 
-from lastword.editor import Change, LeftOut, LintError, LintReport, Listing, Operation, Part, Preview, WhyPrivate
 from lastword.editor.changing import Changing, Deleting, Renaming, Writing
 from lastword.editor.edits import insert, replace
 from lastword.editor.encoding import decode, encode
@@ -31,10 +30,21 @@ from lastword.editor.lint import PYTHON, Linter, default_linters, fixed_python, 
 from lastword.editor.listing import Ignoring, list_project, whatever_it_holds
 from lastword.editor.offloop import off_loop
 from lastword.editor.private import Privacy
+from lastword.editor.provider import (
+    Change,
+    LeftOut,
+    LintError,
+    LintReport,
+    Listing,
+    Operation,
+    Part,
+    Preview,
+    WhyPrivate,
+)
 from lastword.editor.ranges import read_lines
 from lastword.editor.recording import RecordingEditor
 from lastword.errors import Conflict, NotText
-from lastword.tools.guard import refuse_if_watched
+from lastword.tools import refuse_if_watched
 from lastword.values import digest
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lastword.editor import Part
 from lastword.editor.edits import lines_of
 from lastword.editor.encoding import BOM, decode
+from lastword.editor.provider import Part
 from lastword.errors import NotText
 
 BLOCK_BYTES = 1_000_000

@@ -16,7 +16,10 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from lastword.editor import (
+from lastword.editor.edits import insert, replace
+from lastword.editor.encoding import decode, encode, keep_newlines
+from lastword.editor.looking import LookingEditor, project
+from lastword.editor.provider import (
     Change,
     OnScreen,
     Operation,
@@ -25,12 +28,9 @@ from lastword.editor import (
     Remembering,
     ScriptEditorProvider,
 )
-from lastword.editor.edits import insert, replace
-from lastword.editor.encoding import decode, encode, keep_newlines
-from lastword.editor.looking import LookingEditor, project
-from lastword.editor.undo import undo
+from lastword.editor.reversal import undo
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
-from lastword.tools.guard import refuse_if_watched
+from lastword.tools import refuse_if_watched
 from lastword.values import digest
 
 log = logging.getLogger("lastword")

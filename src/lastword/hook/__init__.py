@@ -15,3 +15,36 @@
 
 It has to start fast. Nothing here imports the MCP SDK, the terminal, rich or click.
 """
+
+from typing import TYPE_CHECKING
+
+from lastword.lazily import open_door
+
+if TYPE_CHECKING:
+    from lastword.hook.acting import FOLDER as FOLDER
+    from lastword.hook.addresses import agents_tool as agents_tool
+    from lastword.hook.addresses import agents_tools as agents_tools
+    from lastword.hook.agents import AGENTS as AGENTS
+    from lastword.hook.agents import CLAUDE as CLAUDE
+    from lastword.hook.agents import Agent as Agent
+    from lastword.hook.contract import Allowed as Allowed
+    from lastword.hook.contract import HookInput as HookInput
+    from lastword.hook.installing import HookChange as HookChange
+    from lastword.hook.installing import Hooks as Hooks
+    from lastword.hook.installing import InstalledHook as InstalledHook
+    from lastword.hook.installing import is_denial as is_denial
+    from lastword.hook.installing import probe_for as probe_for
+    from lastword.hook.installing import settings_file as settings_file
+    from lastword.hook.keys import SAYS as SAYS
+    from lastword.hook.keys import WORDS as WORDS
+    from lastword.hook.keys import AgentKeys as AgentKeys
+else:
+    __getattr__ = open_door(
+        __name__,
+        acting="FOLDER",
+        addresses="agents_tool agents_tools",
+        agents="AGENTS Agent CLAUDE",
+        contract="Allowed HookInput",
+        installing="HookChange Hooks InstalledHook is_denial probe_for settings_file",
+        keys="AgentKeys SAYS WORDS",
+    )

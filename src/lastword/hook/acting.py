@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lastword.hook.contract import HookInput
-from lastword.rules.paths import reads_two_ways
+from lastword.rules import reads_two_ways
 
 if TYPE_CHECKING:
-    from lastword.tools.manifest import ToolKey  # A call that only looks needs no tools, and an agent waits.
+    from lastword.tools import ToolKey  # A call that only looks needs no tools, and an agent waits.
 
 FOLDER = "cwd"
 # What agents call the file that a tool of theirs changes.

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from lastword.hook.agents import AGENTS
 from lastword.hook.keys import AgentKeys
 from lastword.hook.showing import known_tool
-from lastword.rules.policy import speaks_of
-from lastword.rules.rule import PolicyRule
-from lastword.tools.tool import Tool
+from lastword.rules import PolicyRule, speaks_of
+from lastword.tools import Tool
 
 
 def agents_tool(address: str, folder: str | None = None) -> Tool | None:

@@ -11,8 +11,7 @@ import itertools
 from hashlib import sha256
 
 from lastword import ids, values
-from lastword.call.desk import wait_for_answer
-from lastword.call.setting import Limits
+from lastword.call import Limits, wait_for_answer
 from lastword.errors import SessionError
 from lastword.hook.acting import FOLDER, acting, as_given, folder_of, has_folder, why_unclear
 from lastword.hook.agents import PROBE
@@ -20,11 +19,9 @@ from lastword.hook.contract import Allowed, HookInput, Refused
 from lastword.hook.keys import AgentKeys
 from lastword.hook.ruling import policy_of, ruled
 from lastword.hook.showing import tool_for
-from lastword.journal import Journal
-from lastword.journal.attendance import is_attended
-from lastword.journal.handover import back_key
+from lastword.journal import Journal, back_key, is_attended
 from lastword.session import Session
-from lastword.tools.registry import ToolRegistry
+from lastword.tools import ToolRegistry
 
 # How often to look whether another hook of the same call is done with it.
 LOOK_SECONDS = 0.1

@@ -11,10 +11,8 @@ from lastword import values
 from lastword.hook.acting import as_given
 from lastword.hook.asking import call_of, session_of
 from lastword.hook.contract import HookInput
-from lastword.journal import Journal
-from lastword.journal.handover import MAX_RESULT, depart, hand_back, open_handovers
-from lastword.journal.records import Life
-from lastword.tools.foreign_ids import tool_id
+from lastword.journal import MAX_RESULT, Journal, Life, depart, hand_back, open_handovers
+from lastword.tools import tool_id
 
 OTHER_ARGUMENTS = "it was carried out with other arguments than were allowed"
 WITHOUT_YES = "it was carried out, and had not been allowed"

@@ -8,12 +8,12 @@ import signal
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from lastword.consent.people import People
+from lastword.consent import People
 from lastword.hook.asking import ask
 from lastword.hook.closing import close
 from lastword.hook.contract import NO_OBJECTION, HookInput, Refused, Verdict
-from lastword.journal.opening import open_default_journal
-from lastword.tools.descent import note_agent
+from lastword.journal import open_default_journal
+from lastword.tools import note_agent
 
 BROKEN_OFF = "The question was broken off, and nothing was allowed."
 

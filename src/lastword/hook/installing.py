@@ -19,18 +19,14 @@ from typing import Any
 import msgspec
 
 from lastword import values
-from lastword.consent.people import People
+from lastword.consent import People
 from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, PROBE, Agent
 from lastword.hook.gate import MARGIN_SECONDS
 from lastword.hook.keys import KEYS_FILE, AgentKeys
-from lastword.mcp.foreign import without_comments
-from lastword.mcp.rewriting import with_value, write_whole
-from lastword.mcp.secrets import write_private
-from lastword.rules.agent_settings import SETTINGS
-from lastword.rules.deciding import why_keyless
-from lastword.store.folders import DEFAULT_FILE, data_folder, make_private
-from lastword.store.postgres_address import holds_password
+from lastword.mcp import with_value, without_comments, write_private, write_whole
+from lastword.rules import SETTINGS, why_keyless
+from lastword.store import DEFAULT_FILE, data_folder, holds_password, make_private
 
 # An hour for the person, and a minute for what comes after the call.
 ASKED_SECONDS = 3_600

@@ -15,8 +15,8 @@ import msgspec
 
 from lastword.errors import ConfigError
 from lastword.hook.agents import Agent
-from lastword.store.folders import data_folder
-from lastword.tools.manifest import ToolKey
+from lastword.store import data_folder
+from lastword.tools import ToolKey
 
 KEYS_FILE = "agent_keys.json"
 

@@ -7,8 +7,7 @@ import stat
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lastword.editor import MAX_FILE_BYTES, LintError, Operation
-from lastword.editor.encoding import decode
+from lastword.editor import MAX_FILE_BYTES, LintError, Operation, decode
 from lastword.errors import EditError, NotText
 
 

@@ -9,15 +9,12 @@ from lastword.errors import ArgumentsError
 from lastword.hook.acting import acting, folder_of
 from lastword.hook.contract import HookInput
 from lastword.lazily import load_later
-from lastword.rules.agent_settings import projects_started_in
-from lastword.rules.places import PolicyPlaces, places_around
+from lastword.rules import PolicyPlaces, places_around, projects_started_in
 
 if TYPE_CHECKING:
     from lastword.consent import call
     from lastword.hook import keys, showing
-    from lastword.rules import layers
-    from lastword.rules.policy import Policy
-    from lastword.rules.rule import Saying
+    from lastword.rules import Policy, Saying, layers
 else:
     # Where there are no policy files nothing of this is needed, and an agent waits.
     layers = load_later("lastword.rules.layers")

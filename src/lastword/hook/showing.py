@@ -12,15 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lastword.editor.recording import RecordingEditor
+from lastword.editor import RecordingEditor
 from lastword.errors import EditError, ToolError
 from lastword.hook.acting import FOLDER, folder_of, has_folder, key_for, remark_of
 from lastword.hook.agents import Agent
 from lastword.hook.contract import HookInput
 from lastword.hook.one_file import OneFile
-from lastword.tools.foreign_ids import tool_id
-from lastword.tools.manifest import Manifest, Parameter, ToolKey
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Parameter, Tool, ToolKey, tool_id
 
 Params = dict[str, Any]
 Request = Callable[..., Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lastword.errors import SessionError
-from lastword.journal import Journal
+from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
 
 BELONGS = "belongs"

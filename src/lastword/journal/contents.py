@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from lastword.consent.kept import Kept
+from lastword.consent import Kept
 from lastword.errors import SessionError, Tampered
 from lastword.journal.records import Life, content_of
 from lastword.store import PAGE_RECORDS, Store

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lastword.consent.call import Call
+from lastword.consent import Call
 from lastword.journal.records import HandedOverFacts, Life, data_of
 from lastword.store import Entry, Store
 

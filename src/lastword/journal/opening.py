@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from lastword.journal import Journal
-from lastword.store.address import default_path, open_store
+from lastword.journal.journal import Journal
+from lastword.store import default_path, open_store
 
 
 def open_journal(address: str = "memory:") -> Journal:

@@ -10,15 +10,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from lastword.consent.answerer import Answerer, read_answerer
-from lastword.consent.approval import hide
+from lastword.consent import Answerer, hide, read_answerer
 from lastword.errors import SessionError, Tampered
-from lastword.journal import Journal
 from lastword.journal.asker import Asker, asker_of
+from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
-from lastword.store import Record
-from lastword.store.proof import prove
-from lastword.tools.questions import Closed, Declined, Given, QuestionAnswer, ToolQuestion, check_answer
+from lastword.store import Record, prove
+from lastword.tools import Closed, Declined, Given, QuestionAnswer, ToolQuestion, check_answer
 
 ASKED = "question_asked"
 ANSWERED = "question_answered"
@@ -87,7 +85,9 @@ async def answer_from_elsewhere(
     return await write_answer(journal, question, answer, by)
 
 
-async def read_answer(journal: Journal, question: ToolQuestion, principal: str = "") -> tuple[QuestionAnswer, Answerer]:
+async def read_given_answer(
+    journal: Journal, question: ToolQuestion, principal: str = ""
+) -> tuple[QuestionAnswer, Answerer]:
     """The answer that a question got, whoever gave it."""
     record = await journal.store.taken(question_answer_key(question.id))
     if record is None:

@@ -11,11 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lastword.consent.answerer import Answerer, read_answerer
-from lastword.consent.approval import Seal, UserAction, hide
-from lastword.consent.grant import GrantTerms
-from lastword.consent.kept import Kept
-from lastword.consent.outcome import Outcome
+from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction, hide, read_answerer
 from lastword.errors import LastWordError, SessionError, Tampered
 from lastword.journal.keys import answer_key
 from lastword.store import Entry, Record

@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from lastword.lazily import brought_by
-from lastword.tools.registry import ToolRegistry
+from lastword.tools import ToolRegistry
 
 with brought_by("mcp", "mcp", "mcp_types"):
     import mcp_types as types

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lastword import ids
-from lastword.journal import Journal
-from lastword.journal.asker import does_live
-from lastword.journal.records import data_of
+from lastword.journal import Journal, data_of, does_live
 
 STREAM, KIND = "mcp", "mcp_client"
 # Of the clients that were ever connected, so many are looked at.

@@ -23,7 +23,7 @@ from lastword.mcp.launch import Launch, environment
 from lastword.mcp.pipes import Complaints, pipes
 from lastword.mcp.results import quoted, result_of
 from lastword.mcp.secrets import Hide, SecretFile, hide_in, hider, without_secrets
-from lastword.tools.context import ToolContext
+from lastword.tools import ToolContext
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2", "pydantic"):
     import anyio

@@ -18,8 +18,7 @@ from lastword.display import visible
 from lastword.errors import NotJSON, Problem
 from lastword.mcp.launch import Launch
 from lastword.mcp.names import tool_id
-from lastword.tools.manifest import Manifest, ToolKey
-from lastword.tools.schemas import manifest_from
+from lastword.tools import Manifest, ToolKey, manifest_from
 
 # What one server may say of its tools. The largest in use have a tenth of it.
 MAX_TOOLS = 500

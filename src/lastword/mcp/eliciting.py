@@ -13,8 +13,7 @@ import msgspec
 
 from lastword.errors import QuestionError
 from lastword.mcp.definitions import marked
-from lastword.tools.context import ToolContext
-from lastword.tools.questions import Declined, Given
+from lastword.tools import Declined, Given, ToolContext
 
 # How often the same is asked when too few or too many of a list were chosen.
 MAX_TIMES = 3

@@ -30,8 +30,8 @@ from lastword.mcp.foreign import (
 from lastword.mcp.names import tool_id
 from lastword.mcp.rewriting import with_value, write_whole
 from lastword.mcp.secrets import SecretFile, write_private
-from lastword.rules.client_files import gateways_folder
-from lastword.store.folders import make_private
+from lastword.rules import gateways_folder
+from lastword.store import make_private
 
 ENTRY = "lastword"
 # What an entry may say. Whatever else is in one could be a restriction that would be lost.

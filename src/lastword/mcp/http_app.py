@@ -14,8 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword.lazily import brought_by
 from lastword.mcp.serving import ToolServer
-from lastword.server.auth import Tokens, require
-from lastword.server.refusal import Refusal
+from lastword.server import Refusal, Tokens, require
 
 with brought_by("mcp", "mcp", "mcp_types"):
     from mcp.server.auth.middleware.auth_context import AuthContextMiddleware

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lastword.config import MCP_NAME
 from lastword.errors import ConfigError
-from lastword.tools.foreign_ids import tool_id
+from lastword.tools import tool_id
 
 __all__ = ["check_server_name", "tool_id"]
 

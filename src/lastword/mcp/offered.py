@@ -21,9 +21,7 @@ from lastword.mcp.launch import Launch, launch_of
 from lastword.mcp.looking import Sighting
 from lastword.mcp.pins import Pinned, Pins
 from lastword.mcp.secrets import SecretFile
-from lastword.tools.context import ToolContext
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Tool
+from lastword.tools import Tool, ToolContext, ToolRegistry
 
 if TYPE_CHECKING:
     from lastword.mcp import connection

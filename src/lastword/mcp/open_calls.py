@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from lastword import ids, values
-from lastword.journal import Journal
-from lastword.journal.records import data_of
+from lastword.journal import Journal, data_of
 
 # Two requests that race for the same place: one of them gets the next.
 MAX_TIMES = 20

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
-from lastword.call.events import Event, Reported
+from lastword.call import Event, Reported
 from lastword.display import visible
 from lastword.session import Session
 

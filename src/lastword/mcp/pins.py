@@ -19,8 +19,8 @@ from lastword.errors import ConfigError
 from lastword.mcp.definitions import Definition, marked
 from lastword.mcp.launch import Launch
 from lastword.mcp.secrets import write_private
-from lastword.store.folders import data_folder
-from lastword.tools.manifest import ToolKey
+from lastword.store import data_folder
+from lastword.tools import ToolKey
 
 
 class Pinned(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from lastword.consent.outcome import Outcome
+from lastword.consent import Outcome
 from lastword.lazily import brought_by
 from lastword.runs import Run
 from lastword.session import Session

@@ -15,7 +15,7 @@ from lastword.display import left_out
 from lastword.errors import ToolError
 from lastword.mcp.definitions import marked
 from lastword.mcp.secrets import Hide, hide_in
-from lastword.tools.content import Audio, Block, File, Image, Text, ToolResult
+from lastword.tools import Audio, Block, File, Image, Text, ToolResult
 
 # Of what a server says went wrong. A model reads it, and a person may.
 MAX_QUOTED = 4_000

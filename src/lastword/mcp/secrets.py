@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from lastword.errors import ConfigError, Problem, did_you_mean
-from lastword.store.folders import data_folder, make_private
+from lastword.store import data_folder, make_private
 
 NAMED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")

@@ -15,9 +15,7 @@ from functools import partial
 from typing import Any
 
 from lastword import __version__, ids
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ApprovalRequest, Preset, mask
-from lastword.consent.outcome import Outcome
+from lastword.consent import Answerer, ApprovalRequest, Outcome, Preset, mask
 from lastword.display import visible
 from lastword.errors import LastWordError, SessionError
 from lastword.lazily import brought_by
@@ -28,8 +26,7 @@ from lastword.mcp.patience import Waiting
 from lastword.mcp.replies import refused, reply, reply_to_script, script_still_open, still_open
 from lastword.runs import Run
 from lastword.session import Session
-from lastword.tools.schemas import mcp_form
-from lastword.tools.tool import Tool
+from lastword.tools import Tool, mcp_form
 
 with brought_by("mcp", "mcp", "mcp_types", "cryptography"):
     import mcp_types as types

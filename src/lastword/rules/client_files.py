@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from lastword.store.folders import data_folder
+from lastword.store import data_folder
 
 # In a project, and in the person's home or where they moved it to.
 NAMES = (".mcp.json", ".claude.json")

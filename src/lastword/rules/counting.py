@@ -15,11 +15,9 @@ from typing import Any
 
 import msgspec
 
-from lastword.journal import Journal
-from lastword.journal.records import data_of
+from lastword.journal import Journal, data_of
 from lastword.rules.wording import shown_name
-from lastword.store import Entry
-from lastword.store.proof import prove
+from lastword.store import Entry, prove
 
 STREAM = "grants"
 """Where grants, their uses and their ends are written down, of all sessions."""

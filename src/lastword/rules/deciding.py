@@ -11,14 +11,11 @@ from collections.abc import Sequence
 import msgspec
 
 from lastword import values
-from lastword.consent.approval import Preset
-from lastword.consent.call import Call
-from lastword.consent.decider import AUTO, NOBODY, Auto, Forbidden, Nobody, Person, Ruled
+from lastword.consent import AUTO, NOBODY, Auto, Call, Forbidden, Nobody, Person, Preset, Ruled
 from lastword.display import visible
 from lastword.rules.policy import Folder, Policy, Verdict
 from lastword.rules.rule import Budget, PolicyRule, Saying
-from lastword.tools.manifest import Manifest
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Tool
 
 Decision = Nobody | Auto | Ruled | Forbidden | Person
 

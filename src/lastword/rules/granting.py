@@ -30,14 +30,22 @@ from typing import Any
 
 import msgspec
 
-from lastword.consent.answerer import Answerer, named, read_answerer
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.consent.grant import MAX_SETTLED, SCOPE_WORDS, GrantTerms, Scope, until_words
-from lastword.consent.people import sign
+from lastword.consent import (
+    MAX_SETTLED,
+    SCOPE_WORDS,
+    Answerer,
+    ApprovalRequest,
+    GrantTerms,
+    Scope,
+    UserAction,
+    named,
+    read_answerer,
+    sign,
+    until_words,
+)
 from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.errors import LastWordError, SessionError
-from lastword.journal import Journal
-from lastword.journal.records import data_of
+from lastword.journal import Journal, data_of
 from lastword.rules.command import literal_pattern, simple_words
 from lastword.rules.counting import EXACT, amount_of
 from lastword.rules.deciding import why_keyless
@@ -54,8 +62,7 @@ from lastword.rules.grants import (
 )
 from lastword.rules.policy import folder_for
 from lastword.rules.wording import shown_name
-from lastword.tools.manifest import COMMAND_NAMES, Manifest
-from lastword.tools.registry import ToolRegistry
+from lastword.tools import COMMAND_NAMES, Manifest, ToolRegistry
 
 # A look back is for the eye. More cards than these are in `lastword calls`.
 MAX_PAST = 500

@@ -16,14 +16,10 @@ from typing import Any, NoReturn
 import msgspec
 
 from lastword import values
-from lastword.consent.answerer import Answerer, read_answerer
-from lastword.consent.grant import GrantTerms, Scope, holding_words
-from lastword.consent.people import sign
+from lastword.consent import Answerer, GrantTerms, Scope, holding_words, read_answerer, sign
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON, SessionError
-from lastword.journal import Journal
-from lastword.journal.asker import is_held
-from lastword.journal.records import data_of
+from lastword.journal import Journal, data_of, is_held
 from lastword.rules.bounds import Bound, read_bound
 from lastword.rules.counting import STREAM, Account, amount_of, amount_words, day_words, last_use, use_key
 from lastword.rules.deciding import NO_KEY, ONLY_EXACT
@@ -32,7 +28,7 @@ from lastword.rules.policy import NOWHERE
 from lastword.rules.rule import Where, is_amount
 from lastword.rules.wording import shown_name
 from lastword.store import Entry, Record
-from lastword.tools.manifest import COMMAND_NAMES, Manifest
+from lastword.tools import COMMAND_NAMES, Manifest
 
 GRANTED = "granted"
 REVOKED = "revoked"

@@ -20,13 +20,12 @@ from pathlib import Path
 import msgspec
 
 from lastword import config
-from lastword.editor.paths import folded
+from lastword.editor import folded
 from lastword.rules import client_files
 from lastword.rules.agent_settings import SETTINGS, projects_started_in, settings_in, settings_of_person
 from lastword.rules.places import FILE, PROJECT_FILE, SYSTEM
 from lastword.rules.policy import Policy
-from lastword.store import Store
-from lastword.store.folders import data_folder
+from lastword.store import Store, data_folder
 
 Place = tuple[int, int, str]
 """The disk, the number that a file or folder has on it, and the names on from there of what is not there yet."""

@@ -24,8 +24,7 @@ from lastword.rules.places import PolicyPlaces
 from lastword.rules.policy import CHANGED_TOOL, Policy, PolicyFile
 from lastword.rules.reading import read_rules
 from lastword.rules.rule import PolicyRule
-from lastword.tools.tool import Tool
-from lastword.tools.trust import Trust, digest_of_text, rule_name
+from lastword.tools import Tool, Trust, digest_of_text, rule_name
 
 # More than anybody writes by hand. Reading TOML takes a second for every megabyte.
 MAX_FILE_BYTES = 250_000

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from lastword.store.folders import data_folder
+from lastword.store import data_folder
 
 Layer = Literal["organisation", "user", "project"]
 

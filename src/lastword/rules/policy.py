@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lastword import values
-from lastword.consent.call import Call
+from lastword.consent import Call
 from lastword.lazily import load_later
 from lastword.rules.compiling import validator
 from lastword.rules.places import Layer
 from lastword.rules.rule import PolicyRule, Saying
 from lastword.rules.wording import shown_name
-from lastword.tools.manifest import Manifest
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from lastword.rules import reading

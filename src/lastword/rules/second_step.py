@@ -13,11 +13,8 @@ from typing import Any
 import msgspec
 
 from lastword import values
-from lastword.card.face import one_line
-from lastword.card.grants import GrantBound, GrantSettled, GrantStep, GrantSum
-from lastword.card.inbox import entry_of
-from lastword.consent.approval import ApprovalRequest
-from lastword.consent.grant import SCOPE_WORDS, GrantTerms, Scope
+from lastword.card import GrantBound, GrantSettled, GrantStep, GrantSum, entry_of, one_line
+from lastword.consent import SCOPE_WORDS, ApprovalRequest, GrantTerms, Scope
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal import Journal

@@ -11,41 +11,71 @@ A row of rooms, each knowing only those before it:
 Nothing here knows what a tool is. The checker is given signatures; the machine hands each CALL to a host.
 """
 
-from lastword.script.aside import aside
-from lastword.script.checker import check
-from lastword.script.errors import CallFailed, PlacedError
-from lastword.script.format import format_script
-from lastword.script.grammar import script_grammar
-from lastword.script.limits import ScriptLimits
-from lastword.script.machine import Machine, Result
-from lastword.script.nodes import Script
-from lastword.script.parser import parse
-from lastword.script.plan import Argument, Step, plan, plan_text
-from lastword.script.prompt import script_prompt
-from lastword.script.runtime import Host, Site, Tool
-from lastword.script.signatures import Signature, SignatureParameter, Signatures
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Argument",
-    "CallFailed",
-    "Host",
-    "Machine",
-    "PlacedError",
-    "Result",
-    "Script",
-    "ScriptLimits",
-    "Signature",
-    "SignatureParameter",
-    "Signatures",
-    "Site",
-    "Step",
-    "Tool",
-    "aside",
-    "check",
-    "format_script",
-    "parse",
-    "plan",
-    "plan_text",
-    "script_grammar",
-    "script_prompt",
-]
+from lastword.lazily import open_door
+
+if TYPE_CHECKING:
+    from lastword.script.builtins import BUILTINS as BUILTINS
+    from lastword.script.checker import check as check
+    from lastword.script.concealing import NOT_KEPT as NOT_KEPT
+    from lastword.script.concealing import Concealed as Concealed
+    from lastword.script.concealing import conceal as conceal
+    from lastword.script.concealing import scrub as scrub
+    from lastword.script.errors import CallFailed as CallFailed
+    from lastword.script.errors import PlacedError as PlacedError
+    from lastword.script.format import format_script as format_script
+    from lastword.script.grammar import script_grammar as script_grammar
+    from lastword.script.lexer import cut as cut
+    from lastword.script.lexer import find_token as find_token
+    from lastword.script.limits import ScriptLimits as ScriptLimits
+    from lastword.script.machine import Machine as Machine
+    from lastword.script.machine import Result as Result
+    from lastword.script.nodes import Calc as Calc
+    from lastword.script.nodes import CallNode as CallNode
+    from lastword.script.nodes import Do as Do
+    from lastword.script.nodes import Function as Function
+    from lastword.script.nodes import Name as Name
+    from lastword.script.nodes import Script as Script
+    from lastword.script.nodes import Statement as Statement
+    from lastword.script.nodes import Stop as Stop
+    from lastword.script.nodes import inside as inside
+    from lastword.script.parser import parse as parse
+    from lastword.script.prompt import CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN
+    from lastword.script.prompt import MAX_STATE as MAX_STATE
+    from lastword.script.prompt import TOKEN_BUDGET as TOKEN_BUDGET
+    from lastword.script.prompt import script_prompt as script_prompt
+    from lastword.script.prompt import script_reference as script_reference
+    from lastword.script.runtime import Host as Host
+    from lastword.script.runtime import Site as Site
+    from lastword.script.runtime import Tool as Tool
+    from lastword.script.samples import example_calls as example_calls
+    from lastword.script.side_thread import aside as aside
+    from lastword.script.signatures import Signature as Signature
+    from lastword.script.signatures import SignatureParameter as SignatureParameter
+    from lastword.script.signatures import Signatures as Signatures
+    from lastword.script.static_plan import Argument as Argument
+    from lastword.script.static_plan import Step as Step
+    from lastword.script.static_plan import plan as plan
+    from lastword.script.static_plan import plan_text as plan_text
+else:
+    __getattr__ = open_door(
+        __name__,
+        builtins="BUILTINS",
+        checker="check",
+        concealing="Concealed NOT_KEPT conceal scrub",
+        errors="CallFailed PlacedError",
+        format="format_script",
+        grammar="script_grammar",
+        lexer="cut find_token",
+        limits="ScriptLimits",
+        machine="Machine Result",
+        nodes="Calc CallNode Do Function Name Script Statement Stop inside",
+        parser="parse",
+        prompt="CHARACTERS_PER_TOKEN MAX_STATE TOKEN_BUDGET script_prompt script_reference",
+        runtime="Host Site Tool",
+        samples="example_calls",
+        side_thread="aside",
+        signatures="Signature SignatureParameter Signatures",
+        static_plan="Argument Step plan plan_text",
+    )

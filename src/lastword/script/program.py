@@ -15,7 +15,6 @@ from functools import partial
 import msgspec
 
 from lastword.script import steps
-from lastword.script.aside import LARGE_TEXT
 from lastword.script.builtins import BUILTINS
 from lastword.script.expressions import (
     ENTRY_WORDS,
@@ -52,6 +51,7 @@ from lastword.script.nodes import (
 )
 from lastword.script.operators import negate, sign
 from lastword.script.scopes import Scopes
+from lastword.script.side_thread import LARGE_TEXT
 from lastword.script.sites import CallSite
 from lastword.script.steps import Step
 from lastword.script.work import Block, Work, drive, walk

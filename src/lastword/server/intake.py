@@ -31,7 +31,7 @@ from lastword.server.wire import (
     UserMessage,
     text_of,
 )
-from lastword.wire.protocol import NotARequest, ToolRequest, parse_arguments, parse_tool_request
+from lastword.wire import NotARequest, ToolRequest, parse_arguments, parse_tool_request
 
 SCRIPT = "script"
 """The name under which the result of a script is sent."""

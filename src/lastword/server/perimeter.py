@@ -28,7 +28,7 @@ from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
 from lastword.server.presence import ClientGone
 from lastword.server.refusal import Refusal
-from lastword.wire.sse import MEDIA, write_event
+from lastword.wire import MEDIA, write_event
 
 log = logging.getLogger("lastword.server")
 

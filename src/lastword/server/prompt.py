@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from lastword.server.conversations import Chains, ChatMessage, HistoryLine
-from lastword.wire.protocol import result_message
+from lastword.wire import result_message
 
 NO_RESULT = "No result was given: the request was abandoned."
 """What a native call gets that nobody answered. The model's server insists on an answer for each."""

@@ -17,7 +17,7 @@ from lastword.server.intake import SCRIPT, arguments_digest, pending_call, state
 from lastword.server.scripts import ScriptOpening, is_script
 from lastword.server.wire import ScriptOut, ToolProtocol, ToolRequestError, ToolRequestOut
 from lastword.values import digest
-from lastword.wire.protocol import NotARequest, Opening, ToolRequest, parse_arguments, parse_tool_request
+from lastword.wire import NotARequest, Opening, ToolRequest, parse_arguments, parse_tool_request
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lastword.errors import ScriptError
-from lastword.script.builtins import BUILTINS
-from lastword.script.errors import PlacedError
-from lastword.script.lexer import cut, find_token
-from lastword.script.nodes import Calc, CallNode, Do, Function, Name, Statement, Stop, inside
-from lastword.script.parser import parse
+from lastword.script import (
+    BUILTINS,
+    Calc,
+    CallNode,
+    Do,
+    Function,
+    Name,
+    PlacedError,
+    Statement,
+    Stop,
+    cut,
+    find_token,
+    inside,
+    parse,
+)
 
 # A script that a person is to read has some hundred lines. Beyond this a message is text, without a look at it.
 MAX_SCRIPT = 200_000

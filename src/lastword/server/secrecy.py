@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from lastword.script.concealing import NOT_KEPT, Concealed, conceal, scrub
+from lastword.script import NOT_KEPT, Concealed, conceal, scrub
 from lastword.server.conversations import PendingRequest
 from lastword.server.intake import arguments_digest
 from lastword.server.reply_shape import kept_keys
 from lastword.server.wire import ToolProtocol
 from lastword.values import digest
-from lastword.wire.protocol import NotARequest, ToolRequest, parse_arguments, parse_tool_request
+from lastword.wire import NotARequest, ToolRequest, parse_arguments, parse_tool_request
 
 SecretArguments = Mapping[str, Sequence[str]]
 """Their names, by tool."""

@@ -17,7 +17,7 @@ from lastword.server.refusal import Refusal
 from lastword.server.reply import watches
 from lastword.server.reply_shape import CallsInPieces, OtherKeys, new_answer_id
 from lastword.server.wire import Extras
-from lastword.wire.sse import write_event
+from lastword.wire import write_event
 
 _encode = msgspec.json.Encoder().encode
 

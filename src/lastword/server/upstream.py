@@ -27,7 +27,7 @@ from lastword.server.context import exceeded
 from lastword.server.limits import ServerLimits
 from lastword.server.refusal import Refusal
 from lastword.server.reply_shape import Completion, check_chunk, check_completion, says_something
-from lastword.wire.sse import EventReader, EventTooLarge, SentEvent
+from lastword.wire import EventReader, EventTooLarge, SentEvent
 
 log = logging.getLogger("lastword.server")
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lastword.wire.protocol import Why
+from lastword.wire import Why
 
 # No leading dot or dash: an id is also a part of a path and an argument on a command line.
 ConversationId = Annotated[

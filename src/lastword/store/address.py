@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 from lastword.errors import ConfigError, StoreError
 from lastword.lazily import load_later
-from lastword.store import Store
+from lastword.store.contract import Store
 from lastword.store.folders import DEFAULT_FILE, data_folder
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres_address import PostgresAddress, holds_password, is_postgres

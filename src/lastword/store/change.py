@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from lastword.errors import StoreError
-from lastword.store import Entry, Head, Pruned, Record, follows
+from lastword.store.contract import Entry, Head, Pruned, Record, follows
 from lastword.store.standing import StandingRow
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lastword.errors import StoreError
-from lastword.store import PAGE_RECORDS, Head, Store, contains, verify, verify_store
 from lastword.store.change import Adopted
+from lastword.store.contract import PAGE_RECORDS, Head, Store, contains, verify, verify_store
 from lastword.store.standing import StandingRow
 
 # Records that hold contents may be large: a page of them is cut into groups of about this size.

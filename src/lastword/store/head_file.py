@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lastword.errors import StoreError
-from lastword.store import Behind, Head, parse_head
+from lastword.store.contract import Behind, Head, parse_head
 from lastword.store.folders import sync_names
 
 # A disk writes a sector whole or not at all, so the two heads never share one.

@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from lastword.store import (
+from lastword.store.contract import (
     GENESIS,
     Behind,
     Entry,

@@ -17,8 +17,8 @@ from threading import Lock
 from typing import Any
 
 from lastword.errors import MayNotForget, StoreError, Tampered
-from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
+from lastword.store.contract import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.folders import data_folder
 from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.postgres_address import PostgresAddress

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from lastword.errors import Tampered
-from lastword.store import GENESIS, check_content
+from lastword.store.contract import GENESIS, check_content
 from lastword.store.postgres_driver import Connection
 from lastword.store.postgres_schema import MIGRATIONS, filled_in
 from lastword.store.standing import KINDS, Standing, contradicted

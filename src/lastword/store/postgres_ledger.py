@@ -14,8 +14,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store import GENESIS, Head, Pruned, Record, link, not_held
 from lastword.store.change import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
+from lastword.store.contract import GENESIS, Head, Pruned, Record, link, not_held
 from lastword.store.postgres_driver import FAILED, IN_WORDS, LOST, OVERTAKEN, Connection, PostgresError, code_of
 from lastword.store.postgres_link import Away, PostgresLink, end, explain
 from lastword.store.postgres_owner import PostgresOwner

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lastword.errors import StoreError
-from lastword.store import GENESIS, Behind, Head
+from lastword.store.contract import GENESIS, Behind, Head
 from lastword.store.folders import make_private, sync_names
 from lastword.store.head_file import HeadFile, lacking, start_refused
 

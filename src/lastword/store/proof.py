@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from lastword.errors import Tampered
-from lastword.store import GENESIS, PAGE_RECORDS, Head, Record, Store, digest, follow, follows, tampered
+from lastword.store.contract import GENESIS, PAGE_RECORDS, Head, Record, Store, digest, follow, follows, tampered
 
 _INVESTIGATE = "restore the journal from a copy, and keep both for whoever investigates"
 

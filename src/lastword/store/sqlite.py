@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import apsw
 
 from lastword.errors import StoreError, Tampered
-from lastword.store import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.change import TAKEN, Adopted, Applied, StoreChange
+from lastword.store.contract import Behind, Entry, Head, Pruned, Record, check, check_content, check_group
 from lastword.store.holds import hold, holds_folder
 from lastword.store.pen import WRITE, refuse_if_watched
 from lastword.store.sqlite_examine import examine

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 
 from lastword.errors import Tampered
-from lastword.store import check_content
+from lastword.store.contract import check_content
 from lastword.store.sqlite_file import (
     MIGRATIONS,
     WITH_CONTENTS,

@@ -16,8 +16,8 @@ import apsw
 import msgspec
 
 from lastword.errors import StoreError
-from lastword.store import GENESIS, Head, Pruned, Record, link, not_held
 from lastword.store.change import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
+from lastword.store.contract import GENESIS, Head, Pruned, Record, link, not_held
 from lastword.store.sqlite_file import check_version, connect, explain, roll_back
 from lastword.store.sqlite_seen import Seen, contains, end_of
 from lastword.store.standing import KINDS, NAMED_BY_DATA, step

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 from lastword.errors import StoreError
-from lastword.store import GENESIS, Behind, Head
+from lastword.store.contract import GENESIS, Behind, Head
 from lastword.store.head_file import HeadFile, lacking, start_refused
 from lastword.store.sqlite_file import WITH_STANDING, form_of
 

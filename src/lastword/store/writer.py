@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store import Entry
 from lastword.store.change import TAKEN, Applied, InDoubt, Ledger, StoreChange
+from lastword.store.contract import Entry
 
 # Entries without a waiter gather this long. Long enough to share a transaction, too short for a person to notice.
 LINGER_SECONDS = 0.01

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from lastword.errors import LastWordError
-from lastword.wire.sse import EventTooLarge, SentEvent, read_events
+from lastword.wire import EventTooLarge, SentEvent, read_events
 
 # What a reply may hold besides text: more than this is not a chunk of an answer.
 MAX_EVENT_BYTES = 16 * 1024 * 1024

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from lastword.consent.outcome import Kind, Outcome
+from lastword.consent import Kind, Outcome
 from lastword.talk.replies import Reply
 
 RAN: tuple[Kind, ...] = ("succeeded", "failed", "raised", "timed_out", "outcome_unknown")

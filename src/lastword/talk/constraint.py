@@ -11,14 +11,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from lastword.consent.approval import Preset
+from lastword.consent import Preset
 from lastword.runs import signatures
 from lastword.script import script_grammar
 from lastword.session import Session
 from lastword.talk.replies import Protocol
 from lastword.talk.schema_grammar import JSON_RULES, SchemaGrammar
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Tool
+from lastword.tools import Tool, ToolRegistry
 
 KEY = "tool_request"
 

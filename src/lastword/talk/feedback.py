@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lastword import values
-from lastword.consent.outcome import Outcome
+from lastword.consent import Outcome
 from lastword.talk.replies import Protocol
 
 # Of everything a script printed, and of each call's message: the model asked for it, but it has to fit.

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp
 
-from lastword.server.app import INSIDE
+from lastword.server import INSIDE
 from lastword.talk.apiclient import ConnectionLost
 
 Message = MutableMapping[str, Any]

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lastword.errors import ConfigError
-from lastword.store.folders import make_private, open_to_read, sync_names
+from lastword.store import make_private, open_to_read, sync_names
 
 # An address, a name and a key are a tenth of this.
 MAX_FILE_BYTES = 64 * 1024

@@ -12,9 +12,7 @@ import msgspec
 
 from lastword.config import Config
 from lastword.display import visible
-from lastword.server.model_names import unlisted_words
-from lastword.server.refusal import Refusal
-from lastword.server.upstream import USUAL, HttpUpstream, Upstream, find_local
+from lastword.server import USUAL, HttpUpstream, Refusal, Upstream, find_local, unlisted_words
 from lastword.talk.kept_model import KeptModel
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Protocol

@@ -10,8 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from lastword.consent.kept import Kept
-from lastword.consent.outcome import Outcome
+from lastword.consent import Kept, Outcome
 from lastword.errors import SessionError
 from lastword.journal import Journal
 from lastword.talk.apiclient import ApiError

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lastword.config import PresetConfig, PresetLimits, read_text
-from lastword.consent.approval import Preset
+from lastword.consent import Preset
 from lastword.errors import ConfigError, did_you_mean
 from lastword.talk.bounds import Bounds
 from lastword.talk.pictures import Images

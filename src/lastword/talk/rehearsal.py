@@ -21,9 +21,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import NotJSON
-from lastword.server.abilities import Abilities
-from lastword.server.reply_shape import Completion, check_completion
-from lastword.server.scripts import is_script
+from lastword.server import Abilities, Completion, check_completion, is_script
 from lastword.talk.feedback import PROGRAM
 
 NAME = "rehearsal"

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from lastword import values
-from lastword.consent.outcome import Outcome
+from lastword.consent import Outcome
 from lastword.errors import ArgumentsError
-from lastword.journal import Journal
-from lastword.journal.records import Life, data_of
-from lastword.tools.registry import ToolRegistry
+from lastword.journal import Journal, Life, data_of
+from lastword.tools import ToolRegistry
 
 JUST_DONE = "the same was just done"
 """On the card of a request that repeats the one before it."""

@@ -14,7 +14,7 @@ import msgspec
 
 from lastword.errors import ScriptError
 from lastword.script import parse
-from lastword.wire.protocol import NotARequest, ToolRequest, parse_arguments, parse_tool_request
+from lastword.wire import NotARequest, ToolRequest, parse_arguments, parse_tool_request
 
 Protocol = Literal["json", "script", "native"]
 

@@ -21,11 +21,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from lastword import ids, values
-from lastword.consent.outcome import Outcome
+from lastword.consent import Outcome
 from lastword.errors import SessionError
-from lastword.journal.records import data_of
+from lastword.journal import data_of
 from lastword.runs import conceal_script
-from lastword.script.concealing import NOT_KEPT
+from lastword.script import NOT_KEPT
 from lastword.session import Session
 from lastword.talk.apiclient import Api, ApiError, ConnectionLost, may_pass
 from lastword.talk.bounds import BoundReached, Bounds, Ended, Spent

@@ -28,12 +28,10 @@ from typing import Any
 
 from lastword import values
 from lastword.runs import signatures
-from lastword.script.prompt import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET, script_reference
-from lastword.script.samples import example_calls
+from lastword.script import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET, example_calls, script_reference
 from lastword.session import Session
 from lastword.talk.replies import Protocol
-from lastword.tools.manifest import Manifest, Parameter, validator_for
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Parameter, Tool, validator_for
 
 # Of a tool's or an argument's description. A model that needs more than this to choose a tool has too similar tools.
 MAX_DESCRIPTION = 200

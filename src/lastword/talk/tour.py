@@ -9,13 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from lastword.consent.approval import UserAction
+from lastword.consent import UserAction
 from lastword.editor import ScriptEditorProvider
 from lastword.talk.rehearsal import NOTE, POSTCARD
-from lastword.tools.context import ToolContext
-from lastword.tools.manifest import Manifest, Parameter
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Parameter, Tool, ToolContext, ToolRegistry
 
 # A count that can be watched, and stopped before it ends.
 COUNT_SECONDS = 0.15

@@ -14,18 +14,15 @@ from typing import Any
 import msgspec
 
 from lastword.errors import LastWordError
-from lastword.server.abilities import Dialect
-from lastword.server.app import build_app
-from lastword.server.context import TOO_LONG
-from lastword.server.upstream import Upstream
+from lastword.server import TOO_LONG, Dialect, Upstream, build_app
 from lastword.session import Session
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.talk.apiclient import Api
 from lastword.talk.bounds import Bounds
 from lastword.talk.inprocess import InProcessWire
 from lastword.talk.replies import Protocol
 from lastword.talk.satellite import Satellite
-from lastword.tools.registry import ToolRegistry
+from lastword.tools import ToolRegistry
 
 QUESTION = "What time is it in Lisbon? Use the tool."
 # One reply of a large model on a small machine, to a question that needs a line.

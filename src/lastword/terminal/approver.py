@@ -1,6 +1,6 @@
 """Asking the person at this terminal: one card at a time, and the number of those that wait.
 
-What does not live here: what a card says (card/face.py) and the conversation about it (dialogue.py).
+What does not live here: what a card says (card/faces.py) and the conversation about it (dialogue.py).
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TextIO, TypeVar
 
-from lastword.card.face import one_line
-from lastword.card.items import CallItem
-from lastword.card.question import question_view
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.card import CallItem, one_line, question_view
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import ArgumentsError
 from lastword.session import Session
@@ -23,7 +21,7 @@ from lastword.terminal.keys import Keyboard
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply, Send
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.steps import ENDS_HERE, Look, OwnSteps, steps_in
-from lastword.tools.questions import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
+from lastword.tools import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
 
 T = TypeVar("T")
 _Done = TypeVar("_Done", covariant=True)

@@ -10,12 +10,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastword import values
-from lastword.call.events import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
-from lastword.card.trouble import trouble
-from lastword.consent.outcome import Outcome
+from lastword.call import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
+from lastword.card import trouble
+from lastword.consent import Outcome
 from lastword.display import visible
-from lastword.rules.granting import granted_words
-from lastword.rules.wording import call_words
+from lastword.rules import call_words, granted_words
 from lastword.session import Session
 from lastword.terminal.progress import Progress
 from lastword.terminal.quiet import no_echo

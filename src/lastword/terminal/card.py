@@ -13,7 +13,7 @@ from typing import TextIO
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from lastword.card.face import Face, Passage
+from lastword.card import Face, Passage
 from lastword.display import color_name
 from lastword.terminal.screen import size_of
 

@@ -16,12 +16,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-from lastword.card.items import CallItem, MessageItem
-from lastword.card.trouble import trouble
-from lastword.consent.approval import ApprovalRequest
+from lastword.card import CallItem, MessageItem, trouble
+from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import LastWordError
-from lastword.talk.apiclient import ApiError, ConnectionLost
+from lastword.talk import ApiError, ConnectionLost
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue
 from lastword.terminal.inbox import Ask, News

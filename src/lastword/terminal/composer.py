@@ -22,7 +22,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from lastword.store.folders import make_private
+from lastword.store import make_private
 from lastword.terminal.keys import read_line
 from lastword.terminal.screen import size_of
 

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO
 
-from lastword.card.draft import Draft
-from lastword.card.face import Face, face, one_line
-from lastword.card.grants import GRANT_WORDS
-from lastword.card.second_act import WORD
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.card import GRANT_WORDS, WORD, Draft, Face, face, one_line
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import Problem
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.flat import FLAT_GRANT, flat, flat_diff, question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lastword.card.face import Face, Passage
+from lastword.card import Face, Passage
 
 FLAT_GRANT = "don't ask again"
 """The words that lead to the second step."""

@@ -14,11 +14,11 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from lastword.card.grants import GRANT_WORD, GRANT_WORDS, GrantStep
-from lastword.consent.approval import UserAction
+from lastword.card import GRANT_WORD, GRANT_WORDS, GrantStep
+from lastword.consent import UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError
-from lastword.rules.second_step import GrantChoice
+from lastword.rules import GrantChoice
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.keys import Crowded, WordReader
 from lastword.terminal.listening import UNQUIET, Listener

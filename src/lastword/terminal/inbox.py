@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from lastword.card.inbox import groups
-from lastword.card.items import InboxEntry, InboxMissed
+from lastword.card import InboxEntry, InboxMissed, groups
 from lastword.errors import LastWordError
 
 # More than a screen holds is searched, and not read.

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from lastword.card.delta import put_in
-from lastword.card.items import (
+from lastword.card import (
     BusyState,
     CallItem,
     InboxChange,
@@ -24,10 +23,11 @@ from lastword.card.items import (
     MessageItem,
     PageState,
     ScriptItem,
+    Settings,
     TextPiece,
+    first_units,
+    put_in,
 )
-from lastword.card.settings import Settings
-from lastword.card.units import first_units
 from lastword.terminal.window import WindowEvent, in_our_shape, understood
 
 ItemChange = tuple[Item | None, Item | None]

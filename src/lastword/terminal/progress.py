@@ -14,7 +14,7 @@ from typing import TextIO
 import msgspec
 from rich.cells import cell_len, set_cell_size
 
-from lastword.call.events import Event, Reported
+from lastword.call import Event, Reported
 from lastword.display import displayable, visible
 from lastword.terminal.screen import size_of
 

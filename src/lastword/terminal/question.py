@@ -13,11 +13,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from lastword.card.form import FormField, QuestionView
-from lastword.card.items import CallItem
-from lastword.card.question import DECLINE, GIVE
-from lastword.card.units import first_units
-from lastword.consent.approval import MASK
+from lastword.card import DECLINE, GIVE, CallItem, FormField, QuestionView, first_units
+from lastword.consent import MASK
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.card import MIN_WIDTH, wrap
 from lastword.terminal.keys import Crowded, WordReader

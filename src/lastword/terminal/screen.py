@@ -6,7 +6,7 @@ import os
 import sys
 from typing import IO
 
-from lastword.tools.descent import is_below
+from lastword.tools import is_below
 
 # What a pipe or a terminal that does not know its size is taken for.
 COLUMNS, ROWS = 80, 24

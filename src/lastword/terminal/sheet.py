@@ -8,7 +8,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from lastword.card.face import Face
+from lastword.card import Face
 from lastword.terminal import card
 from lastword.terminal.screen import size_of
 

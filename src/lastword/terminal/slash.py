@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol, get_args
 
-from lastword.call.recovery import Decision
-from lastword.card.face import one_line
-from lastword.card.grants import NO_GRANTS
-from lastword.card.items import CallItem, ScriptItem
+from lastword.call import Decision
+from lastword.card import NO_GRANTS, CallItem, ScriptItem, one_line
 from lastword.display import visible
 from lastword.errors import LastWordError, did_you_mean
 from lastword.terminal.inbox import NumberedInbox, is_numbers
 from lastword.terminal.picture import Picture
 from lastword.terminal.transcript import Transcript, preset_status
 from lastword.terminal.window import Window
-from lastword.tools.descent import refuse_below
+from lastword.tools import refuse_below
 
 COMMANDS = {
     "help": "what can be typed",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from lastword.card.grants import GrantStep
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.card import GrantStep
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
-from lastword.rules.granting import folder_beside
-from lastword.rules.second_step import GrantChoice, SeenStep, step_of, why_no_step
+from lastword.rules import GrantChoice, SeenStep, folder_beside, step_of, why_no_step
 from lastword.session import Session
 from lastword.terminal.window import Window
 

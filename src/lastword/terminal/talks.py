@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from lastword.card.items import CallItem
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.card import CallItem
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.terminal.dialogue import CardDialogue, FlatDialogue
 from lastword.terminal.inbox import Ask
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TextIO
 
-from lastword.call.events import Reported
-from lastword.card.items import CallItem, CallReply, Item, MessageItem, ScriptItem
-from lastword.card.settings import PresetChoice
-from lastword.consent.outcome import IN_A_WORD
+from lastword.call import Reported
+from lastword.card import CallItem, CallReply, Item, MessageItem, PresetChoice, ScriptItem
+from lastword.consent import IN_A_WORD
 from lastword.terminal.card import MIN_WIDTH, wrap
 from lastword.terminal.picture import ItemChange, Picture
 from lastword.terminal.progress import Progress, fit

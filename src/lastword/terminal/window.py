@@ -16,16 +16,26 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from lastword.call.recovery import Decision
-from lastword.card.done import Done, DoneInWords, DoneSeverally
-from lastword.card.grants import GRANT_WORD, GrantsFound, GrantStep
-from lastword.card.items import CardQuestion, ConversationsFound, SessionTimeline, SharedText, TokenTotal
-from lastword.card.second_act import word_for
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.call import Decision
+from lastword.card import (
+    GRANT_WORD,
+    CardQuestion,
+    ConversationsFound,
+    Done,
+    DoneInWords,
+    DoneSeverally,
+    GrantsFound,
+    GrantStep,
+    SessionTimeline,
+    SharedText,
+    TokenTotal,
+    word_for,
+)
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
-from lastword.rules.second_step import GrantChoice
-from lastword.talk.apiclient import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
-from lastword.tools.manifest import Manifest, Parameter
+from lastword.rules import GrantChoice
+from lastword.talk import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
+from lastword.tools import Manifest, Parameter
 
 T = TypeVar("T")
 

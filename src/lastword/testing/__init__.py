@@ -24,24 +24,17 @@ from pathlib import Path
 from typing import Any
 
 from lastword import values
-from lastword.author.authoring import TestApproval, TestExecute
-from lastword.author.tooltests import run_tool_tests, tool_beside
-from lastword.call.desk import wait_for_answer
-from lastword.call.setting import Limits
-from lastword.consent.approval import ALLOWED, CLOSED, DENIED, ApprovalRequest, Preset, UserAction
-from lastword.consent.outcome import Outcome
+from lastword.author import TestApproval, TestExecute, run_tool_tests, tool_beside
+from lastword.call import Limits, wait_for_answer
+from lastword.consent import ALLOWED, CLOSED, DENIED, ApprovalRequest, Outcome, Preset, UserAction
 from lastword.editor import ScriptEditorProvider
 from lastword.errors import ToolLoadError
 from lastword.journal import Clock, Journal
 from lastword.session import Session
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing.approvers import FixedAnswers, FixedApprover
 from lastword.testing.trial import Going, Trial
-from lastword.tools.code import MANIFEST_FILE
-from lastword.tools.loader import import_tool, read_manifest
-from lastword.tools.manifest import Manifest
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Tool
+from lastword.tools import MANIFEST_FILE, Manifest, Tool, ToolRegistry, import_tool, read_manifest
 
 __all__ = [
     "ALLOWED",

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from lastword.consent.approval import ALLOWED, ApprovalRequest, UserAction
-from lastword.tools.questions import Closed, Declined, Given, QuestionAnswer, ToolQuestion
+from lastword.consent import ALLOWED, ApprovalRequest, UserAction
+from lastword.tools import Closed, Declined, Given, QuestionAnswer, ToolQuestion
 
 FixedAnswer = QuestionAnswer | dict[str, Any]
 Answer = UserAction | Callable[[ApprovalRequest], UserAction | Awaitable[UserAction]]

@@ -16,19 +16,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from lastword import ids
-from lastword.call.events import Event, Reported
-from lastword.call.questions import OnQuestion
-from lastword.call.recovery import Decision
-from lastword.call.setting import Limits
-from lastword.consent.approval import ALLOWED, ApprovalRequest, Preset
-from lastword.consent.outcome import Outcome
+from lastword.call import Decision, Event, Limits, OnQuestion, Reported
+from lastword.consent import ALLOWED, ApprovalRequest, Outcome, Preset
 from lastword.editor import ScriptEditorProvider
 from lastword.journal import Journal
 from lastword.session import Session
-from lastword.store.memory import MemoryStore
+from lastword.store import MemoryStore
 from lastword.testing.approvers import Answer, FixedApprover
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Function, Tool
+from lastword.tools import Function, Tool, ToolRegistry
 
 # A test that waits longer than this waits for something that does not come.
 PATIENCE_SECONDS = 30.0

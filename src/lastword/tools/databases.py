@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from lastword.store.pen import Refusing
+from lastword.store import Refusing
 
 CAN_WRITE = "open a database that it could write to"
 _ALLOWED_ACTIONS = (

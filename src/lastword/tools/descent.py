@@ -20,9 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lastword.errors import LastWordError
-from lastword.store import Store
-from lastword.store.folders import DEFAULT_FILE, data_folder, make_private
-from lastword.store.holds import holds_folder, is_held
+from lastword.store import DEFAULT_FILE, Store, data_folder, holds_folder, is_held, make_private
 
 MARKER = "LASTWORD_BELOW"
 # Where it is kept which processes are agents.

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 from lastword.display import displayable
 from lastword.errors import NotAllowedNow
-from lastword.store.pen import refuse_if_watched, watching
+from lastword.store import refuse_if_watched, watching
 from lastword.tools import databases, unannounced
 from lastword.tools.looks import Looks, Marked
 

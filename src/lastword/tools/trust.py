@@ -25,7 +25,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import ConfigError, NotJSON
-from lastword.store.folders import data_folder, make_private
+from lastword.store import data_folder, make_private
 from lastword.tools.code import code_files, digest_of_folder
 
 

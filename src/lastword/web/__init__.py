@@ -20,3 +20,28 @@
 
 What does not live here: deciding and running (call/door.py), and talking with the model (talk/satellite.py).
 """
+
+from typing import TYPE_CHECKING
+
+from lastword.lazily import open_door
+
+if TYPE_CHECKING:
+    from lastword.web.browser import NoBrowser as NoBrowser
+    from lastword.web.browser import opened as opened
+    from lastword.web.join_file import JoinableServer as JoinableServer
+    from lastword.web.join_file import JoinFile as JoinFile
+    from lastword.web.join_file import find_joinable as find_joinable
+    from lastword.web.model_form import ModelForm as ModelForm
+    from lastword.web.opening import left_unfinished as left_unfinished
+    from lastword.web.opening import open_page as open_page
+    from lastword.web.shelf import begins_session as begins_session
+    from lastword.web.shelf import open_last as open_last
+else:
+    __getattr__ = open_door(
+        __name__,
+        browser="NoBrowser opened",
+        join_file="JoinFile JoinableServer find_joinable",
+        model_form="ModelForm",
+        opening="left_unfinished open_page",
+        shelf="begins_session open_last",
+    )

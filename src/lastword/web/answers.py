@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
-from lastword.card.draft import Draft
-from lastword.card.face import one_line
-from lastword.card.second_act import is_typed, why_two, word_for
-from lastword.consent.approval import ApprovalRequest, UserAction
+from lastword.card import Draft, is_typed, one_line, why_two, word_for
+from lastword.consent import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import ArgumentsError, Problem
-from lastword.server.refusal import Refusal
-from lastword.tools.questions import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
+from lastword.server import Refusal
+from lastword.tools import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
 
 # No window of ours lets a card be answered sooner: a page waits longer than this, a terminal a little longer.
 UNREAD_SECONDS = 0.4

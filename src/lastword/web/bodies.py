@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from lastword.call.recovery import Decision
-from lastword.consent.grant import Scope
-from lastword.rules.second_step import FIRST_CALLS
+from lastword.call import Decision
+from lastword.consent import Scope
+from lastword.rules import FIRST_CALLS
 
 
 class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lastword.store.folders import make_private
+from lastword.store import make_private
 from lastword.web.gate import PageGate
 
 # A browser that has not come by then was closed again, or never came up.

@@ -13,24 +13,28 @@ import msgspec
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card.face import (
+from lastword.card import (
     FOLD_CHARACTERS,
     FOLD_DIFF_LINES,
     FOLD_LINES,
     TAB,
+    CardArgument,
+    CardPreview,
+    CardQuestion,
+    CardView,
+    DiffRow,
     Face,
+    MissingArgument,
     face,
+    literal,
     one_line,
+    units,
+    word_for,
 )
-from lastword.card.items import CardArgument, CardPreview, CardQuestion, CardView, DiffRow, MissingArgument
-from lastword.card.reading import literal
-from lastword.card.second_act import word_for
-from lastword.card.units import units
-from lastword.consent.approval import ApprovalRequest, mask
+from lastword.consent import ApprovalRequest, mask
 from lastword.display import is_plain, marks, visible, visible_parts
-from lastword.editor import Preview
-from lastword.editor.diff import DiffLine, FileDiff, diff_of
-from lastword.rules.second_step import why_no_step
+from lastword.editor import DiffLine, FileDiff, Preview, diff_of
+from lastword.rules import why_no_step
 
 # A text beyond this is not edited in a card, and not shown side by side.
 MAX_TEXT = 400_000

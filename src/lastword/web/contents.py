@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from lastword.card.trouble import trouble
-from lastword.consent.kept import Kept
+from lastword.card import trouble
+from lastword.consent import Kept
 from lastword.errors import SessionError, StoreError
 from lastword.journal import Journal
-from lastword.server.refusal import Refusal
-from lastword.tools.content import UNKNOWN_TYPE
+from lastword.server import Refusal
+from lastword.tools import UNKNOWN_TYPE
 
 # A digest names the same bytes for ever; they are somebody's own, and no proxy's to keep.
 KEPT = "private, max-age=31536000, immutable"

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from lastword.call.changes import last_changed
-from lastword.call.events import (
+from lastword.call import (
     Answered,
     Asked,
+    Decision,
     DeniedByRule,
     Event,
     Finished,
@@ -28,26 +28,29 @@ from lastword.call.events import (
     RunFinished,
     RunStarted,
     Started,
+    last_changed,
 )
-from lastword.call.recovery import Decision
-from lastword.card.done import TriedModel
-from lastword.card.face import one_line
-from lastword.card.inbox import entry_of
-from lastword.card.items import BusyState, CallItem, InboxGone, Item, MessageItem, PageState, ScriptItem, Surface
-from lastword.card.settings import Settings
-from lastword.card.trouble import trouble
-from lastword.consent.answerer import Answerer
-from lastword.consent.outcome import Outcome
+from lastword.card import (
+    BusyState,
+    CallItem,
+    InboxGone,
+    Item,
+    MessageItem,
+    PageState,
+    ScriptItem,
+    Settings,
+    Surface,
+    TriedModel,
+    entry_of,
+    one_line,
+    trouble,
+)
+from lastword.consent import Answerer, Outcome
 from lastword.display import shortened, visible
 from lastword.errors import LastWordError, SessionError, StoreError
-from lastword.server.refusal import Refusal
+from lastword.server import Refusal
 from lastword.session import Session
-from lastword.talk.bounds import Ended
-from lastword.talk.heard import Heard, Repairing, Retrying, Said, Thought
-from lastword.talk.presets import ResolvedPreset
-from lastword.talk.rehearsal import NOTE
-from lastword.talk.satellite import Satellite
-from lastword.talk.tour import remove_tour
+from lastword.talk import NOTE, Ended, Heard, Repairing, ResolvedPreset, Retrying, Said, Satellite, Thought, remove_tour
 from lastword.web import past, tokens
 from lastword.web.answers import Put, check_again
 from lastword.web.events import Feed

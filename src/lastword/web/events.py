@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from lastword import ids
-from lastword.wire.sse import write_comment, write_event, write_retry
+from lastword.wire import write_comment, write_event, write_retry
 
 # Enough for a laptop that was closed during a long answer. A window that was away longer gets the state.
 MAX_KEPT_BYTES = 2_000_000

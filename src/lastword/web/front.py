@@ -8,9 +8,7 @@ from typing import Any
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lastword.server.metrics import Metrics
-from lastword.server.perimeter import Perimeter, access_log
-from lastword.server.refusal import Refusal
+from lastword.server import Metrics, Perimeter, Refusal, access_log
 from lastword.web.routes import Page
 
 

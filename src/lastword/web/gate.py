@@ -20,12 +20,10 @@ from hashlib import sha256
 import msgspec
 from starlette.requests import Request
 
-from lastword.card.items import Surface
-from lastword.consent.answerer import Answerer, person
-from lastword.server.refusal import Refusal
-from lastword.server.serving import is_loopback
-from lastword.store import Entry, Store
-from lastword.store.proof import prove
+from lastword.card import Surface
+from lastword.consent import Answerer, person
+from lastword.server import Refusal, is_loopback
+from lastword.store import Entry, Store, prove
 
 STREAM = "page"
 WINDOW = "page.window"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lastword.card.items import CallItem, Item, MessageItem
-from lastword.server.refusal import Refusal
+from lastword.card import CallItem, Item, MessageItem
+from lastword.server import Refusal
 
 # A message that a person types or pastes.
 MAX_SAID = 100_000

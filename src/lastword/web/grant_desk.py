@@ -15,19 +15,37 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lastword.card.arguments import read_value
-from lastword.card.grants import GRANT_WORD, ExplainedCall, GrantEntry, GrantsFound, GrantStep, RuleEntry, RuleFile
-from lastword.card.second_act import is_typed
-from lastword.consent.approval import ApprovalRequest
+from lastword.card import (
+    GRANT_WORD,
+    ExplainedCall,
+    GrantEntry,
+    GrantsFound,
+    GrantStep,
+    RuleEntry,
+    RuleFile,
+    is_typed,
+    read_value,
+)
+from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
 from lastword.journal import Journal
-from lastword.rules.counting import last_use
-from lastword.rules.grants import how_long_words, left_words, revoke, seen_grants, terms_words, whose_words, why_over
-from lastword.rules.policy import Policy
-from lastword.rules.second_step import GrantChoice, SeenStep, step_of
-from lastword.server.refusal import Refusal
-from lastword.tools.manifest import Manifest
+from lastword.rules import (
+    GrantChoice,
+    Policy,
+    SeenStep,
+    how_long_words,
+    last_use,
+    left_words,
+    revoke,
+    seen_grants,
+    step_of,
+    terms_words,
+    whose_words,
+    why_over,
+)
+from lastword.server import Refusal
+from lastword.tools import Manifest
 from lastword.web.answers import changed, check_opened, too_soon
 from lastword.web.bodies import ExplainBody, GrantBody, GrantChoiceBody, RevokeBody
 from lastword.web.conversation import ConversationView

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from lastword.card.inbox import is_alone
-from lastword.card.items import CallItem, InboxChange, InboxEntry, InboxGone, InboxMissed
-from lastword.consent.approval import ApprovalRequest
-from lastword.server.refusal import Refusal
+from lastword.card import CallItem, InboxChange, InboxEntry, InboxGone, InboxMissed, is_alone
+from lastword.consent import ApprovalRequest
+from lastword.server import Refusal
 from lastword.web import answers
 from lastword.web.bodies import AnswersBody, SeenCard
 from lastword.web.events import Feed

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from lastword.store.folders import make_private
+from lastword.store import make_private
 from lastword.web.gate import PageGate
 
 log = logging.getLogger("lastword")

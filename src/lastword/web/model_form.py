@@ -11,15 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lastword.card.done import TriedModel
+from lastword.card import TriedModel
 from lastword.display import visible
-from lastword.server.limits import ServerLimits
-from lastword.server.model_names import shown_names, unlisted_words
-from lastword.server.refusal import Refusal
-from lastword.server.upstream import HttpUpstream
-from lastword.talk.kept_model import KeptModel, keep_model
-from lastword.talk.presets import ResolvedPreset
-from lastword.talk.trial import try_model
+from lastword.server import HttpUpstream, Refusal, ServerLimits, shown_names, unlisted_words
+from lastword.talk import KeptModel, ResolvedPreset, keep_model, try_model
 
 MAX_ADDRESS = 2_000
 MAX_NAME = 200

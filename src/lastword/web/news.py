@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lastword.card.face import one_line
-from lastword.talk.heard import Forgotten, Outgrown, Repairing, Retrying
+from lastword.card import one_line
+from lastword.talk import Forgotten, Outgrown, Repairing, Retrying
 
 
 def told(heard: Retrying | Repairing | Outgrown | Forgotten) -> str:

@@ -6,8 +6,7 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from lastword.card.items import MessageItem, TextPiece
-from lastword.card.units import units
+from lastword.card import MessageItem, TextPiece, units
 from lastword.display import left_out, visible
 
 # What a window shows of one message. The server's conversation has all of it.

@@ -9,16 +9,13 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from lastword.consent.people import People
-from lastword.journal import Journal
-from lastword.journal.belonging import is_visible
-from lastword.mcp.offered import McpServers
-from lastword.server.limits import ServerLimits
+from lastword.consent import People
+from lastword.journal import Journal, is_visible
+from lastword.mcp import McpServers
+from lastword.server import ServerLimits
 from lastword.session import Session
 from lastword.store import Store
-from lastword.talk.apiclient import Api
-from lastword.talk.presets import ResolvedPreset
-from lastword.talk.satellite import Satellite
+from lastword.talk import Api, ResolvedPreset, Satellite
 from lastword.web import past
 from lastword.web.conversation import ConversationView
 from lastword.web.events import Feed

@@ -16,20 +16,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lastword.card.inbox import called, entry_of
-from lastword.card.items import CallItem, InboxEntry, InboxGone, InboxMissed
-from lastword.card.trouble import trouble
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ApprovalRequest, UserAction
-from lastword.consent.grant import GrantTerms
+from lastword.card import CallItem, InboxEntry, InboxGone, InboxMissed, called, entry_of, trouble
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms, UserAction
 from lastword.display import shortened
 from lastword.errors import SessionError, Tampered
-from lastword.journal import Journal
-from lastword.journal.asker import is_held
-from lastword.journal.questions import StandingQuestion, answer_from_elsewhere, standing_questions
-from lastword.journal.records import data_of
-from lastword.rules.granting import answer_elsewhere, folder_elsewhere
-from lastword.server.refusal import Refusal
+from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, data_of, is_held, standing_questions
+from lastword.rules import answer_elsewhere, folder_elsewhere
+from lastword.server import Refusal
 from lastword.store import Record
 from lastword.web.answers import action_on, answer_to, changed, not_waiting
 from lastword.web.conversation import ConversationView

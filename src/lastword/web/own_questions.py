@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lastword.card.items import CallItem
-from lastword.consent.answerer import Answerer
-from lastword.consent.approval import ApprovalRequest
-from lastword.consent.grant import GrantTerms
-from lastword.rules.granting import folder_beside
+from lastword.card import CallItem
+from lastword.consent import Answerer, ApprovalRequest, GrantTerms
+from lastword.rules import folder_beside
 from lastword.web.answers import action_on, answer_to, changed, not_waiting
 from lastword.web.conversation import ConversationView
 

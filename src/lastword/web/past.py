@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from lastword.card.face import one_line
-from lastword.card.items import (
+from lastword.card import (
     CallItem,
     EarlierItems,
     ExportedRecord,
@@ -17,23 +16,19 @@ from lastword.card.items import (
     ScriptItem,
     SessionSpan,
     SessionTimeline,
+    one_line,
 )
 from lastword.display import shortened, visible
-from lastword.journal import Journal
-from lastword.journal.records import data_of
-from lastword.server.scripts import is_script
+from lastword.journal import Journal, data_of
+from lastword.server import is_script
 from lastword.session import Session
 from lastword.store import Record
-from lastword.talk.apiclient import Api
-from lastword.talk.bounds import used_in_words
-from lastword.talk.feedback import PROGRAM
-from lastword.talk.repetition import WENT_BACK
-from lastword.talk.satellite import TOOLS_USED
-from lastword.tools.registry import ToolRegistry
+from lastword.talk import PROGRAM, TOOLS_USED, WENT_BACK, Api, used_in_words
+from lastword.tools import ToolRegistry
 from lastword.web import tokens
 from lastword.web.picture import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines
 from lastword.web.story import Story
-from lastword.wire.protocol import ToolRequest, parse_tool_request
+from lastword.wire import ToolRequest, parse_tool_request
 
 # What the first picture shows: a few screens. It costs the same however long the conversation was.
 FIRST_ITEMS = 60

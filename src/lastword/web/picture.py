@@ -12,8 +12,7 @@ from sys import getsizeof
 
 from msgspec.structs import replace
 
-from lastword.card.delta import difference
-from lastword.card.items import CallItem, Item, ItemGone, MessageItem, ScriptItem
+from lastword.card import CallItem, Item, ItemGone, MessageItem, ScriptItem, difference
 from lastword.display import shortened
 from lastword.web.events import Feed
 from lastword.web.open_message import OpenMessage

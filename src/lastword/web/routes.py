@@ -16,18 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lastword.card.done import AnswerResult, Done, DoneInWords, DoneSeverally, NewKey, TriedModel
-from lastword.card.items import SharedText
-from lastword.card.trouble import trouble
+from lastword.card import AnswerResult, Done, DoneInWords, DoneSeverally, NewKey, SharedText, TriedModel, trouble
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError
-from lastword.journal import Journal
-from lastword.journal.belonging import is_visible
-from lastword.server.limits import ServerLimits
-from lastword.server.perimeter import read_body
-from lastword.server.refusal import Refusal
-from lastword.talk.apiclient import Api
-from lastword.talk.satellite import Satellite
+from lastword.journal import Journal, is_visible
+from lastword.server import Refusal, ServerLimits, read_body
+from lastword.talk import Api, Satellite
 from lastword.web import contents, past, tokens
 from lastword.web.answers import check_deliberate, check_opened
 from lastword.web.assets import asset

@@ -19,9 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lastword import values
-from lastword.card.face import one_line
-from lastword.card.second_act import is_typed
-from lastword.card.servers import (
+from lastword.card import (
     ClientEntry,
     SeenServer,
     SeenTool,
@@ -29,19 +27,31 @@ from lastword.card.servers import (
     ServerQuestion,
     ServersFound,
     ServerTool,
+    is_typed,
+    one_line,
 )
 from lastword.config import McpConfig
 from lastword.display import visible
 from lastword.editor import Preview
 from lastword.errors import ConfigError, LastWordError
 from lastword.journal import Journal
-from lastword.mcp.clients import connected
-from lastword.mcp.definitions import Definition, marked
-from lastword.mcp.looking import Sighting, changed_tools, look_at, rights_of, shown_tool, way_of
-from lastword.mcp.names import check_server_name, tool_id
-from lastword.mcp.offered import McpServer, McpServers
-from lastword.mcp.pins import Pinned
-from lastword.server.refusal import Refusal
+from lastword.mcp import (
+    Definition,
+    McpServer,
+    McpServers,
+    Pinned,
+    Sighting,
+    changed_tools,
+    check_server_name,
+    connected,
+    look_at,
+    marked,
+    rights_of,
+    shown_tool,
+    tool_id,
+    way_of,
+)
+from lastword.server import Refusal
 from lastword.web.answers import changed, too_soon
 from lastword.web.bodies import AddServerBody, ServerBody, TrustBody
 from lastword.web.card import fold_of, preview_of

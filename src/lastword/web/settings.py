@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lastword.card.face import one_line
-from lastword.card.settings import PresetChoice, ToolEntry
+from lastword.card import PresetChoice, ToolEntry, one_line
 from lastword.session import Session
-from lastword.talk.presets import ResolvedPreset
+from lastword.talk import ResolvedPreset
 
 
 def preset_choices(presets: Iterable[ResolvedPreset]) -> tuple[PresetChoice, ...]:

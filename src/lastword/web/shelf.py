@@ -15,16 +15,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lastword.card.face import one_line
-from lastword.card.items import ConversationEntry, ConversationsFound
-from lastword.consent.people import People
+from lastword.card import ConversationEntry, ConversationsFound, one_line
+from lastword.consent import People
 from lastword.errors import LastWordError, MayNotForget, did_you_mean
-from lastword.journal import Journal
-from lastword.journal.belonging import is_visible
-from lastword.server.refusal import Refusal
+from lastword.journal import Journal, is_visible
+from lastword.server import Refusal
 from lastword.store import Entry, Record, Store
-from lastword.talk.apiclient import Api, ApiError, ConnectionLost
-from lastword.talk.feedback import PROGRAM
+from lastword.talk import PROGRAM, Api, ApiError, ConnectionLost
 from lastword.values import canonical
 from lastword.web.gate import STREAM
 

@@ -10,20 +10,35 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card.face import one_line
-from lastword.card.items import CallContent, CallEnd, CallItem, CallReply, CallReport
-from lastword.card.origin import script_line
-from lastword.card.question import question_view
-from lastword.card.reading import in_one_line
-from lastword.consent.answerer import Answerer, read_answerer
-from lastword.consent.approval import ApprovalRequest, UserAction, unhidden
-from lastword.consent.kept import Kept, in_words, size_in_words
-from lastword.consent.outcome import IN_A_WORD, Kind, Outcome, denied
+from lastword.card import (
+    CallContent,
+    CallEnd,
+    CallItem,
+    CallReply,
+    CallReport,
+    in_one_line,
+    one_line,
+    question_view,
+    script_line,
+)
+from lastword.consent import (
+    IN_A_WORD,
+    Answerer,
+    ApprovalRequest,
+    Kept,
+    Kind,
+    Outcome,
+    UserAction,
+    denied,
+    in_words,
+    read_answerer,
+    size_in_words,
+    unhidden,
+)
 from lastword.display import color_name, glyph, shortened, visible
-from lastword.journal.records import content_of, data_of
+from lastword.journal import content_of, data_of
 from lastword.store import Record
-from lastword.tools.manifest import Manifest
-from lastword.tools.questions import ToolQuestion
+from lastword.tools import Manifest, ToolQuestion
 from lastword.web.card import card_of
 from lastword.web.gate import surface_of
 

@@ -9,8 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from lastword.server.perimeter import EventStream
-from lastword.server.refusal import Refusal
+from lastword.server import EventStream, Refusal
 from lastword.web.conversation import ConversationView
 from lastword.web.gate import HEADERS, PageGate
 

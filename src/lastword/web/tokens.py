@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lastword.card.items import TokenTotal
-from lastword.journal.records import data_of
+from lastword.card import TokenTotal
+from lastword.journal import data_of
 from lastword.session import Session
 from lastword.store import Record
-from lastword.talk.bounds import Ended
-from lastword.talk.repetition import WENT_BACK
+from lastword.talk import WENT_BACK, Ended
 
 TOKENS_USED = "tokens_used"
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 from lastword.editor.tools.reading import READERS
 from lastword.editor.tools.surveying import SURVEYORS
 from lastword.editor.tools.writing import WRITERS
-from lastword.tools.registry import ToolRegistry
-from lastword.tools.tool import Tool
+from lastword.tools import Tool, ToolRegistry
 
 EDITOR_TOOLS: tuple[Tool, ...] = (*READERS, *SURVEYORS, *WRITERS)
 """Every editor tool, in the order in which a model is told of them."""

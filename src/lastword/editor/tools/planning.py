@@ -22,13 +22,13 @@ from dataclasses import replace as replace_fields
 from functools import cached_property
 from typing import Any
 
-from lastword.editor import Preview
 from lastword.editor.diff import FileDiff, diff_of
 from lastword.editor.edits import count_lines, insert, replace
 from lastword.editor.encoding import uniform_newline
 from lastword.editor.looking import LookingEditor
 from lastword.editor.offloop import each, off_loop
 from lastword.editor.paths import plain, with_plain_paths
+from lastword.editor.provider import Preview
 from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.editor.tools.reading import no_such_file, text_of
 from lastword.editor.tools.surveying import is_below

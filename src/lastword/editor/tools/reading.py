@@ -14,15 +14,14 @@ from typing import Annotated, Any
 import msgspec
 
 from lastword import __version__
-from lastword.editor import Part
 from lastword.editor.edits import lines_of
 from lastword.editor.looking import LookingEditor
 from lastword.editor.offloop import off_loop
 from lastword.editor.paths import plain, with_plain_paths
+from lastword.editor.provider import Part
 from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.errors import EditError, NotText, TooLarge, ToolError, did_you_mean
-from lastword.tools.signature import manifest_of
-from lastword.tools.tool import Tool
+from lastword.tools import Tool, manifest_of
 
 # A result beyond 100,000 characters would be cut; a text must come whole or not at all.
 MAX_READ_CHARACTERS = 80_000

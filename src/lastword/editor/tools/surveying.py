@@ -14,12 +14,12 @@ from typing import Annotated, Any
 import msgspec
 
 from lastword import values
-from lastword.editor import LeftOut, Listing
 from lastword.editor.leftout import grouped, in_words
 from lastword.editor.listing import MAX_LISTED_FILES
 from lastword.editor.looking import LookingEditor
 from lastword.editor.offloop import off_loop
 from lastword.editor.paths import plain
+from lastword.editor.provider import LeftOut, Listing
 from lastword.editor.recording import SealedEditor
 from lastword.editor.search import MAX_MATCHES, Found, search
 from lastword.editor.tools.reading import no_such_file, reader

@@ -19,8 +19,7 @@ from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.editor.tools.planning import MAX_EDITS, EditStep, PrivateMisfit, apply, plan, plan_fixes, show
 from lastword.editor.tools.reading import CODE, in_words
 from lastword.errors import ArgumentsError, EditError
-from lastword.tools.manifest import Manifest, Parameter
-from lastword.tools.tool import Tool
+from lastword.tools import Manifest, Parameter, Tool
 
 # Findings that are told after a fix; lint_files has all of them.
 MAX_TOLD = 10

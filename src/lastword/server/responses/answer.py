@@ -13,7 +13,7 @@ from lastword.server.conversations import Conversation, HistoryLine, seconds
 from lastword.server.responses.naming import TurnPlace
 from lastword.server.responses.wire import ConversationRef, IncompleteDetails, ResponseOut, ResponsesRequest
 from lastword.server.wire import Extras, ToolRequestOut
-from lastword.wire.protocol import ToolRequest, parse_tool_request
+from lastword.wire import ToolRequest, parse_tool_request
 
 Status = Literal["in_progress", "completed", "incomplete"]
 

@@ -25,7 +25,7 @@ from lastword.server.responses.answer import (
 )
 from lastword.server.responses.wire import ResponseOut, ResponsesRequest
 from lastword.server.stream import StreamedReply
-from lastword.wire.sse import write_event
+from lastword.wire import write_event
 
 _encode = msgspec.json.Encoder().encode
 

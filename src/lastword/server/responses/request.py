@@ -36,7 +36,7 @@ from lastword.server.responses.wire import (
     SchemaFormat,
 )
 from lastword.server.wire import ChatRequest, ToolProtocol
-from lastword.wire.protocol import NotARequest, parse_arguments
+from lastword.wire import NotARequest, parse_arguments
 
 # Fields that mean the same in both forms, and have the same name.
 _SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "safety_identifier", "prompt_cache_key", "service_tier")

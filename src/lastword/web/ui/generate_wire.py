@@ -16,10 +16,9 @@ from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
 import msgspec
 
 from lastword.card import done, grants, items, servers, settings
-from lastword.consent.outcome import Kind
-from lastword.server.refusal import ErrorBody
-from lastword.tools.content import BlockKind
-from lastword.tools.manifest import Effect
+from lastword.consent import Kind
+from lastword.server import ErrorBody
+from lastword.tools import BlockKind, Effect
 from lastword.web import bodies
 
 MODULES = (settings, items, done, servers, grants, bodies)

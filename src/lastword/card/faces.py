@@ -12,10 +12,9 @@ from typing import Any
 
 from lastword.card.reading import literal, readable
 from lastword.card.second_act import why_two, word_for
-from lastword.consent.approval import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
+from lastword.consent import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
 from lastword.display import glyph, is_plain, visible, visible_parts
-from lastword.editor import Preview
-from lastword.editor.diff import KEPT_FROM_CHARACTERS, DrawnOnce, Row, diff_of, unified
+from lastword.editor import KEPT_FROM_CHARACTERS, DrawnOnce, Preview, Row, diff_of, unified
 
 # A card that fills more than a screen hides its own question. Longer values fold, and say how much is folded.
 FOLD_LINES = 10

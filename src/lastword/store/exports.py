@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from lastword.errors import Tampered
-from lastword.store import GENESIS, PAGE_RECORDS, Head, Record, Store, verify
+from lastword.store.contract import GENESIS, PAGE_RECORDS, Head, Record, Store, verify
 
 _INVESTIGATE = "compare it with the journal, or with another copy of the export"
 

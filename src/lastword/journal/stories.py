@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lastword import values
-from lastword.consent.answerer import read_answerer
-from lastword.consent.approval import MASK
-from lastword.consent.grant import holding_words
+from lastword.consent import MASK, holding_words, read_answerer
 from lastword.display import visible
 from lastword.journal.records import data_of
 from lastword.store import Record

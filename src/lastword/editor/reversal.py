@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lastword.editor import Change, ProjectProvider
+from lastword.editor.provider import Change, ProjectProvider
 from lastword.errors import Conflict, EditError
 
 

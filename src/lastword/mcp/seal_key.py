@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from lastword.errors import ConfigError
-from lastword.store.folders import make_private
+from lastword.store import make_private
 
 KEY_BYTES = 32
 

@@ -1,0 +1,239 @@
+"""The editor interface: what a tool may do with the files of a project, and the data that passes through it.
+
+`ScriptEditorProvider` is the interface of the seeds, and all that a foreign editor has to offer. `ProjectProvider` is
+what our own editor adds to it: bytes, modes, deleting and renaming, so that consent can be exact and every change can
+be undone. `SurveyProvider` is what it adds for those who only look: what was left out and why, files of any size, and
+which of them are private. `Preview` is what a person was shown; `Change` is what really happened.
+
+What does not live here: files on disk (project.py), the doubles that record and seal (recording.py), the edits
+themselves (edits.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, TypedDict, runtime_checkable
+
+import msgspec
+
+# Text that people review is smaller; a change is kept twice (before and after) in the journal.
+MAX_FILE_BYTES = 4_000_000
+
+
+class Operation(TypedDict):
+    """One structured edit. `start_line` counts from 1 in the file as it was before the first operation."""
+
+    start_line: int
+    content: str
+
+
+class LintError(TypedDict):
+    """One finding of a linter; `line` counts from 1."""
+
+    line: int
+    message: str
+
+
+class ScriptEditorProvider(Protocol):
+    """What an editor offers to tools. Reading and writing are async, the rest sync.
+
+    Paths are relative to the project, with `/` between their parts. A write returns False when there is nothing to
+    write to, and raises an `EditError` when it is refused: either way nothing changed.
+    """
+
+    @property
+    def script_name(self) -> str:
+        """The name of the project."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a folder of that name."""
+
+    def get_all_folders(self) -> list[str]:
+        """Every folder of the project, sorted."""
+
+    def get_all_files(self) -> list[str]:
+        """Every file of the project, sorted."""
+
+    async def get_file_content(self, path: str) -> str | None:
+        """The text of a file; None when it is absent or not text."""
+
+    async def update_file_content(self, path: str, content: str) -> bool:
+        """Replace the text of a file that exists; False when it does not."""
+
+    async def write_to_file(self, path: str, content: str) -> bool:
+        """Write a file, creating it and its folders where they are missing."""
+
+    async def insert_content(self, path: str, operations: Sequence[Operation]) -> bool:
+        """Put each content before its line, all or none; False when the file does not exist."""
+
+    async def replace_in_file(self, path: str, operations: Sequence[Operation]) -> bool:
+        """Put the lines of each content in the place of as many lines, all or none; False when there is no file."""
+
+    def open_diff_editor(self, path: str, content: str) -> None:
+        """Show what the file would become. Changes nothing.
+
+        In a request function, and in the action of its preview button, it becomes part of the card. Elsewhere it is
+        seen only where the editor has a screen of its own.
+        """
+
+    def get_lint_errors(self) -> dict[str, list[LintError]]:
+        """What the linters find in the project now, by path."""
+
+
+@runtime_checkable
+class ProjectProvider(ScriptEditorProvider, Protocol):
+    """An editor whose files have bytes and modes: what exact consent and undo need."""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """The bytes of a file as they are on disk; None when there is no such file."""
+
+    def file_mode(self, path: str) -> int | None:
+        """The permission bits of a file; None when there is no such file."""
+
+    def missing_folders(self, path: str) -> list[str]:
+        """The folders that writing this file would have to make, outermost first."""
+
+    def get_fixed_content(self, path: str) -> str | None:
+        """The text of a file as the safe fixes of its linter would leave it; None when nothing can fix it."""
+
+    async def delete_file(self, path: str) -> bool:
+        """Remove a file; False when there is none."""
+
+    async def rename_file(self, path: str, new_path: str) -> bool:
+        """Move a file to a name that is free; False when there is no such file."""
+
+    async def restore(self, change: Change) -> None:
+        """Take one change back, byte for byte; refuses when the file is not what the change left."""
+
+    def show_deletion(self, path: str) -> None:
+        """Show that the file would be gone. Changes nothing."""
+
+    def show_rename(self, path: str, new_path: str) -> None:
+        """Show that the file would move. Changes nothing."""
+
+
+WhyPrivate = Callable[[str], str | None]
+"""Says in words why a file is private, or None. It looks at the project once, and is good for one piece of work."""
+
+
+@runtime_checkable
+class SurveyProvider(Protocol):
+    """An editor that says what it did not look at, and which files are nobody's business unless a person says so."""
+
+    def listing(self) -> Listing:
+        """Folders and files in one walk, and what is not among them."""
+
+    def lint_report(self) -> LintReport:
+        """What the linters find in the files that are not private, and which files they did not look at."""
+
+    def read_part(self, path: str, first_line: int, last_line: int | None, max_characters: int) -> Part | None:
+        """Some lines of a file of any size; None when there is no such file."""
+
+    def privacy(self) -> WhyPrivate:
+        """A judge of which files are private now."""
+
+
+@runtime_checkable
+class InFolder(Protocol):
+    """An editor whose project is a folder of this machine, so that an undo can find it again."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the project is."""
+
+
+@runtime_checkable
+class OnScreen(Protocol):
+    """An editor that says whether there is a screen on which it shows a diff besides that of a card."""
+
+    @property
+    def has_screen(self) -> bool:
+        """Whether somebody would see what `open_diff_editor` shows now."""
+
+
+def folder_of(editor: object) -> Path | None:
+    """Where an editor's project is; None when it is not a folder of this machine."""
+    return editor.folder if isinstance(editor, InFolder) else None
+
+
+class Remembering(Protocol):
+    """Who keeps what is needed to take changes back, also when the program dies in the middle of one."""
+
+    async def will_change(self, change: Change) -> None:
+        """Keep what is about to happen. Raises an `EditError` when it cannot be kept; then it must not happen."""
+
+    def has_changed(self, change: Change) -> None:
+        """Keep that it happened, and what it came to."""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Something that was not looked at."""
+
+    path: str
+    why: str
+    """In words, the same for all that were left out for the same reason."""
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """The folders and files of a project, sorted."""
+
+    folders: list[str]
+    files: list[str]
+    left_out: tuple[LeftOut, ...] = ()
+    """What is in the folder and not in the list, besides git's own files."""
+    cut: bool = False
+    """Whether there are more than could be listed."""
+
+
+class LintReport(msgspec.Struct, frozen=True):
+    """What the linters say of a project."""
+
+    findings: dict[str, list[LintError]]
+    """By path and by line, all of them."""
+    checked: tuple[str, ...] = ()
+    """The files that were looked at."""
+    fixable: tuple[str, ...] = ()
+    """The files in which something can be fixed without a thought."""
+    left_out: tuple[LeftOut, ...] = ()
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Some lines of a file."""
+
+    lines: list[str]
+    """With their endings; none beyond the characters that were asked for."""
+    is_whole: bool
+    """Whether these are all the lines that were asked for."""
+    total: int | None
+    """How many lines the file has, if its end was reached."""
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What a person was shown of one file: sealed with the approval, stored, and drawn on any surface."""
+
+    path: str
+    base_digest: str | None
+    """SHA-256 of the bytes the file had when it was shown; None when it was absent."""
+    base: str | None
+    """The text it had; None when it was absent, or not text (which only a deletion or a rename may show)."""
+    proposed: str | None
+    """The text it would have; None when it would be gone from this path."""
+    renamed_to: str | None = None
+    """Where its bytes would go, unchanged, when it is to be renamed."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What one write did to one file: enough to take it back."""
+
+    path: str
+    before: bytes | None
+    """None when the file was absent."""
+    after: bytes | None
+    """None when the file is gone."""
+    mode: int | None = None
+    """The permission bits it had before; None when it was absent or the editor knows no modes."""
+    left_mode: int | None = None
+    """The permission bits it was left with; None when it is gone, or when nobody knows."""
+    made_folders: tuple[str, ...] = ()
+    """The folders that were made for it, outermost first."""

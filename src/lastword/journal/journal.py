@@ -1,0 +1,506 @@
+"""The memory of calls: what was asked, answered, burned, started and finished, in the words of the product.
+
+A journal writes records of a session into a store and reads them back. It decides what must be on disk before the next
+step may happen, and nothing else: where the bytes go is the store's business (store/), and whether a call may run is
+decided in call/.
+
+The order that makes a crash harmless: *asked* is durable before anybody is asked; *answered*, *burned* and *started*
+before the tool's code runs, the last two, and mostly all three, together or not at all. *Started* takes a key of the
+call's own, so that not even a second yes starts it a second time. A call that was started and not finished, and whose
+process is gone, is in doubt; nothing here ever starts it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+from weakref import ref
+
+import msgspec
+
+from lastword import ids, values
+from lastword.consent import (
+    ACTING,
+    MASK,
+    NOWHERE,
+    Answerer,
+    ApprovalRequest,
+    Call,
+    Kept,
+    LiveCall,
+    Outcome,
+    People,
+    Seal,
+    UserAction,
+    Whence,
+    handed_over_outcome,
+    hide,
+    named,
+)
+from lastword.errors import SessionError, Tampered
+from lastword.journal.asker import asker_of, does_live, is_held, this_program
+from lastword.journal.contents import content_in, prove_contents
+from lastword.journal.handover import handed_over
+from lastword.journal.keys import answer_key, burn_key, start_key, stop_key
+from lastword.journal.pruning import old_records
+from lastword.journal.records import (
+    ASKED,
+    SESSION_KINDS,
+    FinishedFacts,
+    Life,
+    NotAsked,
+    StartedFacts,
+    answer_facts,
+    asked_by,
+    data_of,
+    read_answer,
+)
+from lastword.store import WRITE, Entry, MemoryStore, Pruned, Record, Store, prove, prove_from, refuse_if_watched
+from lastword.tools import Tool, host_name
+
+_encode = msgspec.json.Encoder().encode
+
+Clock = Callable[[], float]
+
+
+_UNFINISHED = ("burned", "run_started", "question_asked")
+
+
+class Journal:
+    """Records of sessions in a store: in memory when none is given."""
+
+    def __init__(self, store: Store | None = None, clock: Clock = time.time, people: People | None = None) -> None:
+        self.store: Store = MemoryStore() if store is None else store
+        self.clock = clock
+        self.people = people or People()
+        self._process = ""
+        self._let_go: Callable[[], None] | None = None
+        self._leave: Callable[[], None] | None = None
+        self._stops = 0
+        self._started_here: dict[str, ref[LiveCall]] = {}
+        """The calls that this process has started and not ended. One that nobody holds any more is not carried out."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_if_watched("change the journal")  # its clock, its people or its store, for one
+        super().__setattr__(name, value)
+
+    @property
+    def _pen(self) -> Store:
+        """The store, for writing: nobody writes while a card is drawn."""
+        refuse_if_watched(WRITE)
+        return self.store
+
+    # What needs a person is durable before the next step.
+
+    def asked(self, request: ApprovalRequest, whence: Whence = NOWHERE, facts: bytes | None = None) -> Awaitable[bool]:
+        """Write a question down. Who has made its `facts` already hands them over."""
+        at, facts = int(self.clock() * 1_000_000), facts or self.facts_of(request, whence)()
+        return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
+
+    def facts_of(self, request: ApprovalRequest, whence: Whence) -> Callable[[], bytes]:
+        """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
+        return partial(request.written, self._name(), whence, this_program())
+
+    async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> bool:
+        """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""
+        return await self._pen.commit(*more, self._answered(request, action, sealed))
+
+    async def burn_and_start(
+        self,
+        session_id: str,
+        call: Call,
+        tool: Tool,
+        sealed: Seal,
+        approval: str,
+        live: LiveCall,
+        use: NotAsked = ASKED,
+    ) -> bool:
+        """Spend the approval and mark the call as started, together. False when it was spent before."""
+        burned = self._burned(session_id, call, sealed)
+        return await self._start(
+            call.id, live, *use.uses, burned, *self._begun(session_id, call, tool, approval, use.why)
+        )
+
+    async def answer_and_start(
+        self,
+        request: ApprovalRequest,
+        action: UserAction,
+        call: Call,
+        tool: Tool,
+        sealed: Seal,
+        approval: str,
+        live: LiveCall,
+        use: NotAsked = ASKED,
+    ) -> bool:
+        """Write the answer down, spend it and mark the call as started, all together. False when it had an answer."""
+        session_id = request.session_id
+        return await self._start(
+            call.id,
+            live,
+            *use.uses,
+            self._answered(request, action, sealed),
+            self._burned(session_id, call, sealed),
+            *self._begun(session_id, call, tool, approval, use.why),
+        )
+
+    async def start_again(self, session_id: str, call: Call, tool: Tool, life: Life, why: str, live: LiveCall) -> bool:
+        """Mark a call in doubt as started once more. False when somebody else was faster to decide."""
+        noted = self.entry(session_id, "restarted", call.id, {"why": why}, once=start_key(call.id, life.starts))
+        assert life.started is not None
+        with self._overtaking(life):
+            started = self._started(session_id, call, tool, life.started["approval"])
+            return await self._start(call.id, live, noted, started)
+
+    async def _start(self, call_id: str, live: LiveCall, *entries: Entry) -> bool:
+        """Mark a call as started. It counts as running for as long as its phase says so."""
+        self._started_here[call_id] = ref(live)
+        spent = False
+        try:
+            spent = await self._pen.commit(*entries)
+        finally:
+            if not spent:
+                self._started_here.pop(call_id, None)
+        return spent
+
+    def is_running(self, life: Life) -> bool:
+        """Whether a call that was started and has no end is being carried out right now, here or in another process."""
+        if not life.in_doubt:
+            return False
+        assert life.started is not None
+        process = life.started["process"]
+        if process == self._process:
+            started = self._started_here.get(life.call_id)
+            live = None if started is None else started()
+            return live is not None and live.phase in ACTING
+        if life.unwritten:
+            return False
+        return is_held(self.store, f"process:{process}")
+
+    @contextmanager
+    def holding(self, what: str, name: str) -> Iterator[None]:
+        """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
+        release = self._pen.hold(f"{what}:{name}")
+        if release is None:
+            raise SessionError(
+                f"this {what} is being carried out by another program",
+                place=name,
+                hint="lastword show says how it stands",
+            )
+        try:
+            yield
+        finally:
+            release()
+
+    async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
+        """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
+        noted = self._settled(session_id, outcome.call_id, life, why)
+        with self._overtaking(life):
+            return await self._pen.commit(noted, self._finished(session_id, outcome))
+
+    @contextmanager
+    def _overtaking(self, life: Life) -> Iterator[None]:
+        """Decide about a call that another process has started. If that one lives after all, it writes nothing more."""
+        process = "" if life.started is None else life.started["process"]
+        if not process or process == self._process:
+            yield
+            return
+        release = self._pen.hold(f"process:{process}")
+        if release is None:
+            raise SessionError(
+                "this call is still running", place=life.call_id, hint="wait for it, or cancel it where it runs"
+            )
+        try:
+            yield
+        finally:
+            release()
+
+    def finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Awaitable[bool]:
+        """Make the end of an approved call durable before anybody hears of it, and what it gave together with it."""
+        started = self._started_here.get(outcome.call_id)
+        if started is not None and ((live := started()) is None or live.phase not in ACTING):
+            del self._started_here[outcome.call_id]
+        return self._pen.commit(self._finished(session_id, outcome, contents))
+
+    async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
+        """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
+        await self._commit(session_id, "changing_file", call_id, facts)
+
+    async def undone(
+        self, session_id: str, call_id: str, life: Life, facts: dict[str, Any], outcome: Outcome | None = None
+    ) -> bool:
+        """Write down, once, that a call was taken back; one in doubt ends by that. False: somebody was faster."""
+        entries = [self.entry(session_id, "undone", call_id, facts, once=f"undo:{call_id}")]
+        if outcome is not None:
+            entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
+            entries.append(self._finished(session_id, outcome))
+            with self._overtaking(life):
+                return await self._pen.commit(*entries)
+        return await self._pen.commit(*entries)
+
+    async def undone_already(self, call_id: str) -> dict[str, Any] | None:
+        """Who took a call back, if anybody did."""
+        record = await self.store.taken(f"undo:{call_id}")
+        return None if record is None else {"by": "somebody"} | data_of(record)
+
+    # What needs no person is written without waiting: by definition it may run again.
+
+    def started_freely(self, session_id: str, call: Call, tool: Tool) -> None:
+        self._pen.append(self._started(session_id, call, tool, "not_needed"))
+
+    def finished_freely(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> None:
+        self._pen.append(self._finished(session_id, outcome, contents))
+
+    def note(self, session_id: str, kind: str, subject: str, data: dict[str, Any]) -> None:
+        """Reports, changes of state, and whatever else only has to stay in order."""
+        self._pen.append(self.entry(session_id, kind, subject, data))
+
+    async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
+        """Write something down that may happen only once, durably. False when it had happened before."""
+        return await self._commit(session_id, kind, subject, data, once)
+
+    async def history(
+        self, session_id: str, *, kind: str | Sequence[str] | None = None, after: int = 0
+    ) -> Sequence[Record]:
+        return await self.store.read(stream=session_id, kind=kind, after=after)
+
+    async def recent(self, session_id: str, most: int) -> Sequence[Record]:
+        """The end of a session's story, whole calls only, and every call that is still open, however old it is."""
+        found = {record.seq: record for record in await self.store.read(stream=session_id, last=most)}
+        subjects = {record.subject for record in found.values() if record.kind in ("asked", "started", "run_started")}
+        if len(found) == most:  # Something is left out. What had begun before that would be half a story.
+            found = {seq: r for seq, r in found.items() if r.subject in subjects or r.kind not in SESSION_KINDS}
+        for opened in await self.store.standing(("asked", "burned", "conversation"), stream=session_id):
+            if opened.kind == "conversation":
+                found[opened.seq] = opened
+            elif opened.seq not in found:
+                found |= {record.seq: record for record in await self.store.read(subject=opened.subject)}
+        return [found[seq] for seq in sorted(found)]
+
+    async def standing(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
+        """The records of a session that still count, as they were written; Tampered when they are not."""
+        records = await self.store.standing(kind, stream=session_id)
+        await prove(self.store, records)
+        return records
+
+    async def life(self, call_id: str) -> Life:
+        """Everything that is known of one call. Raises Tampered when that is not what was written."""
+        life = Life(call_id)
+        records = await self.store.read(subject=call_id)
+        await prove(self.store, records)
+        for record in records:
+            life.add(record)
+        return life
+
+    async def in_doubt(self, session_id: str | None = None) -> list[Life]:
+        """The calls of which nobody knows how they ended, oldest first."""
+        unended = await self.store.standing("burned", stream=session_id)
+        lives = [await self.life(record.subject) for record in unended]
+        return [life for life in lives if life.in_doubt and not self.is_running(life)]
+
+    async def prove_since(self, subject: str) -> None:
+        """Raise Tampered when something was changed or hidden since a call or a run began.
+
+        Before something starts by the word of old records: that it was done already may be among what was hidden.
+        """
+        first = await self.store.read(subject=subject, limit=1)
+        if first:
+            await prove_from(self.store, first[0].seq)
+
+    async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
+        """The answer that a question got, whoever gave it."""
+        record = await self.store.taken(answer_key(request.nonce))
+        assert record is not None, "asked for an answer that nobody gave"
+        await prove(self.store, [record])
+        return read_answer(request.nonce, data_of(record))
+
+    async def waiting(self) -> list[dict[str, Any]]:
+        """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards.
+
+        `asker` says of each whether the program that asked still waits for the answer (journal/asker.py). Raises
+        Tampered when one of them is not what was written.
+        """
+        found, damaged = await self.questions(everybodys=True)
+        for problem in damaged.values():
+            raise problem
+        return found
+
+    async def questions(self, *, everybodys: bool = False) -> tuple[list[dict[str, Any]], dict[str, Tampered]]:
+        """What waits for whoever sits here, and apart from it, by call, the questions that are not what was written.
+
+        For surfaces: one damaged question must not hide those of everybody else, and is itself never shown as a card.
+        """
+        waiting: list[tuple[Record, dict[str, Any]]] = []
+        damaged: dict[str, Tampered] = {}
+        # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
+        for record in await self.store.standing("asked"):
+            try:
+                facts = data_of(record)
+            except Tampered as problem:
+                damaged[record.subject] = problem
+                continue
+            is_shown = everybodys or self.people.sees(facts.get("principal", ""))
+            if facts and is_shown and await self.store.taken(answer_key(facts["nonce"])) is None:
+                waiting.append((record, facts))
+        # Somebody will say yes to what they are shown, so it must be what was written.
+        try:
+            await prove(self.store, [record for record, _ in waiting])
+        except Tampered:
+            for record, _ in waiting:
+                try:
+                    await prove(self.store, [record])
+                except Tampered as problem:
+                    damaged[record.subject] = problem
+        whole = [facts for record, facts in waiting if record.subject not in damaged]
+        # Looked at once for each process: a thousand cards of one program are no reason to look a thousand times.
+        lives = cache(partial(does_live, self.store))
+        return [facts | {"asker": await asker_of(self.store, facts, lives)} for facts in whole], damaged
+
+    async def is_used_elsewhere(self, session_id: str) -> bool:
+        """Whether another program that lives waits for an answer or carries out a call in this session."""
+        for record in await self.store.standing("asked", stream=session_id):
+            facts = data_of(record)
+            if facts and self._is_of_another(facts.get("process") or ""):
+                answered = await self.store.taken(answer_key(facts["nonce"])) is not None
+                if not answered and await asker_of(self.store, facts) == "waits":
+                    return True
+        for record in await self.store.standing("burned", stream=session_id):
+            life = await self.life(record.subject)
+            if life.started is not None and self._is_of_another(life.started["process"]) and self.is_running(life):
+                return True
+        return False
+
+    def _is_of_another(self, process: str) -> bool:
+        return process not in ("", self._process)
+
+    async def stops(self) -> int:
+        """How often everything was stopped, by anybody who shares this memory."""
+        while await self.store.taken(stop_key(self._stops + 1)) is not None:
+            self._stops += 1
+        return self._stops
+
+    async def answer(
+        self,
+        facts: dict[str, Any],
+        action: UserAction,
+        by: Answerer | str,
+        *more: Entry,
+        is_stop: bool = False,
+    ) -> bool:
+        """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more.
+
+        Refused when whoever answers, as their principal or as the one who sits here, may not: a stop is anybody's.
+        """
+        records = await self.store.read(subject=facts["call_id"])
+        # Whose it is says the record: the facts went through other hands.
+        signed = self.people.signed(named(by), "" if is_stop else asked_by(records), facts["call_id"])
+        if any(record.kind == "finished" for record in records):
+            return False  # It expired, or whoever asked is gone: a yes would be taken and nothing would happen.
+        if action.grant is not None and not more:
+            raise SessionError("a grant is written down with its answer", hint="rules.granting.answer_elsewhere")
+        secrets = facts["secrets"]
+        for name, value in (action.arguments or {}).items():
+            if name in secrets and value not in (MASK, facts["arguments"].get(name)):
+                raise SessionError(
+                    f"the secret argument {name} can only be changed where the call was made",
+                    hint="leave it as it is; a secret does not pass through the journal",
+                )
+        data = answer_facts(action, action.answers or facts["digest"], signed, self.clock())
+        key = answer_key(facts["nonce"])
+        return await self._pen.commit(*more, self.entry(facts["session_id"], "answered", facts["call_id"], data, key))
+
+    async def content(self, call_id: str, digest: str) -> tuple[Kept, bytes]:
+        """What a call returned beside its value: what is known of it, and the bytes, proven against their digest."""
+        return await content_in(self.store, await self.life(call_id), call_id, digest)
+
+    async def prove_contents(self) -> None:
+        """Raise Tampered when a record names content that is not there, or is not what it was."""
+        await prove_contents(self.store, self.life)
+
+    async def unfinished(self) -> set[str]:
+        """The sessions that still have a waiting question, a call in doubt or an unfinished run."""
+        waiting = {facts["session_id"] for facts in await self.waiting()}
+        return waiting | {record.stream for record in await self.store.standing(_UNFINISHED)}
+
+    async def prune(self, before: float) -> Pruned:
+        """Forget what the records of old sessions say, and what they hold. What is still open is kept whole."""
+        return await self._pen.forget(await old_records(self.store, await self.unfinished(), before))
+
+    async def close(self) -> None:
+        await self._pen.close()
+        if self._let_go is not None:
+            self._let_go()
+            self._process, self._let_go = "", None
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+
+    def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
+        secrets = frozenset() if action.arguments is None else request.manifest.secrets
+        data = answer_facts(action, sealed.request, sealed.approver, sealed.answered_at, secrets)
+        return self.entry(request.session_id, "answered", request.call_id, data, once=answer_key(request.nonce))
+
+    def _burned(self, session_id: str, call: Call, sealed: Seal) -> Entry:
+        data = {"seal": sealed.digest, "nonce": sealed.nonce}
+        return self.entry(session_id, "burned", call.id, data, once=burn_key(sealed.nonce))
+
+    def _begun(self, session_id: str, call: Call, tool: Tool, approval: str, why: str) -> tuple[Entry, ...]:
+        """The first start of an approved call; of one that another program carries out, that it was handed over."""
+        once = start_key(call.id, 0)
+        if tool.carried_out_by is None:
+            return (self._started(session_id, call, tool, approval, once, why),)
+        handed = handed_over(session_id, call, tool.carried_out_by, approval, once, self.clock(), why)
+        # That is its end as far as this program goes: it must not count as open for as long as the other may take.
+        return handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
+
+    def _started(
+        self, session_id: str, call: Call, tool: Tool, approval: str, once: str | None = None, why: str = ""
+    ) -> Entry:
+        secrets = tool.secrets
+        shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
+        name = self._name()
+        idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else name
+        data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process, why)
+        at, needed = int(self.clock() * 1_000_000), approval != "not_needed"
+        return Entry(session_id, "started", call.id, at, _encode(data), once, irrevocable=needed)
+
+    def process_name(self) -> str:
+        """Under which name this process holds what it asked and started, for as long as it lives."""
+        return self._name()
+
+    def _name(self) -> str:
+        """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
+        if self._let_go is None:
+            self._process = ids.new()
+            self._let_go = self.store.hold(f"process:{self._process}")
+            assert self._let_go is not None, "a name that nobody can guess was held"
+            # None when another journal of this process holds it: whoever runs below finds it all the same.
+            self._leave = self.store.hold(host_name())
+        return self._process
+
+    def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
+        return self.entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
+
+    def _finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Entry:
+        data = FinishedFacts(
+            outcome.tool,
+            outcome.kind,
+            outcome.message,
+            outcome.value,
+            outcome.gave_value,
+            outcome.approval,
+            outcome.content,
+        )
+        at = int(self.clock() * 1_000_000)
+        return Entry(session_id, "finished", outcome.call_id, at, _encode(data), contents=contents)
+
+    def entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
+        """Something to write down now, in one commit with something else."""
+        return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
+
+    async def _commit(
+        self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str | None = None
+    ) -> bool:
+        return await self._pen.commit(self.entry(session_id, kind, subject, data, once))
