@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import set_up
+
 ROOT = Path(__file__).parent.parent
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 OLD = '#!/bin/sh\ncase "$2" in *print*) echo 3.10.2;; *) exit 1;; esac\n'
@@ -151,13 +153,18 @@ def test_of_several_pythons_each_is_tried_and_those_that_failed_are_named(machin
     assert done.stderr.splitlines()[-1] == "failed with Python 3.98 3.99"
 
 
-def test_what_could_not_be_set_up_is_named_at_the_end(machine):
-    """Also when something failed before, and one line for each."""
-    program = ". ./.setup.sh; trap name_what_lacks EXIT; lacks 'One thing.'; lacks 'Another.'; false; echo never"
-    done = machine("bash", "-c", program)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.splitlines() == ["NOT SET UP: One thing.", "NOT SET UP: Another."]
+def test_what_could_not_be_set_up_is_named(monkeypatch, capsys):
+    """A line for each, with the tests that are left out without it; the long ones only where they are wanted."""
+    needs = [
+        set_up.Need("One thing", lambda: False, "its tests"),
+        set_up.Need("What is there", lambda: True, "nothing"),
+        set_up.Need("Another", lambda: False, "more tests", long=True),
+    ]
+    monkeypatch.setattr(set_up, "NEEDS", needs)
+    set_up.main([])
+    assert capsys.readouterr().out == "NOT SET UP: One thing. Left out: its tests.\n"
+    set_up.main(["--long"])
+    assert capsys.readouterr().out.splitlines()[1] == "NOT SET UP: Another. Left out: more tests."
 
 
 def test_what_the_quick_size_leaves_out_is_there():
