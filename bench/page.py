@@ -25,7 +25,7 @@ from pathlib import Path
 from figures import Result, arguments
 from playwright.sync_api import expect, sync_playwright
 
-from lastword.card import MessageItem, ScriptItem
+from lastword.card import views
 from lastword.web.events import Feed
 from lastword.web.picture import SharedPicture
 
@@ -111,10 +111,10 @@ def memory() -> tuple[float, float]:
     tracemalloc.start()
     line = "a line of output " * 30
     for run in range(MEGABYTES // 2):
-        shown.show(ScriptItem(id=f"r{run}", text="PRINT"))
+        shown.show(views.ScriptItem(id=f"r{run}", text="PRINT"))
         for _ in range(1_000_000 // len(line)):
             shown.printed(f"r{run}", line)
-        shown.write(MessageItem(id=f"m{run}", by="assistant", open=True))
+        shown.write(views.MessageItem(id=f"m{run}", by="assistant", open=True))
         for _ in range(1_000_000 // 20):
             shown.add("a word, and another ")
         shown.end_writing()

@@ -10,7 +10,7 @@ import pytest
 from hook.gates import CLAUDE_AFTER, CLAUDE_BEFORE, PATIENCE_SECONDS, Gate, Queue
 from hook.test_installing import lastword
 from hook.test_once import allowed
-from lastword.card import CallItem
+from lastword.card import views
 from lastword.journal import attending, is_attended, timeline
 from lastword.journal.attendance import SEATS
 from lastword.store import MemoryStore
@@ -40,7 +40,7 @@ async def test_lists_and_lives_do_not_say_that_we_ran_it(gate, queue, tmp_path, 
     assert ("Claude Code says: done" in told) == (afterwards is not None)
 
 
-async def on_the_page(queue: Queue, call_id: str) -> CallItem:
+async def on_the_page(queue: Queue, call_id: str) -> views.CallItem:
     [story] = stories(await queue.journal.store.read(subject=call_id), ToolRegistry())
     return story.item
 

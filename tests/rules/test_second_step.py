@@ -13,7 +13,7 @@ from granted_house import Payer, paying
 from ruled_house import saying
 
 from lastword import Journal, Session, ToolRegistry, wait_for_answer
-from lastword.card import GrantStep
+from lastword.card import responses
 from lastword.consent import Answerer, ApprovalRequest, People
 from lastword.rules.granting import folder_beside, tonight
 from lastword.rules.grants import GrantWho, bounds_of, serves, standing_grants
@@ -206,7 +206,7 @@ def working(registry: ToolRegistry) -> ToolRegistry:
     return registry
 
 
-async def offered(session: Session, **arguments: Any) -> tuple[GrantStep, asyncio.Task[Any], ApprovalRequest]:
+async def offered(session: Session, **arguments: Any) -> tuple[responses.GrantStep, asyncio.Task[Any], ApprovalRequest]:
     call = asyncio.create_task(session.call("work", arguments))
     await until(session.pending)
     [card] = session.pending()
@@ -280,7 +280,7 @@ def test_tonight_is_midnight_also_where_the_clocks_change(monkeypatch: pytest.Mo
 @requirement("GRANT-1")
 def test_the_time_that_holds_is_the_one_that_is_marked():
     """The card of an agent has one time only, and it is not the one that others begin with."""
-    step = GrantStep(event="", scope="until", scopes=(("until", "in all your sessions until tonight"),))
+    step = responses.GrantStep(event="", scope="until", scopes=(("until", "in all your sessions until tonight"),))
     rows = dict(options_of(step, GrantChoice()))
     assert [(option.words, option.is_chosen) for option in rows["how long"]] == [(step.scopes[0][1], True)]
 

@@ -12,7 +12,7 @@ import pytest
 import lastword
 from lastword import Session
 from lastword.call import Limits, wait_for_answer
-from lastword.card import CallEnd, InboxEntry, InboxGone, called, entry_of, groups
+from lastword.card import called, entry_of, groups, views
 from lastword.consent import Outcome, People
 from lastword.journal import Journal
 from lastword.journal.asker import program_name
@@ -282,7 +282,7 @@ def test_cards_are_alike_when_one_tool_of_one_program_asks(house, neighbour):
     one = entry_of(request, 1.0, session="s", program="p")
     assert entry_of(request, 2.0, session="s", program="p").alike == one.alike
     assert entry_of(request, 2.0, session="t", program="p").alike != one.alike
-    many: list[InboxEntry] = [one, one, one, entry_of(request, 2.0, session="t", program="p"), one]
+    many: list[views.InboxEntry] = [one, one, one, entry_of(request, 2.0, session="t", program="p"), one]
     assert [len(members) for members in groups(many)] == [4, 1]
     assert [len(members) for members in groups(many[:4])] == [1, 1, 1, 1]
     neighbour.session.cancel(request.call_id)
@@ -441,7 +441,9 @@ def test_no_more_is_kept_of_what_was_missed_than_somebody_looks_through():
     for n in range(120):
         clock.now += 60
         inbox.change([an_entry(str(n))])
-        inbox.drop(InboxGone(str(n), None, CallEnd(kind="expired", words="", message="", hidden=0, success=False)))
+        inbox.drop(
+            views.InboxGone(str(n), None, views.CallEnd(kind="expired", words="", message="", hidden=0, success=False))
+        )
     assert [missed.entry.id for missed in inbox.missed] == [str(n) for n in range(70, 120)]
     assert inbox.entries == ()
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.card import CallItem, Item, ItemDelta, MessageItem, ScriptItem, TextPiece, difference, put_in
-from lastword.card.items import Splice
+from lastword.card import difference, put_in, views
 from lastword.errors import LastWordError
 from lastword.store import MemoryStore
 from lastword.terminal.picture import MAX_PENDING, Pending
@@ -64,21 +63,21 @@ class Windows:
             case ("say", words):
                 if not self.picture.is_writing:
                     self.notes += 1
-                    self.picture.write(MessageItem(id=f"said{self.notes}", by="assistant", open=True))
+                    self.picture.write(views.MessageItem(id=f"said{self.notes}", by="assistant", open=True))
                 self.picture.add(words)
             case ("end", keep):
                 self.picture.end_writing(keep=keep)
             case ("run", id, text):
-                self.picture.show(ScriptItem(id=id, text=text))
+                self.picture.show(views.ScriptItem(id=id, text=text))
             case ("print", id, line):
                 self.picture.printed(id, line)
             case ("over", id, error):
                 known = self.picture.items.get(id)
-                if isinstance(known, ScriptItem):
+                if isinstance(known, views.ScriptItem):
                     self.picture.show(msgspec.structs.replace(known, status="failed", error=error))
             case ("start" | "report", id, *more):
                 known = self.picture.items.get(id)
-                story = Story(known) if isinstance(known, CallItem) else Story.begin(id)
+                story = Story(known) if isinstance(known, views.CallItem) else Story.begin(id)
                 if more:
                     story.reported(more[0], more[1], 0.5)
                 else:
@@ -88,7 +87,7 @@ class Windows:
                 self.picture.hide(id)
             case ("note", text):
                 self.notes += 1
-                self.picture.show(MessageItem(id=f"n{self.notes}", by="lastword", text=text))
+                self.picture.show(views.MessageItem(id=f"n{self.notes}", by="lastword", text=text))
 
 
 class Follower:
@@ -157,37 +156,37 @@ LISTS = st.lists(st.integers(0, 3).map(str), max_size=6).map(tuple)
 @given(before=LISTS, after=LISTS, same=st.booleans())
 def test_a_delta_turns_one_item_into_the_other(before, after, same):
     """Whatever happened to a list between two looks: cut, filled, shifted, changed in the middle, emptied."""
-    old = ScriptItem(id="r", lines=before, printed=3)
-    new = ScriptItem(id="r", lines=(*before[1:], *after) if same else after, status="done")
+    old = views.ScriptItem(id="r", lines=before, printed=3)
+    new = views.ScriptItem(id="r", lines=(*before[1:], *after) if same else after, status="done")
     delta = difference(old, new)
     assert delta is not None
-    sent = msgspec.json.decode(msgspec.json.encode(delta), type=ItemDelta)
+    sent = msgspec.json.decode(msgspec.json.encode(delta), type=views.ItemDelta)
     assert put_in(old, sent) == new
 
 
 def test_another_kind_of_item_is_told_whole():
     """There is nothing to be new about."""
-    assert difference(ScriptItem(id="a"), MessageItem(id="a", by="you")) is None
+    assert difference(views.ScriptItem(id="a"), views.MessageItem(id="a", by="you")) is None
 
 
 @pytest.mark.parametrize(
     "delta",
     [
-        ItemDelta("r", {"lines": 1}),
-        ItemDelta("r", {"nonsense": 1}),
-        ItemDelta("r", {"id": "another"}),
-        ItemDelta("r", {}, (Splice("text", 0, 0, ("a",)),)),
-        ItemDelta("r", {}, (Splice("lines", 0, 0, (1,)),)),
-        ItemDelta("r", {}, (Splice("nonsense", 0, 0, ()),)),
+        views.ItemDelta("r", {"lines": 1}),
+        views.ItemDelta("r", {"nonsense": 1}),
+        views.ItemDelta("r", {"id": "another"}),
+        views.ItemDelta("r", {}, (views.Splice("text", 0, 0, ("a",)),)),
+        views.ItemDelta("r", {}, (views.Splice("lines", 0, 0, (1,)),)),
+        views.ItemDelta("r", {}, (views.Splice("nonsense", 0, 0, ()),)),
     ],
 )
 def test_a_delta_that_does_not_fit_is_refused_in_words(delta):
     """A server of another version does not get to make an item that this one could not have made."""
     shown = TerminalPicture()
-    shown.items["r"] = ScriptItem(id="r")
+    shown.items["r"] = views.ScriptItem(id="r")
     with pytest.raises(LastWordError, match="does not understand"):
         shown.take(WindowEvent("b-1", "delta", msgspec.to_builtins(delta)))
-    assert shown.items == {"r": ScriptItem(id="r")}
+    assert shown.items == {"r": views.ScriptItem(id="r")}
 
 
 def streamed(windows: Windows, megabytes: int) -> None:
@@ -247,8 +246,8 @@ async def test_a_line_or_a_word_more_costs_what_it_is_long():
 
 def test_a_word_changes_no_marks_far_before_it():
     """A line of a hundred thousand characters would be marked from its beginning with every word, for half a minute."""
-    message = open_message.OpenMessage(MessageItem(id="m", by="assistant", open=True))
-    assert message.add("ас") == TextPiece("m", 0, "а‹U+0430›с‹U+0441›")  # Two letters that pass for Latin ones.
+    message = open_message.OpenMessage(views.MessageItem(id="m", by="assistant", open=True))
+    assert message.add("ас") == views.TextPiece("m", 0, "а‹U+0430›с‹U+0441›")  # Two letters that pass for Latin ones.
     for _ in range(open_message.MAX_LINE):
         message.add(" word")
     # Now its script is spoken, and the word would be an ordinary one.
@@ -274,9 +273,9 @@ async def test_an_event_larger_than_everything_that_is_kept_comes_as_a_state():
 async def test_what_waits_is_never_taken_out_of_the_picture():
     """Old is not over: a card, a call that runs or is in doubt, and a script that goes on stay until they are."""
     windows = Windows()
-    windows.picture.show(ScriptItem(id="goes on"))
+    windows.picture.show(views.ScriptItem(id="goes on"))
     for status in ("waiting", "running", "doubt"):
-        windows.picture.show(CallItem(id=status, status=status))
+        windows.picture.show(views.CallItem(id=status, status=status))
     for _ in range(3 * picture.MAX_ITEMS):
         windows.happen(("note", "x"))
     assert list(windows.picture.items)[:4] == ["goes on", "waiting", "running", "doubt"]
@@ -293,22 +292,22 @@ def test_what_is_left_out_of_a_long_text_is_counted():
     windows.happen(("print", "r1", "b" * 200_000))
     windows.happen(("report", "c1", None, "c" * 5_000))
     said, script, call = windows.picture.items.values()
-    assert isinstance(said, MessageItem)
+    assert isinstance(said, views.MessageItem)
     assert said.text.endswith("a ‹200,000 more characters›")
-    assert isinstance(script, ScriptItem)
+    assert isinstance(script, views.ScriptItem)
     assert script.lines[0].endswith("b ‹190,000 more characters›")
-    assert isinstance(call, CallItem)
+    assert isinstance(call, views.CallItem)
     assert call.reports[0].text.endswith("c ‹3,000 more characters›")
 
 
 def test_what_waits_to_be_drawn_in_a_terminal_is_one_change_an_item():
     """While a card has the screen, a script may print for ever. The first and the last look are what counts."""
     pending = Pending()
-    looks = [ScriptItem(id=f"r{number % 2}", printed=number) for number in range(5 * MAX_PENDING)]
+    looks = [views.ScriptItem(id=f"r{number % 2}", printed=number) for number in range(5 * MAX_PENDING)]
     for number, look in enumerate(looks):
         pending.add([(looks[number - 2] if number > 1 else None, look)])
     assert len(list(pending)) <= MAX_PENDING
-    found: dict[str, tuple[Item | None, Item | None]] = {}
+    found: dict[str, tuple[views.Item | None, views.Item | None]] = {}
     while pending:
         change = pending.take()
         assert isinstance(change, tuple)

@@ -13,22 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lastword.card import (
-    CallItem,
-    CardQuestion,
-    Done,
-    DoneInWords,
-    ExportedRecord,
-    NewKey,
-    PageState,
-    SessionTimeline,
-    SharedText,
-    first_units,
-    script_line,
-    script_origin,
-    units,
-)
-from lastword.card.items import PageEvents
+from lastword.card import first_units, responses, script_line, script_origin, units, views
 from lastword.consent import UserAction, outcome
 from lastword.web.story import own_words
 from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House
@@ -76,7 +61,7 @@ def same_shape(data: Any, kind: Any) -> Any:
 def test_everything_that_is_sent_has_the_shape_that_is_written_down(house, window, tmp_path):
     """A conversation with a card, an edit, a script, a denial and an undo: each answer and each event of it."""
     (tmp_path / "hello.py").write_text("before\n")
-    kinds = {field.name: field.type for field in msgspec.structs.fields(PageEvents)}
+    kinds = {field.name: field.type for field in msgspec.structs.fields(views.PageEvents)}
     seen = set()
     with window.events() as following:
 
@@ -88,29 +73,31 @@ def test_everything_that_is_sent_has_the_shape_that_is_written_down(house, windo
                 seen.add(kind)
 
         hear("state")
-        same_shape(window.post("/page/stop", {"turn": True})[1], Done)
-        assert same_shape(window.post("/page/say", {"text": "Hello."})[1], Done).event
+        same_shape(window.post("/page/stop", {"turn": True})[1], responses.Done)
+        assert same_shape(window.post("/page/say", {"text": "Hello."})[1], responses.Done).event
         hear("piece")
         with_card = house.call("write_file", path="hello.py", text=WELCOME)
         house.waiting()
-        [item] = [i for i in same_shape(window.get("/page/state")[1], PageState).items if isinstance(i, CallItem)]
+        [item] = [
+            i for i in same_shape(window.get("/page/state")[1], views.PageState).items if isinstance(i, views.CallItem)
+        ]
         assert item.card is not None
         asked = f"/page/question?call_id={item.id}&digest={item.card.digest}"
-        same_shape(window.get(asked)[1], CardQuestion)
+        same_shape(window.get(asked)[1], responses.CardQuestion)
         answer = {"call_id": item.id, "digest": item.card.digest, "action": "allow"}
-        same_shape(window.post("/page/answer", answer)[1], Done)
+        same_shape(window.post("/page/answer", answer)[1], responses.Done)
         assert with_card.result(PATIENCE_SECONDS).success
-        same_shape(window.post("/page/undo", {"call_id": item.id})[1], DoneInWords)
-        same_shape(window.post("/page/preset", {"name": "trusting"})[1], Done)
+        same_shape(window.post("/page/undo", {"call_id": item.id})[1], responses.DoneInWords)
+        same_shape(window.post("/page/preset", {"name": "trusting"})[1], responses.Done)
         hear("settings")
         script = 'LET a = CALL add_up { numbers: [1], factor: 1, rounded: true }\nPRINT("done")\n'
         running = asyncio.run_coroutine_threadsafe(house.session.run_script(script), house.loop)
         assert running.result(PATIENCE_SECONDS).status == "done"
-        same_shape(window.get("/page/timeline")[1], SessionTimeline)
-        same_shape(window.get("/page/shared")[1], SharedText)
-        same_shape(window.post("/page/key")[1], NewKey)
+        same_shape(window.get("/page/timeline")[1], responses.SessionTimeline)
+        same_shape(window.get("/page/shared")[1], responses.SharedText)
+        same_shape(window.post("/page/key")[1], responses.NewKey)
         lines = window.raw("GET", "/page/export", headers={"Cookie": window.cookie})[2].splitlines()
-        assert len([same_shape(json.loads(line), ExportedRecord) for line in lines]) > 5
+        assert len([same_shape(json.loads(line), responses.ExportedRecord) for line in lines]) > 5
     assert {"state", "item", "piece", "busy", "settings"} <= seen
 
 

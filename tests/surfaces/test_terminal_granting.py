@@ -10,7 +10,7 @@ import pytest
 from prompt_toolkit.application import create_app_session
 
 from lastword import ApprovalRequest, Journal, Session, ToolRegistry
-from lastword.card import GrantStep
+from lastword.card import responses
 from lastword.consent import People
 from lastword.rules import GrantChoice, SeenStep
 from lastword.rules.counting import day_words
@@ -231,7 +231,7 @@ async def test_a_command_offers_no_second_step_on_the_card_of_another_person(pla
 @requirement("GRANT-1")
 def test_the_only_time_that_a_card_offers_is_shown_as_chosen():
     """The card of an agent offers no session. An empty mark above a sentence that grants it says two things."""
-    shown = GrantStep(event="", scopes=(("until", "in all your sessions until tonight"),), scope="until")
+    shown = responses.GrantStep(event="", scopes=(("until", "in all your sessions until tonight"),), scope="until")
     assert [option.is_chosen for option in dict(options_of(shown, GrantChoice()))["how long"]] == [True]
 
 

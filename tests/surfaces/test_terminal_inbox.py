@@ -7,15 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 import lastword
-from lastword.card import InboxEntry, InboxMissed
+from lastword.card import views
 from lastword.errors import LastWordError
 from lastword.terminal.inbox import News, NumberedInbox
 from surfaces.askers import Asker
 from surfaces.conftest import Run
 
 
-def entry(id: str, **more: Any) -> InboxEntry:
-    facts = InboxEntry(
+def entry(id: str, **more: Any) -> views.InboxEntry:
+    facts = views.InboxEntry(
         id=id,
         digest=f"digest {id}",
         tool="send",
@@ -67,7 +67,7 @@ def test_cards_that_are_given_up_again_do_not_silence_the_next_one():
 
 def test_what_nobody_answered_in_time_stands_apart_and_has_no_number():
     """It is over: a number would promise that it can still be answered, and would move those of the others."""
-    late = [InboxMissed(entry(f"late {n}", asked_at=50.0), 90.0 + n) for n in range(12)]
+    late = [views.InboxMissed(entry(f"late {n}", asked_at=50.0), 90.0 + n) for n in range(12)]
     listing = NumberedInbox()
     lines = listing.lines([entry("1"), entry("2")], "", late, now=100.0)
     apart = lines.index("Nobody answered these in time. They are over, and nothing of them was done:")

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from lastword.card import CallItem, MessageItem, ScriptItem
+from lastword.card import views
 from lastword.terminal.picture import Picture
 from lastword.terminal.thinking import SAY_AFTER_SECONDS, SHOW_AFTER_SECONDS, Thinking
 from lastword.testing.scripted import Pause, ScriptedModel
@@ -99,15 +99,15 @@ def test_for_a_program_nothing_is_written(clock: Clock):
 @pytest.mark.parametrize(
     ("last", "is_awaited"),
     [
-        (MessageItem(id="m", by="you", text="Hi"), True),
-        (MessageItem(id="m", by="assistant", text="Hel", open=True), True),
-        (CallItem(id="c", status="waiting"), False),
-        (CallItem(id="c", status="running"), False),
-        (CallItem(id="c", status="running", session="another program's"), True),
-        (CallItem(id="c", status="ended"), True),
-        (CallItem(id="c", status="doubt"), True),
-        (ScriptItem(id="r", status="running"), False),
-        (ScriptItem(id="r", status="done"), True),
+        (views.MessageItem(id="m", by="you", text="Hi"), True),
+        (views.MessageItem(id="m", by="assistant", text="Hel", open=True), True),
+        (views.CallItem(id="c", status="waiting"), False),
+        (views.CallItem(id="c", status="running"), False),
+        (views.CallItem(id="c", status="running", session="another program's"), True),
+        (views.CallItem(id="c", status="ended"), True),
+        (views.CallItem(id="c", status="doubt"), True),
+        (views.ScriptItem(id="r", status="running"), False),
+        (views.ScriptItem(id="r", status="done"), True),
     ],
 )
 def test_while_a_card_a_tool_or_a_script_is_at_work_it_is_not_the_model(last, is_awaited):

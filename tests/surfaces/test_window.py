@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.card import CallItem, CardView, Draft, MessageItem
+from lastword.card import Draft, views
 from lastword.journal import data_of
 from lastword.talk import ApiError, ConnectionLost, HttpWire
 from lastword.talk.apiclient import Response
@@ -385,8 +385,8 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
                 if is_first:
                     await both.wait()
                 for before, after in changes:
-                    if isinstance(after, CallItem):
-                        seen = before.reported_so_far if isinstance(before, CallItem) else 0
+                    if isinstance(after, views.CallItem):
+                        seen = before.reported_so_far if isinstance(before, views.CallItem) else 0
                         heard += [report.number for report in after.reports if report.number > seen]
                         if after.end is not None:
                             return picture, heard, cuts
@@ -415,7 +415,7 @@ def state(*items: dict[str, Any], busy: bool = False) -> dict[str, Any]:
 
 def waiting(id: str, digest: str) -> dict[str, Any]:
     """A call whose card says nothing, but which question it is."""
-    texts = [field.name for field in msgspec.structs.fields(CardView) if field.type is str]
+    texts = [field.name for field in msgspec.structs.fields(views.CardView) if field.type is str]
     card: dict[str, Any] = dict.fromkeys(texts, "") | {"digest": digest, "effect": None}
     card |= {"edited": False, "editable": False, "arguments": [], "left_out": [], "previews": []}
     card |= {"message_fold": None, "word": None, "folded": [], "must_open": [], "offers_rest": False, "second": None}
@@ -442,10 +442,10 @@ def test_messages_are_recognised_by_a_window_whose_server_was_started_again():
         words("m1", "lastword", "Going on with what was interrupted."),
     )
     changes = picture.take(told("state", anew, 0, boot="b"))
-    new = [after.text for before, after in changes if isinstance(after, MessageItem)]
+    new = [after.text for before, after in changes if isinstance(after, views.MessageItem)]
     assert new == ["yes", "Going on with what was interrupted."]
-    [(before, after)] = [(b, a) for b, a in changes if isinstance(a, CallItem)]
-    assert isinstance(before, CallItem)
+    [(before, after)] = [(b, a) for b, a in changes if isinstance(a, views.CallItem)]
+    assert isinstance(before, views.CallItem)
     assert before.card != after.card
     assert picture.take(told("state", anew, 0, boot="b")) == []
 
@@ -464,8 +464,8 @@ def test_whenever_a_window_was_away_it_shows_every_report_once(steps: list[tuple
 
     def hear(event: WindowEvent) -> None:
         for before, after in picture.take(event):
-            assert isinstance(after, CallItem)
-            seen = before.reported_so_far if isinstance(before, CallItem) else 0
+            assert isinstance(after, views.CallItem)
+            seen = before.reported_so_far if isinstance(before, views.CallItem) else 0
             shown.setdefault(after.id, []).extend(r.number for r in after.reports if r.number > seen)
 
     hear(told("state", state(), 0))
@@ -488,7 +488,7 @@ def test_a_piece_counts_as_browsers_count():
     picture.take(told("state", state(words("m1", "assistant", "a😀b")), 0))
     picture.take(told("piece", {"id": "m1", "keep": 3, "text": "c"}, 1))
     [message] = picture.items.values()
-    assert isinstance(message, MessageItem)
+    assert isinstance(message, views.MessageItem)
     assert message.text == "a😀c"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lastword.card.items import CallItem, Item, ItemDelta, MessageItem, ScriptItem, Splice
+from lastword.card.views import CallItem, Item, ItemDelta, MessageItem, ScriptItem, Splice
 
 _TYPES: dict[type, dict[str, Any]] = {
     kind: {field.name: field.type for field in msgspec.structs.fields(kind) if field.name != "id"}

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from lastword.card.faces import EFFECT_WORDS, one_line
-from lastword.card.items import InboxEntry, Waits
 from lastword.card.reading import in_one_line
+from lastword.card.views import InboxEntry, Waits
 from lastword.consent import ApprovalRequest
 from lastword.display import color_name, glyph
 

@@ -7,8 +7,8 @@ label of a button comes from the tool.
 from __future__ import annotations
 
 from lastword.card.faces import FOLD_CHARACTERS, FOLD_LINES, one_line
-from lastword.card.form import FormChoice, FormField, QuestionView
 from lastword.card.text_units import units
+from lastword.card.views import FormChoice, FormField, QuestionView
 from lastword.display import visible
 from lastword.tools import QuestionField, ToolQuestion
 

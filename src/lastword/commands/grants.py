@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from lastword.card import NO_GRANTS
+from lastword.card import responses
 from lastword.cli import DONE, FAILED
 from lastword.commands.doubt import WHO
 from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
@@ -62,7 +62,7 @@ def revoke_command(grant_id: str | None, everything: bool, store: str | None) ->
     for id, is_taken in done:
         click.echo(f"{id} is taken back." if is_taken else f"{id} had ended before.")
     if not done:
-        click.echo(NO_GRANTS)
+        click.echo(responses.NO_GRANTS)
     return DONE if all(is_taken for _, is_taken in done) else FAILED
 
 
@@ -88,5 +88,5 @@ def _list(store: str | None, as_json: bool) -> int:
         how = f"over: {over}" if over else how_long
         click.echo(f"  {whose_words(grant, me)}, {how}; {left_words(grant, used, totals)}")
     if not found:
-        click.echo(NO_GRANTS)
+        click.echo(responses.NO_GRANTS)
     return DONE

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lastword import values
-from lastword.card import GrantBound, GrantSettled, GrantStep, GrantSum, entry_of, one_line
+from lastword.card import entry_of, one_line, responses
 from lastword.consent import SCOPE_WORDS, ApprovalRequest, GrantTerms, Scope
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -53,7 +53,7 @@ class GrantChoice(msgspec.Struct, frozen=True, kw_only=True):
 class SeenStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step as it was shown, and the terms that a yes to it means."""
 
-    step: GrantStep
+    step: responses.GrantStep
     terms: GrantTerms | None = None
     choice: GrantChoice = GrantChoice()
     answers: str = ""
@@ -85,14 +85,14 @@ async def step_of(
     """What this choice would grant from a card. `folder`: of the session that asks; an empty one when it is unknown."""
     offer = _why_not_theirs(request, journal.people.me) or offer_for(request, folder)
     if isinstance(offer, str):
-        return SeenStep(step=GrantStep(event=event, why_none=_sentence(offer)))
+        return SeenStep(step=responses.GrantStep(event=event, why_none=_sentence(offer)))
     if choice.scope == FIRST_SCOPE and choice.scope not in offer.scopes:
         choice = msgspec.structs.replace(choice, scope=offer.scopes[0])  # What no card offers is nobody's choice.
     bounds = _bounds(offer, choice)
     sums = {name: most.strip() for name, most in choice.sums.items() if most.strip()}
     if unknown := sums.keys() - set(offer.summable):
         raise LastWordError(f"{one_line(min(unknown), 60)} is no number that can be summed")
-    step = GrantStep(
+    step = responses.GrantStep(
         event=event,
         begins=BEGINS if offer.looser else ONLY_LIKE_THIS,
         bounds=tuple(_rows(offer, choice)),
@@ -100,7 +100,8 @@ async def step_of(
         scope=choice.scope,
         calls=choice.calls,
         sums=tuple(
-            GrantSum(name=name, shown_name=one_line(name, 60), most=sums.get(name, "")) for name in offer.summable
+            responses.GrantSum(name=name, shown_name=one_line(name, 60), most=sums.get(name, ""))
+            for name in offer.summable
         ),
         needs_limit=offer.needs_limit,
     )
@@ -121,7 +122,9 @@ async def step_of(
         sentence=sentence,
         granted=granted_words(request.tool, terms),
         settling=_settling(len(settled)),
-        settles=tuple(GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled),
+        settles=tuple(
+            responses.GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled
+        ),
         counting="" if choice.calls is None and not sums else NOT_COUNTED,
         past=(await covered_before(journal, request, terms, folder, {o.call_id for o in waiting})).words,
     )
@@ -154,9 +157,9 @@ def _bounds(offer: GrantOffer, choice: GrantChoice) -> dict[str, dict[str, Any]]
     return found
 
 
-def _rows(offer: GrantOffer, choice: GrantChoice) -> list[GrantBound]:
+def _rows(offer: GrantOffer, choice: GrantChoice) -> list[responses.GrantBound]:
     return [
-        GrantBound(
+        responses.GrantBound(
             name=name,
             shown_name=one_line(name, 60),
             choices=tuple(_words(bound) for bound in (exact, *offer.looser.get(name, ()))),

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TextIO, TypeVar
 
-from lastword.card import CallItem, one_line, question_view
+from lastword.card import one_line, question_view, views
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import ArgumentsError
@@ -124,7 +124,7 @@ class TerminalApprover:
         return CardDialogue(request, keys, self._screen, self._waiting, steps, self.close_words)
 
     def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | FlatQuestionDialogue:
-        call = CallItem(
+        call = views.CallItem(
             id=question.call_id,
             tool=question.tool,
             name=one_line(question.display_name),

@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-from lastword.card import CallItem, MessageItem, trouble
+from lastword.card import trouble, views
 from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -213,7 +213,7 @@ class TerminalChat:
         """
         last, said = next(reversed(self.picture.items.values()), None), self._said
         self._said = ""
-        failed = isinstance(last, MessageItem) and last.problem
+        failed = isinstance(last, views.MessageItem) and last.problem
         if said and failed and self._can_answer and not self._plain and composer.keep(said):
             self.transcript.print("Here is your message again; Enter sends it once more, Ctrl+C empties the line.")
 
@@ -329,7 +329,7 @@ class TerminalChat:
         steps = WindowSteps(request, self.window, why_no_step)
         self._talk = CardTalk(request, self._dialogue(request, len(waiting) - 1, steps), steps)
 
-    def _form(self, call: CallItem) -> QuestionDialogue | FlatQuestionDialogue:
+    def _form(self, call: views.CallItem) -> QuestionDialogue | FlatQuestionDialogue:
         question = call.question
         assert question is not None
 
@@ -421,11 +421,11 @@ class TerminalChat:
         item = self.picture.items.get(talk.request.call_id)
         if self._is_cut:
             talk.dialogue.say("The card comes back with the server.")
-        elif isinstance(item, CallItem) and item.reply is not None:
+        elif isinstance(item, views.CallItem) and item.reply is not None:
             self.transcript.told.add(item.id)
             words = answer_words(item.reply)
             talk.dialogue.say(words[0].upper() + words[1:])
-        elif isinstance(item, CallItem) and item.card is not None:
+        elif isinstance(item, views.CallItem) and item.card is not None:
             talk.dialogue.say("The question has changed, and is asked again.")
         else:
             talk.dialogue.say("This card waits no longer: it was answered elsewhere, or the call was given up.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO
 
-from lastword.card import GRANT_WORDS, WORD, Draft, Face, face, one_line
+from lastword.card import WORD, Draft, Face, face, one_line, responses
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import Problem
 from lastword.terminal.arming import CLOSE, ENTER
@@ -156,7 +156,7 @@ class CardDialogue:
             return None
         action = await Granting(steps, self._listener, self._sheet).hold()
         if action is not None:
-            return self._answer(f"You chose: {GRANT_WORDS['title']}", action)
+            return self._answer(f"You chose: {responses.GRANT_WORDS['title']}", action)
         await self._listen()
         return None
 
@@ -214,7 +214,7 @@ class CardDialogue:
         if shown.offers_rest:
             items["n"] = "deny the rest of the script"
         if self._steps is not None:
-            items[GRANT] = GRANT_WORDS["ask"][:1].lower() + GRANT_WORDS["ask"][1:]
+            items[GRANT] = responses.GRANT_WORDS["ask"][:1].lower() + responses.GRANT_WORDS["ask"][1:]
         if shown.editable:
             items["e"] = "edit"
         if shown.preview_label:
@@ -359,7 +359,7 @@ class FlatDialogue:
             return None
         action = await FlatGranting(self._request.tool, steps, self._words, self.say).hold()
         if action is not None:
-            self.say(f"You chose: {GRANT_WORDS['title']}.")
+            self.say(f"You chose: {responses.GRANT_WORDS['title']}.")
         return action
 
     @property

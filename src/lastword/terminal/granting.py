@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from lastword.card import GRANT_WORD, GRANT_WORDS, GrantStep
+from lastword.card import responses
 from lastword.consent import UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -28,7 +28,7 @@ from lastword.terminal.shrinking import Smallest
 
 # The keys of what can be chosen, in their order: without those that mean something else here or on the card.
 OPTION_KEYS = "123456789bcfhijklmoqstuxyz"
-BACK = GRANT_WORDS["back"].casefold()
+BACK = responses.GRANT_WORDS["back"].casefold()
 YES = "a"
 TYPE = "w"
 FIRST_THE_WORD = f"Before this grants anything, type the word first: {TYPE} does."
@@ -36,7 +36,7 @@ FIRST_THE_WORD = f"Before this grants anything, type the word first: {TYPE} does
 NARROWER = "The window became narrower. Here it is again:"
 TOO_LOW = "The window was too low for what you would agree to. Here it is again:"
 HIGHER = "Make the window higher to read it."
-UNTYPED = f"Nothing was granted: the word {GRANT_WORD} was not typed, alone and by hand."
+UNTYPED = f"Nothing was granted: the word {responses.GRANT_WORD} was not typed, alone and by hand."
 NO_KEYS_LEFT = "There are more lines than keys. With --plain, and on the page, all of them can be chosen."
 TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat. What was done by then stays done."
 
@@ -51,10 +51,10 @@ class Steps(Protocol):
     session_ends: str
     """When the session is over that a grant for it ends with, where the person cannot know; else empty."""
 
-    async def look(self, choice: GrantChoice) -> GrantStep:
+    async def look(self, choice: GrantChoice) -> responses.GrantStep:
         """What this choice would grant. Nothing is. A LastWordError says why that cannot be told."""
 
-    def agree(self, step: GrantStep) -> UserAction:
+    def agree(self, step: responses.GrantStep) -> UserAction:
         """The yes to the card and to this step, which was looked at last."""
 
 
@@ -73,7 +73,7 @@ class Option(msgspec.Struct, frozen=True):
         return self.choice is not None or self.limit is not None
 
 
-def options_of(step: GrantStep, choice: GrantChoice) -> list[tuple[str, list[Option]]]:
+def options_of(step: responses.GrantStep, choice: GrantChoice) -> list[tuple[str, list[Option]]]:
     """All lines of a step, below their headings, in the order of every surface."""
     found: list[tuple[str, list[Option]]] = []
     for bound in step.bounds:
@@ -89,14 +89,14 @@ def options_of(step: GrantStep, choice: GrantChoice) -> list[tuple[str, list[Opt
         ]
         found.append((bound.shown_name, options))
     scopes = [Option(words, scope == step.scope, replace(choice, scope=scope)) for scope, words in step.scopes]
-    found.append((GRANT_WORDS["how_long"], scopes))
+    found.append((responses.GRANT_WORDS["how_long"], scopes))
     calls = "no limit for calls" if choice.calls is None else f"{choice.calls} call{'' if choice.calls == 1 else 's'}"
     limits = [Option(calls, limit="")]
     for each in step.sums:
         most = choice.sums.get(each.name, "").strip()
         words = f"{visible(most)} of {each.shown_name} in all" if most else f"no limit for {each.shown_name} in all"
         limits.append(Option(words, limit=each.name))
-    return [*found, (GRANT_WORDS["ends_after"], limits)]
+    return [*found, (responses.GRANT_WORDS["ends_after"], limits)]
 
 
 def limited(choice: GrantChoice, limit: str, typed: str) -> GrantChoice | None:
@@ -109,14 +109,14 @@ def limited(choice: GrantChoice, limit: str, typed: str) -> GrantChoice | None:
     return replace(choice, calls=int(text) if text else None)
 
 
-def limit_words(step: GrantStep, limit: str) -> str:
+def limit_words(step: responses.GrantStep, limit: str) -> str:
     """The question for a limit."""
     named = next((each.shown_name for each in step.sums if each.name == limit), "")
     what = f"How much of {named} in all" if limit else "How many calls"
     return what if step.needs_limit and not limit else f"{what} (empty: no limit)"
 
 
-def agreement(step: GrantStep, session_ends: str) -> Iterator[tuple[str, str, str]]:
+def agreement(step: responses.GrantStep, session_ends: str) -> Iterator[tuple[str, str, str]]:
     """What a person reads last: all that they would agree to, or why that cannot be. Leads, words and styles."""
     if step.problem:
         yield "", step.problem, "bold yellow"
@@ -168,7 +168,7 @@ class Granting:
             choice = changed
         return None
 
-    async def _talk(self, step: GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
+    async def _talk(self, step: responses.GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
         """The yes to this step, another choice, or None for the way back."""
         await self._listen(step)
         while True:
@@ -203,7 +203,7 @@ class Granting:
         needed = self._sheet.printed - self._agreement_from + 1  # and the prompt
         return TOO_LOW if self._smallest.rows < min(needed, ROWS) else ""
 
-    async def _change(self, step: GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
+    async def _change(self, step: responses.GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
         if option.limit is None:
             return option.choice
         before = choice.sums.get(option.limit, "") if option.limit else str(choice.calls or "")
@@ -212,16 +212,16 @@ class Granting:
             return None  # They changed their mind.
         changed = limited(choice, option.limit, typed)
         if changed is None:
-            self._sheet.say(GRANT_WORDS["not_whole"])
+            self._sheet.say(responses.GRANT_WORDS["not_whole"])
         return changed
 
-    def _show(self, step: GrantStep, choice: GrantChoice) -> None:
+    def _show(self, step: responses.GrantStep, choice: GrantChoice) -> None:
         sheet, keys = self._sheet, iter(OPTION_KEYS)
         self._smallest.begin()
         self._keys, self._drawn_width = {}, self._smallest.columns
         is_short = False
         is_first = choice == GrantChoice()
-        begins = [("", GRANT_WORDS["title"], "bold"), ("", step.begins, "dim"), ("", "", "")]
+        begins = [("", responses.GRANT_WORDS["title"], "bold"), ("", step.begins, "dim"), ("", "", "")]
         sheet.rows([("", "", ""), *(begins if is_first else ())])
         for heading, options in options_of(step, choice):
             sheet.rows([("  ", heading, "bold")])
@@ -236,12 +236,12 @@ class Granting:
         self._agreement_from = sheet.printed
         sheet.rows(agreement(step, self._steps.session_ends))
 
-    def _menu(self, step: GrantStep) -> dict[str, str]:
+    def _menu(self, step: responses.GrantStep) -> dict[str, str]:
         if not step.digest:
             return {}
-        return {YES: GRANT_WORDS["title"]} if self._is_typed else {TYPE: f"type the word {step.word}"}
+        return {YES: responses.GRANT_WORDS["title"]} if self._is_typed else {TYPE: f"type the word {step.word}"}
 
-    async def _listen(self, step: GrantStep) -> None:
+    async def _listen(self, step: responses.GrantStep) -> None:
         await self._listener.quiet()
         self._sheet.menu([*self._menu(step).items(), ("Esc", BACK)], "")
         if self._why_unread() == TOO_LOW:
@@ -277,7 +277,7 @@ class FlatGranting:
             choice = changed
         return None
 
-    async def _talk(self, step: GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
+    async def _talk(self, step: responses.GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
         ways = ["a number, to choose what it stands for", *([step.word] if step.digest else []), BACK]
         while True:
             typed = await self._line(f"Type one of these and press Enter: {', '.join(ways)}.")
@@ -296,7 +296,7 @@ class FlatGranting:
             else:
                 self._say("That is not one of the answers." if typed else "An empty line grants nothing.")
 
-    async def _change(self, step: GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
+    async def _change(self, step: responses.GrantStep, choice: GrantChoice, option: Option) -> GrantChoice | None:
         if option.limit is None:
             return option.choice
         typed = await self._line(f"{limit_words(step, option.limit)}? Type it and press Enter.")
@@ -304,7 +304,7 @@ class FlatGranting:
             return None
         changed = limited(choice, option.limit, typed)
         if changed is None:
-            self._say(GRANT_WORDS["not_whole"])
+            self._say(responses.GRANT_WORDS["not_whole"])
         return changed
 
     async def _line(self, words: str) -> str | None:
@@ -319,11 +319,11 @@ class FlatGranting:
                 continue
             return None if typed is None else typed.strip()
 
-    def _say_all(self, step: GrantStep, choice: GrantChoice) -> None:
+    def _say_all(self, step: responses.GrantStep, choice: GrantChoice) -> None:
         rows = options_of(step, choice)
         # The numbers stay, and what is chosen is in the sentence: whoever listens hears the list once.
         if choice == GrantChoice():
-            self._say(f"{GRANT_WORDS['title']}.")
+            self._say(f"{responses.GRANT_WORDS['title']}.")
             self._say(step.begins)
             number = 0
             for heading, options in rows:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from lastword.card import InboxEntry, InboxMissed, groups
+from lastword.card import groups, views
 from lastword.errors import LastWordError
 
 # More than a screen holds is searched, and not read.
@@ -37,7 +37,7 @@ class News:
         self._said = 0
         """How many waited when it was said last."""
 
-    def line(self, entries: Sequence[InboxEntry]) -> str | None:
+    def line(self, entries: Sequence[views.InboxEntry]) -> str | None:
         """What there is to say of those that wait now; None when it was said, or the last line still tells enough."""
         alive = [entry for entry in entries if entry.asker != "ended"]
         self._told &= {entry.digest for entry in alive}
@@ -52,7 +52,7 @@ class News:
         whose = "another program" if programs == 1 else f"{programs} other programs"
         return f"{len(alive)} cards of {whose} wait. /inbox lists them."
 
-    def say(self, entries: Sequence[InboxEntry]) -> None:
+    def say(self, entries: Sequence[views.InboxEntry]) -> None:
         """It was said of these."""
         alive = [entry for entry in entries if entry.asker != "ended"]
         self._told |= {entry.digest for entry in alive}
@@ -63,10 +63,14 @@ class NumberedInbox:
     """The entries as they were listed last, with their numbers."""
 
     def __init__(self) -> None:
-        self._listed: list[InboxEntry] = []
+        self._listed: list[views.InboxEntry] = []
 
     def lines(
-        self, entries: Iterable[InboxEntry], wanted: str, missed: Iterable[InboxMissed] = (), now: float | None = None
+        self,
+        entries: Iterable[views.InboxEntry],
+        wanted: str,
+        missed: Iterable[views.InboxMissed] = (),
+        now: float | None = None,
     ) -> list[str]:
         """What waits and fits, numbered, those alike in one line; apart from them those of programs that ended, and
         without numbers, because they are over, those that nobody answered in time."""
@@ -89,7 +93,7 @@ class NumberedInbox:
         how = "/answer 1 shows a card, /answer 2-5 one after the other; /deny 2-5 REASON denies them all."
         return [*lines, how, *late]
 
-    def _list(self, entries: Sequence[InboxEntry], *, whole: bool) -> list[str]:
+    def _list(self, entries: Sequence[views.InboxEntry], *, whole: bool) -> list[str]:
         lines: list[str] = []
         gathered = [[entry] for entry in entries] if whole else groups(entries)
         for members in gathered[:MAX_LISTED]:
@@ -106,9 +110,9 @@ class NumberedInbox:
             lines.append(f"… {len(gathered) - MAX_LISTED} more lines: /inbox WORDS finds those with these words.")
         return lines
 
-    def pick(self, numbers: str) -> list[InboxEntry]:
+    def pick(self, numbers: str) -> list[views.InboxEntry]:
         """The entries with these numbers: `3`, `2-5`, `1,4-6`."""
-        picked: dict[str, InboxEntry] = {}
+        picked: dict[str, views.InboxEntry] = {}
         for part in numbers.split(","):
             found = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
             if found is None:
@@ -120,7 +124,7 @@ class NumberedInbox:
         return list(picked.values())
 
 
-def _missed_lines(missed: Sequence[InboxMissed]) -> list[str]:
+def _missed_lines(missed: Sequence[views.InboxMissed]) -> list[str]:
     lines: list[str] = []
     for each in missed[-MAX_MISSED:]:
         when = time.strftime("%H:%M", time.localtime(each.at))
@@ -148,7 +152,7 @@ class _Filter:
             now - _seconds(self._values.pop(name)) if name in self._values else None for name in ("newer", "older")
         )
 
-    def __call__(self, entry: InboxEntry) -> bool:
+    def __call__(self, entry: views.InboxEntry) -> bool:
         own = "this conversation"
         told = {"tool": f"{entry.tool} {entry.name}", "program": entry.program or own, "effect": entry.effect_words}
         text = " ".join([*told.values(), entry.sentence, entry.summary]).casefold()

@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from lastword.card import DECLINE, GIVE, CallItem, FormField, QuestionView, first_units
+from lastword.card import DECLINE, GIVE, first_units, views
 from lastword.consent import MASK
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.card import MIN_WIDTH, wrap
@@ -43,7 +43,7 @@ Line = tuple[str, str, str]
 """What stands before every piece of a line, its text, and its style."""
 
 
-def words_of(call: CallItem, question: QuestionView, *, whole: bool = False) -> Iterator[Line]:
+def words_of(call: views.CallItem, question: views.QuestionView, *, whole: bool = False) -> Iterator[Line]:
     """The lines of the question: ours, and the tool's own words as a quotation."""
     yield "", f"? {call.name} wants to know something", f"bold {COLOR}"
     yield "", f"{call.tool}: {question.about}", "dim"
@@ -64,12 +64,12 @@ def words_of(call: CallItem, question: QuestionView, *, whole: bool = False) -> 
     yield "", question.goes_to, "italic"
 
 
-def _beginning(question: QuestionView) -> str:
+def _beginning(question: views.QuestionView) -> str:
     fold = question.message_fold
     return question.message if fold is None else first_units(question.message, fold)
 
 
-def _kind(field: FormField) -> str:
+def _kind(field: views.FormField) -> str:
     kind = "secret" if field.secret else field.kind_words
     return kind if field.required else f"{kind}, optional"
 
@@ -77,11 +77,11 @@ def _kind(field: FormField) -> str:
 class _Answers:
     """What was filled in so far."""
 
-    def __init__(self, fields: Iterable[FormField]) -> None:
+    def __init__(self, fields: Iterable[views.FormField]) -> None:
         self.fields = tuple(fields)
         self.texts: dict[str, str] = {}
 
-    def set(self, field: FormField, typed: str) -> None:
+    def set(self, field: views.FormField, typed: str) -> None:
         """Take a text; the label of a choice stands for its value, and an empty text for nothing."""
         named = typed.strip()
         alike = [choice for choice in field.choices if choice.label.casefold() == named.casefold()]
@@ -100,7 +100,7 @@ class _Answers:
             yield f"{field.label}: {'(nothing)' if text is None else MASK if field.secret else text}"
 
     @property
-    def lacks(self) -> FormField | None:
+    def lacks(self) -> views.FormField | None:
         """The first field that has to be filled in and is not."""
         return next((f for f in self.fields if f.required and f.name not in self.texts), None)
 
@@ -108,7 +108,7 @@ class _Answers:
 class QuestionDialogue:
     """A question that is answered with keys."""
 
-    def __init__(self, call: CallItem, keys: Keys, screen: TextIO, send: Send) -> None:
+    def __init__(self, call: views.CallItem, keys: Keys, screen: TextIO, send: Send) -> None:
         assert call.question is not None
         self._call = call
         self._question = call.question
@@ -226,7 +226,7 @@ class QuestionDialogue:
 class FlatQuestionDialogue:
     """A question that is read aloud and answered with words."""
 
-    def __init__(self, call: CallItem, stdin: TextIO, screen: TextIO, send: Send) -> None:
+    def __init__(self, call: views.CallItem, stdin: TextIO, screen: TextIO, send: Send) -> None:
         assert call.question is not None
         self._call = call
         self._question = call.question
@@ -287,7 +287,7 @@ class FlatQuestionDialogue:
             self.say("That is not one of the answers." if typed else "An empty line does not answer.")
         return None
 
-    async def _fill(self, field: FormField) -> None:
+    async def _fill(self, field: views.FormField) -> None:
         self.say(f"“{field.label}” ({_kind(field)}):")
         if field.secret:
             with no_echo(self._stdin):

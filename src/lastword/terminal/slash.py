@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, get_args
 
 from lastword.call import Decision
-from lastword.card import NO_GRANTS, CallItem, ScriptItem, one_line
+from lastword.card import one_line, responses, views
 from lastword.display import visible
 from lastword.errors import LastWordError, did_you_mean
 from lastword.terminal.inbox import NumberedInbox, is_numbers
@@ -192,7 +192,7 @@ class Slash:
             self._screen.print(f"{grant.id}  {grant.sentence}")
             self._screen.print(f"    {grant.used}{f'; over: {grant.over}' if grant.over else ''}")
         if not found:
-            self._screen.print(NO_GRANTS)
+            self._screen.print(responses.NO_GRANTS)
 
     async def _undo(self, rest: str) -> None:
         before = self._chat.picture.undone()
@@ -221,7 +221,7 @@ class Slash:
         self._screen.quote(await self._chat.window.resolve(call_id, decided, word or None))
 
 
-def _call_row(call: CallItem) -> tuple[float, str]:
+def _call_row(call: views.CallItem) -> tuple[float, str]:
     """When a call began, and a line about it."""
     began = call.asked_at or call.started_at or call.ended_at or 0.0
     if call.status == "doubt":
@@ -233,5 +233,5 @@ def _call_row(call: CallItem) -> tuple[float, str]:
     return began, f"{call.id}  {call.tool}: {call.end.kind}{can}  {first}"
 
 
-def _script_row(script: ScriptItem) -> tuple[float, str]:
+def _script_row(script: views.ScriptItem) -> tuple[float, str]:
     return script.at, f"{script.id}  script: {script.status}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from lastword.card import GrantStep
+from lastword.card import responses
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice, SeenStep, folder_beside, step_of, why_no_step
@@ -38,11 +38,11 @@ class OwnSteps:
         self._look = look
         self._seen: SeenStep | None = None
 
-    async def look(self, choice: GrantChoice) -> GrantStep:
+    async def look(self, choice: GrantChoice) -> responses.GrantStep:
         self._seen = await self._look(self._request, choice)
         return self._seen.step
 
-    def agree(self, step: GrantStep) -> UserAction:
+    def agree(self, step: responses.GrantStep) -> UserAction:
         seen = self._seen
         if seen is None or seen.terms is None or seen.step.digest != step.digest:
             raise LastWordError("this is not what was read last")
@@ -62,9 +62,9 @@ class WindowSteps:
         self.granted = ""
         """What is to be said once the server has granted it."""
 
-    async def look(self, choice: GrantChoice) -> GrantStep:
+    async def look(self, choice: GrantChoice) -> responses.GrantStep:
         return await self._window.grant_step(self._request, choice)
 
-    def agree(self, step: GrantStep) -> UserAction:
+    def agree(self, step: responses.GrantStep) -> UserAction:
         self.agreed, self.granted = step.digest, step.granted
         return self._request.allow()

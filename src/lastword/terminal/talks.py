@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from lastword.card import CallItem
+from lastword.card import views
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.terminal.dialogue import CardDialogue, FlatDialogue
 from lastword.terminal.inbox import Ask
@@ -39,13 +39,13 @@ class CardTalk:
 class QuestionTalk:
     """A question of a running tool that is on the screen, and the conversation about it."""
 
-    def __init__(self, call: CallItem, dialogue: QuestionDialogue | FlatQuestionDialogue) -> None:
+    def __init__(self, call: views.CallItem, dialogue: QuestionDialogue | FlatQuestionDialogue) -> None:
         assert call.question is not None
         self.question_id = call.question.id
         self.dialogue = dialogue
         self.task: asyncio.Task[QuestionReply] = asyncio.ensure_future(dialogue.hold())
 
-    def is_over(self, calls: Iterable[CallItem], *, is_cut: bool) -> bool:
+    def is_over(self, calls: Iterable[views.CallItem], *, is_cut: bool) -> bool:
         """Whether the question is not asked any more, though it was not answered here."""
         asked = {call.question.id for call in calls if call.question is not None}
         return not self.task.done() and (is_cut or self.question_id not in asked)

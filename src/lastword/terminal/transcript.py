@@ -11,7 +11,7 @@ from functools import partial
 from typing import TextIO
 
 from lastword.call import Reported
-from lastword.card import CallItem, CallReply, Item, MessageItem, PresetChoice, ScriptItem
+from lastword.card import views
 from lastword.consent import IN_A_WORD
 from lastword.terminal.card import MIN_WIDTH, wrap
 from lastword.terminal.picture import ItemChange, Picture
@@ -92,7 +92,9 @@ class Transcript:
             "typed.",
         )
         past = [
-            i for i in picture.items.values() if not isinstance(i, CallItem) or (i.card is None and i.session is None)
+            i
+            for i in picture.items.values()
+            if not isinstance(i, views.CallItem) or (i.card is None and i.session is None)
         ]
         for item in past[-MAX_PAST:]:
             for act in self._acts((None, item), is_past=True):
@@ -113,10 +115,10 @@ class Transcript:
             return [lambda: self.print(change)]
         before, after = change
         match after:
-            case MessageItem():
+            case views.MessageItem():
                 return self._acts_of_message(before, after, is_past=is_past)
-            case ScriptItem():
-                printed = before.printed if isinstance(before, ScriptItem) else 0
+            case views.ScriptItem():
+                printed = before.printed if isinstance(before, views.ScriptItem) else 0
                 new = () if is_past or after.printed <= printed else after.lines[printed - after.printed :]
                 missed = 0 if is_past else after.printed - printed - len(new)
                 words = f"({missed:,} lines of the script's output are not shown here.)"
@@ -124,15 +126,17 @@ class Transcript:
                     *([partial(self.print, words)] if missed > 0 else []),
                     *(partial(self.quote, line) for line in new),
                 ]
-            case CallItem():
-                return self._acts_of_call(before if isinstance(before, CallItem) else None, after, is_past=is_past)
-        return [self._speech.finish] if isinstance(before, MessageItem) and before.open else []
+            case views.CallItem():
+                return self._acts_of_call(
+                    before if isinstance(before, views.CallItem) else None, after, is_past=is_past
+                )
+        return [self._speech.finish] if isinstance(before, views.MessageItem) and before.open else []
 
-    def _acts_of_message(self, before: Item | None, message: MessageItem, *, is_past: bool) -> list[Act]:
+    def _acts_of_message(self, before: views.Item | None, message: views.MessageItem, *, is_past: bool) -> list[Act]:
         if message.by == "assistant":
             if message.open:
                 return [lambda: self._speech.say(message.id, message.text)]
-            is_new = before is None or (isinstance(before, MessageItem) and before.open)
+            is_new = before is None or (isinstance(before, views.MessageItem) and before.open)
             if not is_new:
                 return []
             acts: list[Act] = [lambda: self._speech.say(message.id, message.text, is_whole=True)]
@@ -159,7 +163,7 @@ class Transcript:
         else:
             self.print(f"{words}: {text}" if self._plain else f"{words} ▸ {text}")
 
-    def _acts_of_call(self, before: CallItem | None, call: CallItem, *, is_past: bool) -> list[Act]:
+    def _acts_of_call(self, before: views.CallItem | None, call: views.CallItem, *, is_past: bool) -> list[Act]:
         acts: list[Act] = []
         if call.session is not None:
             return acts  # What a tool of another program asks is answered there, on the page, or by its id.
@@ -186,7 +190,7 @@ class Transcript:
             acts.append(lambda: self.print(words))
         return acts
 
-    def _acts_of_reply(self, call: CallItem, reply: CallReply) -> list[Act]:
+    def _acts_of_reply(self, call: views.CallItem, reply: views.CallReply) -> list[Act]:
         if reply.how in STANDING or call.id in self.told:
             return []
         return [lambda: self.print(f"{call.name}: {answer_words(reply)}")]
@@ -195,7 +199,7 @@ class Transcript:
         self._speech.finish()
         self.progress.show(report)
 
-    def _ended(self, call: CallItem) -> str:
+    def _ended(self, call: views.CallItem) -> str:
         assert call.end is not None
         how = "closed" if call.reply is not None and call.reply.how == "closed" else IN_A_WORD[call.end.kind]
         if call.reply is not None and call.reply.how in STANDING and call.reply.how != "ruled":  # Its message says it.
@@ -206,14 +210,14 @@ class Transcript:
             return words
         return fit(f"{'✓' if call.end.success else '✗'} {words}", size_of(self._screen)[0] - 1)
 
-    def _tell_content(self, call: CallItem) -> None:
+    def _tell_content(self, call: views.CallItem) -> None:
         """Name what it returned, and how to get it. A terminal draws no pictures."""
         for content in call.content:
             about = f": {content.alt}" if content.alt else ""
             self.quote(f"{content.kind} {content.name}, {content.media_type}, {content.size}{about}")
         self.print(f"{SAID}To keep: lastword show {call.id} --save DIR")
 
-    def _tell_undo(self, call: CallItem) -> None:
+    def _tell_undo(self, call: views.CallItem) -> None:
         """Say how to take the changes back: the id has to be seen to be typed."""
         first, more = call.changed[0], len(call.changed) - 1
         what = f"{first} and {more} more" if more else first
@@ -224,18 +228,18 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def preset_mark(preset: PresetChoice) -> str:
+def preset_mark(preset: views.PresetChoice) -> str:
     """Whether it auto-approves, in two words: before every line of the person, where it stays while a turn runs."""
     return f"{preset.name}, {'AUTO-APPROVES' if preset.auto_approve else 'asks'}"
 
 
-def preset_status(preset: PresetChoice) -> str:
+def preset_status(preset: views.PresetChoice) -> str:
     """The same, longer."""
     keys = "AUTO-APPROVES what tools allow" if preset.auto_approve else "asks before what needs approval"
     return f"preset {preset.name}: {keys}"
 
 
-def answer_words(reply: CallReply) -> str:
+def answer_words(reply: views.CallReply) -> str:
     """Who answered, and what."""
     if reply.how in STANDING:
         return f"{STANDING[reply.how]} {reply.by}."

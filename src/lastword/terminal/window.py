@@ -17,20 +17,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from lastword.call import Decision
-from lastword.card import (
-    GRANT_WORD,
-    CardQuestion,
-    ConversationsFound,
-    Done,
-    DoneInWords,
-    DoneSeverally,
-    GrantsFound,
-    GrantStep,
-    SessionTimeline,
-    SharedText,
-    TokenTotal,
-    word_for,
-)
+from lastword.card import responses, word_for
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice
@@ -135,7 +122,7 @@ class Window:
 
     async def say(self, text: str) -> str:
         """Say something to the assistant."""
-        return (await self._post("say", {"text": text}, Done)).event
+        return (await self._post("say", {"text": text}, responses.Done)).event
 
     async def answer(self, request: ApprovalRequest, action: UserAction, edits: dict[str, str]) -> str:
         """Answer exactly the request that was shown. Refused when it is another one by now, or answered."""
@@ -147,76 +134,78 @@ class Window:
             body["word"] = word_for(request)
         if how == "allow":
             body["edits"] = edits
-        return (await self._post("answer", body, Done)).event
+        return (await self._post("answer", body, responses.Done)).event
 
-    async def grant_step(self, request: ApprovalRequest, choice: GrantChoice) -> GrantStep:
+    async def grant_step(self, request: ApprovalRequest, choice: GrantChoice) -> responses.GrantStep:
         """What a choice in the second step of a card would grant. Nothing is."""
         card = {"call_id": request.call_id, "digest": request.digest}
-        return await self._post("grant_step", card | msgspec.to_builtins(choice), GrantStep)
+        return await self._post("grant_step", card | msgspec.to_builtins(choice), responses.GrantStep)
 
     async def grant(self, request: ApprovalRequest, step: str) -> str:
         """Allow the card, and what this step of it said. The dialogue takes no yes to it without its word."""
-        body = {"call_id": request.call_id, "digest": request.digest, "step": step, "word": GRANT_WORD}
-        return (await self._post("grant", body, Done)).event
+        body = {"call_id": request.call_id, "digest": request.digest, "step": step, "word": responses.GRANT_WORD}
+        return (await self._post("grant", body, responses.Done)).event
 
-    async def answers(self, cards: Sequence[tuple[str, str]], how: str, reason: str | None) -> DoneSeverally:
+    async def answers(self, cards: Sequence[tuple[str, str]], how: str, reason: str | None) -> responses.DoneSeverally:
         """Answer several at once, each by its call and the digest that was seen."""
         seen = [{"call_id": call_id, "digest": digest} for call_id, digest in cards]
-        return await self._post("answers", {"cards": seen, "action": how, "reason": reason}, DoneSeverally)
+        return await self._post("answers", {"cards": seen, "action": how, "reason": reason}, responses.DoneSeverally)
 
     async def answer_question(self, call_id: str, question: str, action: str, values: dict[str, str]) -> str:
         """Answer exactly the question of a running tool that was shown."""
         body = {"call_id": call_id, "question": question, "action": action, "values": values}
-        return (await self._post("answer_question", body, Done)).event
+        return (await self._post("answer_question", body, responses.Done)).event
 
     async def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
-        await self._post("cancel", {"call_id": call_id}, Done)
+        await self._post("cancel", {"call_id": call_id}, responses.Done)
 
     async def stop(self) -> None:
         """Stop the turn."""
-        await self._post("stop", {"turn": True}, Done)
+        await self._post("stop", {"turn": True}, responses.Done)
 
     async def stop_everything(self) -> str:
         """Stop everything, also in other programs; returns what was stopped and what could not be, in words."""
-        return (await self._post("stop_everything", {}, DoneInWords)).message
+        return (await self._post("stop_everything", {}, responses.DoneInWords)).message
 
     async def new(self) -> str:
         """Begin another conversation."""
-        return (await self._post("new", {}, Done)).event
+        return (await self._post("new", {}, responses.Done)).event
 
     async def open(self, conversation: str) -> str:
         """Come back to a conversation."""
-        return (await self._post("open", {"id": conversation}, Done)).event
+        return (await self._post("open", {"id": conversation}, responses.Done)).event
 
-    async def conversations(self, words: str) -> ConversationsFound:
+    async def conversations(self, words: str) -> responses.ConversationsFound:
         """Those that there are, newest first; with words, those that have them."""
-        return understood(_clean(await self._get(f"conversations?{urlencode({'words': words})}")), ConversationsFound)
+        return understood(
+            _clean(await self._get(f"conversations?{urlencode({'words': words})}")), responses.ConversationsFound
+        )
 
-    async def tokens(self) -> TokenTotal:
+    async def tokens(self) -> responses.TokenTotal:
         """What the model's server counted for the answers of the conversation."""
-        return understood(_clean(await self._get("tokens")), TokenTotal)
+        return understood(_clean(await self._get("tokens")), responses.TokenTotal)
 
-    async def grants(self) -> GrantsFound:
+    async def grants(self) -> responses.GrantsFound:
         """What stands for an answer: grants, and rules."""
-        return understood(_clean(await self._get("grants")), GrantsFound)
+        return understood(_clean(await self._get("grants")), responses.GrantsFound)
 
     async def revoke_grant(self, grant_id: str) -> None:
         """Take a grant back."""
-        await self._post("grant_revoke", {"id": grant_id}, Done)
+        await self._post("grant_revoke", {"id": grant_id}, responses.Done)
 
     async def choose(self, preset: str) -> str:
         """Work under this preset from now on."""
-        return (await self._post("preset", {"name": preset}, Done)).event
+        return (await self._post("preset", {"name": preset}, responses.Done)).event
 
-    async def undo(self, call_id: str | None) -> DoneInWords:
+    async def undo(self, call_id: str | None) -> responses.DoneInWords:
         """Take back what a call changed, or the last one; returns what was done, in words."""
-        return await self._post("undo", {"call_id": call_id}, DoneInWords)
+        return await self._post("undo", {"call_id": call_id}, responses.DoneInWords)
 
     async def resolve(self, call_id: str, decision: Decision, word: str | None = None) -> str:
         """Decide about a call in doubt; returns what became of it, in words."""
         body = {"call_id": call_id, "decision": decision, "word": word}
-        return (await self._post("resolve", body, DoneInWords)).message
+        return (await self._post("resolve", body, responses.DoneInWords)).message
 
     # Asking.
 
@@ -224,17 +213,17 @@ class Window:
         """The request behind a card, as it was asked: unmarked, with secrets as digests; and why nothing can be granted
         from it here, if so it is."""
         data = await self._get(f"question?call_id={quote(call_id, safe='')}&digest={quote(digest, safe='')}")
-        question = understood(data, CardQuestion)
+        question = understood(data, responses.CardQuestion)
         manifest = _without_secret_types(understood(question.manifest, Manifest))
         return ApprovalRequest.from_facts(question.facts, manifest), _clean(question.why_no_grant)
 
     async def shared(self) -> str:
         """What the tools of the session know."""
-        return understood(_clean(await self._get("shared")), SharedText).text
+        return understood(_clean(await self._get("shared")), responses.SharedText).text
 
-    async def timeline(self) -> SessionTimeline:
+    async def timeline(self) -> responses.SessionTimeline:
         """The calls and runs of the session."""
-        return understood(_clean(await self._get("timeline")), SessionTimeline)
+        return understood(_clean(await self._get("timeline")), responses.SessionTimeline)
 
     async def _get(self, path: str) -> dict[str, Any]:
         return await self._exchange("GET", path, None, {"Cookie": self._cookie})

@@ -18,17 +18,13 @@ from lastword.card import (
     FOLD_DIFF_LINES,
     FOLD_LINES,
     TAB,
-    CardArgument,
-    CardPreview,
-    CardQuestion,
-    CardView,
-    DiffRow,
     Face,
-    MissingArgument,
     face,
     literal,
     one_line,
+    responses,
     units,
+    views,
     word_for,
 )
 from lastword.consent import ApprovalRequest, mask
@@ -42,7 +38,7 @@ MAX_TEXT = 400_000
 FOLD_LINES_OF_DIFF = 400
 
 
-def card_of(request: ApprovalRequest, me: str) -> CardView:
+def card_of(request: ApprovalRequest, me: str) -> views.CardView:
     """Everything that a person needs to decide."""
     given = request.arguments
     words = face(request, fold=False, given=mask(given, request.manifest.secrets), preview=False)
@@ -52,7 +48,7 @@ def card_of(request: ApprovalRequest, me: str) -> CardView:
     message_fold = fold_of(words.message.text)
     previews = tuple(preview_of(preview, content if len(request.preview) == 1 else None) for preview in request.preview)
     folded = tuple(_folded(arguments, message_fold, previews))
-    return CardView(
+    return views.CardView(
         digest=request.digest,
         sentence=words.description,
         effect=request.manifest.effect,
@@ -87,7 +83,7 @@ def fold_of(text: str) -> int | None:
 
 
 def _folded(
-    arguments: Iterable[CardArgument], message_fold: int | None, previews: Iterable[CardPreview]
+    arguments: Iterable[views.CardArgument], message_fold: int | None, previews: Iterable[views.CardPreview]
 ) -> Iterator[str]:
     """The names of the parts that are not shown whole at first."""
     for argument in arguments:
@@ -100,9 +96,9 @@ def _folded(
             yield f"preview {number}"
 
 
-def question_of(request: ApprovalRequest, me: str) -> CardQuestion:
+def question_of(request: ApprovalRequest, me: str) -> responses.CardQuestion:
     """The same for a window that draws it itself: unmarked, with secrets as digests, and with the tool's manifest."""
-    return CardQuestion(request.facts(), msgspec.to_builtins(request.manifest), why_no_step(request, me))
+    return responses.CardQuestion(request.facts(), msgspec.to_builtins(request.manifest), why_no_step(request, me))
 
 
 def _content_of(request: ApprovalRequest, given: Mapping[str, Any]) -> str | None:
@@ -117,7 +113,7 @@ def _content_of(request: ApprovalRequest, given: Mapping[str, Any]) -> str | Non
 
 def _arguments(
     request: ApprovalRequest, given: Mapping[str, Any], words: Face, content: str | None
-) -> Iterator[CardArgument]:
+) -> Iterator[views.CardArgument]:
     secrets = request.manifest.secrets
     declared = {parameter.name: parameter for parameter in request.manifest.parameters}
     for name, (shown_name, passage) in zip(given, words.arguments, strict=True):
@@ -130,7 +126,7 @@ def _arguments(
         # What is in the preview as it is needs no second form, and megabytes of it would take their time.
         said = "" if is_secret or (name == content and passage.text == given[name]) else literal(given[name])
         exact = visible(said)
-        yield CardArgument(
+        yield views.CardArgument(
             name=name,
             shown_name=shown_name,
             type="string" if is_text else kind if kind != "any" else values.type_name[type(given[name])],
@@ -146,11 +142,11 @@ def _arguments(
         )
 
 
-def _left_out(request: ApprovalRequest, given: Mapping[str, Any]) -> Iterator[MissingArgument]:
+def _left_out(request: ApprovalRequest, given: Mapping[str, Any]) -> Iterator[views.MissingArgument]:
     """The arguments that the call does without, and that a person may add."""
     for parameter in request.manifest.parameters:
         if parameter.name not in given:
-            yield MissingArgument(
+            yield views.MissingArgument(
                 name=parameter.name,
                 shown_name=one_line(parameter.name),
                 type=parameter.type,
@@ -159,14 +155,14 @@ def _left_out(request: ApprovalRequest, given: Mapping[str, Any]) -> Iterator[Mi
             )
 
 
-def preview_of(preview: Preview, content: str | None = None) -> CardPreview:
+def preview_of(preview: Preview, content: str | None = None) -> views.CardPreview:
     """A change as the page shows it, marked. `content`: the argument that holds the text, where that can be edited."""
     if not preview.path:
         text = visible(preview.proposed or "")
-        return CardPreview(path="", kind="text", text=text, fold=fold_of(text))
+        return views.CardPreview(path="", kind="text", text=text, fold=fold_of(text))
     diff = diff_of(preview)
     base, proposed = preview.base or "", preview.proposed or ""
-    shown = CardPreview(
+    shown = views.CardPreview(
         path=one_line(preview.path, 300),
         kind=diff.kind,
         added=diff.added,
@@ -187,7 +183,7 @@ def preview_of(preview: Preview, content: str | None = None) -> CardPreview:
     return replace(shown, content=content, raw=proposed, marks=tuple(_marks_in_editor(proposed)))
 
 
-def _diff_rows(diff: FileDiff) -> Iterator[DiffRow]:
+def _diff_rows(diff: FileDiff) -> Iterator[views.DiffRow]:
     """The lines of a diff, marked, with a row for each run of lines that stay and are not shown."""
     at_old = at_new = 1
     for hunk in diff.hunks:

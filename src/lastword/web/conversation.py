@@ -30,21 +30,7 @@ from lastword.call import (
     Started,
     last_changed,
 )
-from lastword.card import (
-    BusyState,
-    CallItem,
-    InboxGone,
-    Item,
-    MessageItem,
-    PageState,
-    ScriptItem,
-    Settings,
-    Surface,
-    TriedModel,
-    entry_of,
-    one_line,
-    trouble,
-)
+from lastword.card import entry_of, one_line, responses, trouble, views
 from lastword.consent import Answerer, Outcome
 from lastword.display import shortened, visible
 from lastword.errors import LastWordError, SessionError, StoreError
@@ -105,9 +91,9 @@ class ConversationView:
 
     # What a window is told.
 
-    def state(self, token: str, window: str) -> PageState:
+    def state(self, token: str, window: str) -> views.PageState:
         """Everything, for a window that has just come, with its own token and name."""
-        return PageState(
+        return views.PageState(
             session=self.session.id,
             items=tuple(self.items.values()),
             has_earlier=self.begins_with is not None,
@@ -120,13 +106,13 @@ class ConversationView:
         )
 
     @property
-    def items(self) -> dict[str, Item]:
+    def items(self) -> dict[str, views.Item]:
         """What there is to show, in its order."""
         return self.picture.items
 
-    def settings(self) -> Settings:
+    def settings(self) -> views.Settings:
         """How the assistant works now, in plain words."""
-        return Settings(
+        return views.Settings(
             model=visible(self._model),
             rehearsal=self._is_rehearsal,
             preset=self._preset.preset.name,
@@ -197,12 +183,12 @@ class ConversationView:
             case RunStarted(run_id, name, text):
                 self.picture.end_writing()
                 shown_name = one_line(name) if name else None
-                self.show(ScriptItem(id=run_id, name=shown_name, text=shortened(text, MAX_SCRIPT), at=now))
+                self.show(views.ScriptItem(id=run_id, name=shown_name, text=shortened(text, MAX_SCRIPT), at=now))
             case Printed(run_id, line):
                 self.picture.printed(run_id, line)
             case RunFinished(run_id, status, error):
                 script = self.items.get(run_id)
-                if isinstance(script, ScriptItem):
+                if isinstance(script, views.ScriptItem):
                     self.show(replace(script, status=status, error=shortened(error or "", MAX_ERROR)))
 
     def _tell(self, call_id: str, change: Callable[[Story], None]) -> None:
@@ -215,13 +201,13 @@ class ConversationView:
         self.picture.end_writing()
         self._message("lastword", text, problem=problem)
 
-    def show(self, item: Item) -> None:
+    def show(self, item: views.Item) -> None:
         """Put an item into the picture, or its new look."""
-        if isinstance(item, CallItem) and item.card is not None:
+        if isinstance(item, views.CallItem) and item.card is not None:
             self.put.note(item.card.digest)
         self.picture.show(item)
-        if isinstance(item, CallItem) and item.card is None:
-            self.inbox.drop(InboxGone(item.id, item.reply, item.end, item.ended_at))
+        if isinstance(item, views.CallItem) and item.card is None:
+            self.inbox.drop(views.InboxGone(item.id, item.reply, item.end, item.ended_at))
 
     def hide(self, id: str) -> None:
         """Take an item out of the picture."""
@@ -229,7 +215,7 @@ class ConversationView:
 
     # What people do.
 
-    def welcome(self, surface: Surface) -> None:
+    def welcome(self, surface: views.Surface) -> None:
         """A window was opened: go on with what was left. With nothing but the rehearsal model, begin its tour."""
         can_tour = self._is_rehearsal and self.session.registry.find(NOTE) is not None
         if surface == "page" and can_tour and not self._toured and not self.items and not self.is_busy:
@@ -253,15 +239,15 @@ class ConversationView:
     def again(self, message_id: str, text: str | None, window: str = "") -> None:
         """Go on from a message of the person's, said once more or in other words. What was called since stays done."""
         said = self.items.get(message_id)
-        if not isinstance(said, MessageItem) or said.by != "you":
+        if not isinstance(said, views.MessageItem) or said.by != "you":
             raise Refusal(409, "no_such_message", "this message is not there any more", param="message")
         text = (said.raw or said.text if text is None else text).strip()
         self._check_sayable(text)
         since = since_then(self.items, said)
-        calls = [item for item in since if isinstance(item, CallItem) and item.session is None]
+        calls = [item for item in since if isinstance(item, views.CallItem) and item.session is None]
         done = [call for call in calls if call.end is not None or call.status == "doubt"]
         for item in since:
-            if isinstance(item, MessageItem):
+            if isinstance(item, views.MessageItem):
                 self.hide(item.id)
         if done:
             self.note(stay_done(done))
@@ -307,7 +293,7 @@ class ConversationView:
     def cancel(self, call_id: str) -> None:
         """Stop one call, and keep what it has."""
         call = self.items.get(call_id)
-        if not isinstance(call, CallItem) or call.status not in ("running", "waiting"):
+        if not isinstance(call, views.CallItem) or call.status not in ("running", "waiting"):
             raise Refusal(409, "not_running", "this call does not run any more")
         self.session.cancel(call_id)
         story = self._story(call_id)
@@ -331,7 +317,7 @@ class ConversationView:
         taken = await self.session.undo(call_id, by=by)
         self.satellite.tell(f"The person undid a call. {taken.message}")
         call = self.items.get(call_id)
-        if isinstance(call, CallItem):
+        if isinstance(call, views.CallItem):
             story = Story(call)
             story.undone(by)
             self.show(story.item)
@@ -346,7 +332,7 @@ class ConversationView:
         resolved.apply(self.satellite)
         self.feed.tell("settings", self.settings())
 
-    async def choose_model(self, address: str, name: str, key: str) -> TriedModel:
+    async def choose_model(self, address: str, name: str, key: str) -> responses.TriedModel:
         """Try another model, and keep it when it answers. It does so from the next message on."""
         if self.model_form is None:
             raise Refusal(409, "configured", "the model is named where this was started; change it there")
@@ -386,7 +372,7 @@ class ConversationView:
         return f"m{self._messages}"
 
     async def _ask(
-        self, said: str, text: str, *, back_to: int | None = None, done: Sequence[CallItem] = ()
+        self, said: str, text: str, *, back_to: int | None = None, done: Sequence[views.CallItem] = ()
     ) -> Ended | None:
         """Take the person's words to the model, from where the conversation is or from an earlier turn."""
         if self.model_form is not None and (first := self.model_form.first_turn()) is not None:
@@ -396,7 +382,7 @@ class ConversationView:
             if done:
                 self.satellite.tell(went_back(done))
         turn = await self.satellite.next_turn()
-        if isinstance(item := self.items.get(said), MessageItem):
+        if isinstance(item := self.items.get(said), views.MessageItem):
             self.show(replace(item, turn=turn))
         return await self.satellite.say(text)
 
@@ -405,7 +391,7 @@ class ConversationView:
             work.close()
             return
         self._turn = asyncio.get_running_loop().create_task(self._attend(work))
-        self.feed.tell("busy", BusyState(True))
+        self.feed.tell("busy", views.BusyState(True))
 
     async def _attend(self, work: Coroutine[Any, Any, Ended | None]) -> None:
         """Let a turn take its course, and say how it ended."""
@@ -428,7 +414,7 @@ class ConversationView:
             self._left_off = False
             self._turn = None
             self._take_model()
-            self.feed.tell("busy", BusyState(False))
+            self.feed.tell("busy", views.BusyState(False))
 
     async def _tour(self) -> Ended | None:
         await self.satellite.say("tour")
@@ -465,15 +451,15 @@ class ConversationView:
     async def _undo_last(self, by: str) -> None:
         self.note(f"{visible(await self.undo(None, by))} The model hears of it.")
 
-    def _calls(self) -> list[CallItem]:
-        return [item for item in self.items.values() if isinstance(item, CallItem)]
+    def _calls(self) -> list[views.CallItem]:
+        return [item for item in self.items.values() if isinstance(item, views.CallItem)]
 
     def _story(self, call_id: str) -> Story:
         """The story of a call that goes on. After a restart it begins with what the item says."""
         story = self._stories.get(call_id)
         if story is None:
             known = self.items.get(call_id)
-            story = Story(known) if isinstance(known, CallItem) else Story.begin(call_id)
+            story = Story(known) if isinstance(known, views.CallItem) else Story.begin(call_id)
             self._stories[call_id] = story
         return story
 
@@ -492,12 +478,12 @@ class ConversationView:
 
     def _message(self, by: Literal["you", "lastword"], text: str, **more: Any) -> None:
         self._messages += 1
-        self.show(MessageItem(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more))
+        self.show(views.MessageItem(id=f"m{self._messages}", by=by, text=text, at=self._clock(), **more))
 
     def _say(self, piece: str) -> None:
         """More of the model's words."""
         if not self.picture.is_writing:
             self._messages += 1
-            begun = MessageItem(id=f"m{self._messages}", by="assistant", at=self._clock(), open=True)
+            begun = views.MessageItem(id=f"m{self._messages}", by="assistant", at=self._clock(), open=True)
             self.picture.write(begun)
         self.picture.add(piece)

@@ -20,7 +20,7 @@ from hashlib import sha256
 import msgspec
 from starlette.requests import Request
 
-from lastword.card import Surface
+from lastword.card import views
 from lastword.consent import Answerer, person
 from lastword.server import Refusal, is_loopback
 from lastword.store import Entry, Store, prove
@@ -58,7 +58,7 @@ class Visitor(msgspec.Struct, frozen=True):
 
     name: str
     """Which one: made of its cookie, and no secret."""
-    surface: Surface
+    surface: views.Surface
     token: str
     """What it has to show to change something."""
 
@@ -71,7 +71,7 @@ class KnownWindow(msgspec.Struct, frozen=True):
     """What is remembered of a cookie."""
 
     until: float
-    surface: Surface
+    surface: views.Surface
 
 
 class PageGate:
@@ -113,7 +113,7 @@ class PageGate:
         """Let a standing key that nobody used open nothing any more."""
         self._standing.pop(_digest(key), None)
 
-    async def enter(self, key: str, surface: Surface = "page") -> str | None:
+    async def enter(self, key: str, surface: views.Surface = "page") -> str | None:
         """Turn a key into a cookie; None when it was used, or never was one."""
         given = _digest(key)
         found = [known for known in (*self._keys, *self._standing) if hmac.compare_digest(known, given)]
@@ -136,7 +136,7 @@ class PageGate:
         given = _digest(key)
         return any(hmac.compare_digest(known, given) for known in self._used)
 
-    def admit(self, surface: Surface) -> str:
+    def admit(self, surface: views.Surface) -> str:
         """A cookie for a window of this very program. It ends with the program, so no store needs to know it."""
         cookie = secrets.token_urlsafe(32)
         self._windows[_digest(cookie)] = KnownWindow(self._clock() + COOKIE_SECONDS, surface)
@@ -207,15 +207,15 @@ def cookie_name(request: Request) -> str:
     return f"lastword_{server[1]}" if server else INSIDE
 
 
-def surface_of(by: Answerer | str) -> Surface | None:
+def surface_of(by: Answerer | str) -> views.Surface | None:
     """The kind of window that somebody sat at; None when it was none of ours. Of an undo only the words are kept."""
     if isinstance(by, Answerer):
         return "page" if by.where == "page" else "terminal" if by.where == "terminal" else None
-    surfaces: tuple[Surface, ...] = ("page", "terminal")
+    surfaces: tuple[views.Surface, ...] = ("page", "terminal")
     return next((surface for surface in surfaces if str(person(where=surface)) == by), None)
 
 
-def check_surface(named: str) -> Surface:
+def check_surface(named: str) -> views.Surface:
     """The kind of window that a request names."""
     if named == "page":
         return "page"
@@ -224,7 +224,7 @@ def check_surface(named: str) -> Surface:
     raise Refusal(400, "no_such_window", "a window is a page or a terminal", param="as")
 
 
-def _surface(facts: bytes | None) -> Surface:
+def _surface(facts: bytes | None) -> views.Surface:
     """The kind of window that a record tells of. Those of earlier versions say nothing: they are pages."""
     return "terminal" if facts is not None and b'"terminal"' in facts else "page"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lastword.card import CallItem, Item, MessageItem
+from lastword.card import views
 from lastword.server import Refusal
 
 # A message that a person types or pastes.
@@ -21,7 +21,7 @@ def check_said(text: str) -> None:
         raise Refusal(413, "too_long", f"the message is longer than {MAX_SAID:,} characters")
 
 
-def went_back(done: Sequence[CallItem]) -> str:
+def went_back(done: Sequence[views.CallItem]) -> str:
     """That these calls stay done although what was said after the message does not count any more."""
     ends = [(call.tool, call.end.kind if call.end else "nobody knows how it ended") for call in done[-MAX_TOLD:]]
     calls = "; ".join(f"{tool} ({end})" for tool, end in ends)
@@ -31,13 +31,13 @@ def went_back(done: Sequence[CallItem]) -> str:
     )
 
 
-def stay_done(done: Sequence[CallItem]) -> str:
+def stay_done(done: Sequence[views.CallItem]) -> str:
     """The same for the person."""
     calls = f"{len(done)} call{'' if len(done) == 1 else 's'}"
     return f"You went back to an earlier message. What was called since stays done: {calls}."
 
 
-def since_then(items: Mapping[str, Item], said: MessageItem) -> list[Item]:
+def since_then(items: Mapping[str, views.Item], said: views.MessageItem) -> list[views.Item]:
     """A message and all that came after it."""
     found = list(items.values())
     return found[found.index(said) :]

@@ -15,17 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lastword.card import (
-    GRANT_WORD,
-    ExplainedCall,
-    GrantEntry,
-    GrantsFound,
-    GrantStep,
-    RuleEntry,
-    RuleFile,
-    is_typed,
-    read_value,
-)
+from lastword.card import is_typed, read_value, responses
 from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
@@ -104,7 +94,7 @@ class GrantDesk:
             changing("/page/explain", ExplainBody, self.explain),
         ]
 
-    async def step(self, body: GrantChoiceBody, visitor: Visitor) -> GrantStep:
+    async def step(self, body: GrantChoiceBody, visitor: Visitor) -> responses.GrantStep:
         """What would be granted. Nothing is."""
         request = self._asker(body.call_id).question(body.call_id, body.digest)
         choice = GrantChoice(loosened=body.loosened, scope=body.scope, calls=body.calls, sums=body.sums)
@@ -146,10 +136,10 @@ class GrantDesk:
         if visitor.surface == "page":
             # Whatever the effect: the sentence has the beginning of a long text, and only the card has all of it.
             check_opened(asker.folded(request.call_id, request.digest), body.opened)
-        if not is_typed(body.word, GRANT_WORD):
+        if not is_typed(body.word, responses.GRANT_WORD):
             raise Refusal(
                 400, "not_confirmed", "one press does not grant anything", param="word",
-                hint=f"type the word {GRANT_WORD} as well",
+                hint=f"type the word {responses.GRANT_WORD} as well",
             )  # fmt: skip
 
     async def _step(self, request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
@@ -160,7 +150,7 @@ class GrantDesk:
             return replace(seen, step=replace(seen.step, ends=ENDS_THERE))
         return seen
 
-    async def found(self) -> GrantsFound:
+    async def found(self) -> responses.GrantsFound:
         """What stands now."""
         me = self._journal.people.me
         entries = []
@@ -169,7 +159,7 @@ class GrantDesk:
             used, totals = await last_use(self._journal, grant.id)
             how_long = how_long_words(grant, self._journal, self._view.session.id)
             entries.append(
-                GrantEntry(
+                responses.GrantEntry(
                     id=grant.id,
                     sentence=f"{terms_words(grant.tool, grant.where)}; {how_long}",
                     used=f"{whose[:1].upper()}{whose[1:]}, {left_words(grant, used, totals)}",
@@ -177,9 +167,9 @@ class GrantDesk:
                 )
             )
         policy = self._view.session.policy
-        return GrantsFound(grants=tuple(entries), files=() if policy is None else _files(policy))
+        return responses.GrantsFound(grants=tuple(entries), files=() if policy is None else _files(policy))
 
-    async def explain(self, body: ExplainBody, visitor: Visitor) -> ExplainedCall:
+    async def explain(self, body: ExplainBody, visitor: Visitor) -> responses.ExplainedCall:
         """What decides about a call of this conversation, and why. Nothing is asked or written down."""
         session = self._view.session
         try:
@@ -192,7 +182,7 @@ class GrantDesk:
             raise _unfit(problem) from None
         except ArgumentsError as several:
             raise _unfit(several.problems[0]) from None
-        return ExplainedCall(event=self._view.feed.last_id, saying=told.saying, why=told.sentence)
+        return responses.ExplainedCall(event=self._view.feed.last_id, saying=told.saying, why=told.sentence)
 
     async def revoke(self, body: RevokeBody, visitor: Visitor) -> None:
         """Take a grant back. What it has started goes on; nothing more starts by it."""
@@ -218,14 +208,14 @@ def _unfit(problem: Problem) -> Refusal:
     return Refusal(400, "arguments_refused", visible(f"{place}{problem.fact}"), param=problem.place, hint=problem.hint)
 
 
-def _files(policy: Policy) -> tuple[RuleFile, ...]:
+def _files(policy: Policy) -> tuple[responses.RuleFile, ...]:
     return tuple(
-        RuleFile(
+        responses.RuleFile(
             path=visible(str(file.path)),
             layer=file.layer,
             state=file.state,
             rules=tuple(
-                RuleEntry(name=visible(str(rule)), saying=rule.saying, words=rule.words)
+                responses.RuleEntry(name=visible(str(rule)), saying=rule.saying, words=rule.words)
                 for rule in policy.rules
                 if rule.file == file.path
             ),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from lastword.card import CallItem, InboxChange, InboxEntry, InboxGone, InboxMissed, is_alone
+from lastword.card import is_alone, views
 from lastword.consent import ApprovalRequest
 from lastword.server import Refusal
 from lastword.web import answers
@@ -37,33 +37,33 @@ class Inbox:
     def __init__(self, feed: Feed, clock: Callable[[], float] = time.time) -> None:
         self._feed = feed
         self._clock = clock
-        self._entries: dict[str, InboxEntry] = {}
-        self._missed: tuple[InboxMissed, ...] = ()
+        self._entries: dict[str, views.InboxEntry] = {}
+        self._missed: tuple[views.InboxMissed, ...] = ()
 
     @property
-    def entries(self) -> tuple[InboxEntry, ...]:
+    def entries(self) -> tuple[views.InboxEntry, ...]:
         """As they are now, in the order in which they came."""
         return tuple(self._entries.values())
 
     @property
-    def missed(self) -> tuple[InboxMissed, ...]:
+    def missed(self) -> tuple[views.InboxMissed, ...]:
         """Those that nobody answered in time, the newest last."""
         return self._missed
 
-    def change(self, put: Iterable[InboxEntry] = (), gone: Iterable[InboxGone] = ()) -> None:
+    def change(self, put: Iterable[views.InboxEntry] = (), gone: Iterable[views.InboxGone] = ()) -> None:
         """Put entries in, or their new look, and take others out; windows are told once of all of it."""
         new = tuple(entry for entry in put if self._entries.get(entry.id) != entry)
         known = [(left, self._entries.pop(left.id)) for left in gone if left.id in self._entries]
         # When its time was up, and not when somebody looked: several that are found at once keep their order.
         late = [
-            InboxMissed(entry, self._clock() if left.at is None else left.at)
+            views.InboxMissed(entry, self._clock() if left.at is None else left.at)
             for left, entry in known
             if left.end is not None and left.end.kind == "expired"
         ]
         self._entries |= {entry.id: entry for entry in new}
         self._tell(new, tuple(left for left, _ in known), late)
 
-    def recall(self, missed: Iterable[InboxMissed]) -> None:
+    def recall(self, missed: Iterable[views.InboxMissed]) -> None:
         """Those that nobody answered in time before this program was started."""
         self._tell((), (), missed)
 
@@ -71,36 +71,38 @@ class Inbox:
         """Another conversation is the window's own. Nothing of the one before waits; what was missed in it is no longer
         this one's."""
         turned = tuple(
-            InboxMissed(replace(entry, session=before, program=ELSEWHERE), at)
+            views.InboxMissed(replace(entry, session=before, program=ELSEWHERE), at)
             if entry.session is None
-            else InboxMissed(replace(entry, session=None, program=""), at)
+            else views.InboxMissed(replace(entry, session=None, program=""), at)
             if entry.session == now
-            else InboxMissed(entry, at)
+            else views.InboxMissed(entry, at)
             for entry, at in ((missed.entry, missed.at) for missed in self._missed)
         )
         if turned != self._missed:
             self._missed = turned
-            self._feed.tell("inbox", InboxChange(missed=turned))
+            self._feed.tell("inbox", views.InboxChange(missed=turned))
 
-    def _tell(self, new: tuple[InboxEntry, ...], old: tuple[InboxGone, ...], late: Iterable[InboxMissed]) -> None:
+    def _tell(
+        self, new: tuple[views.InboxEntry, ...], old: tuple[views.InboxGone, ...], late: Iterable[views.InboxMissed]
+    ) -> None:
         soonest = self._clock() - MISSED_SECONDS
         all_missed = {missed.entry.id: missed for missed in (*self._missed, *late) if missed.at >= soonest}
         missed = tuple(sorted(all_missed.values(), key=lambda each: (each.at, each.entry.id)))[-MAX_MISSED:]
         is_same = missed == self._missed
         self._missed = missed
         if new or old or not is_same:
-            self._feed.tell("inbox", InboxChange(new, old, None if is_same else missed))
+            self._feed.tell("inbox", views.InboxChange(new, old, None if is_same else missed))
 
-    def ended(self, gone: InboxGone) -> None:
+    def ended(self, gone: views.InboxGone) -> None:
         """A call whose card had been answered has ended."""
-        self._feed.tell("inbox", InboxChange(gone=(gone,)))
+        self._feed.tell("inbox", views.InboxChange(gone=(gone,)))
 
-    def settled(self, item: CallItem) -> None:
+    def settled(self, item: views.CallItem) -> None:
         """A call has started. If a grant answered its card, that is known by now with what is left of the grant."""
         if item.asked_at is not None and item.reply is not None and item.reply.how == "standing":
-            self.ended(InboxGone(item.id, item.reply))
+            self.ended(views.InboxGone(item.id, item.reply))
 
-    def drop(self, gone: InboxGone) -> None:
+    def drop(self, gone: views.InboxGone) -> None:
         """A card does not wait any more."""
         self.change(gone=[gone])
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lastword.card import TriedModel
+from lastword.card import responses
 from lastword.display import visible
 from lastword.server import HttpUpstream, Refusal, ServerLimits, shown_names, unlisted_words
 from lastword.talk import KeptModel, ResolvedPreset, keep_model, try_model
@@ -69,7 +69,7 @@ class ModelForm:
         begins_anew, self._begins_anew = self._begins_anew, False
         return 1 if begins_anew else None
 
-    async def choose(self, address: str, name: str, key: str) -> TriedModel:
+    async def choose(self, address: str, name: str, key: str) -> responses.TriedModel:
         """Try it, and keep it if it answers."""
         kept = KeptModel(upstream=_address(address), model=_name(name), key=_key(key))
         if self._one_at_a_time.locked():
@@ -90,7 +90,7 @@ class ModelForm:
                 raise Refusal(409, "no_answer", f"it could not be tried, and was not kept: {because}")
             keep_model(self._file, kept)
             self._waiting = kept
-        return TriedModel(
+        return responses.TriedModel(
             event="",  # Whoever tells the windows of it knows.
             model=visible(kept.words),
             streams=trial.streams,

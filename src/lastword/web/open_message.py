@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from lastword.card import MessageItem, TextPiece, units
+from lastword.card import units, views
 from lastword.display import left_out, visible
 
 # What a window shows of one message. The server's conversation has all of it.
@@ -18,7 +18,7 @@ MAX_LINE = 2_000
 class OpenMessage:
     """A message that is being written. Its last line is marked anew with every piece, and sent as far as it changed."""
 
-    def __init__(self, item: MessageItem) -> None:
+    def __init__(self, item: views.MessageItem) -> None:
         self._item = item
         self._raw: list[str] = []
         """What is shown of the message, as it came."""
@@ -31,7 +31,7 @@ class OpenMessage:
         self._head_units = 0
 
     @property
-    def item(self) -> MessageItem:
+    def item(self) -> views.MessageItem:
         """The message so far."""
         return replace(self._item, text="".join(self._head) + self._tail)
 
@@ -40,7 +40,7 @@ class OpenMessage:
         """That of the message."""
         return self._item.id
 
-    def add(self, piece: str) -> TextPiece | None:
+    def add(self, piece: str) -> views.TextPiece | None:
         """Take the next words; gives back what changes by them, which is nothing once enough is shown."""
         room = MAX_TEXT - self._length
         self._length += len(piece)
@@ -55,9 +55,9 @@ class OpenMessage:
         after = done + self._tail
         # Nearly always all of it, so that only the new words travel.
         same = before if after.startswith(before) else _common(before, after)
-        return TextPiece(self.id, start + units(same), after[len(same) :])
+        return views.TextPiece(self.id, start + units(same), after[len(same) :])
 
-    def whole(self) -> MessageItem:
+    def whole(self) -> views.MessageItem:
         """The message, now that all of it is here."""
         text, hidden = "".join(self._raw), self._length - MAX_TEXT
         shown = visible(text.strip("\n")) if hidden <= 0 else visible(text.lstrip("\n")) + left_out(hidden)

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lastword.card import CallItem, InboxEntry, InboxGone, InboxMissed, called, entry_of, trouble
+from lastword.card import called, entry_of, trouble, views
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, UserAction
 from lastword.display import shortened
 from lastword.errors import SessionError, Tampered
@@ -124,16 +124,18 @@ class OtherSessions:
         """Once: what nobody answered in time before this program was started."""
         if self._has_looked_back:
             return
-        found: list[InboxMissed] = []
+        found: list[views.InboxMissed] = []
         for record in await self._journal.store.read(kind="finished", last=MAX_LOOKED_BACK):
             with suppress(Tampered):  # It is told of where its session is looked at.
                 if (data_of(record) or {}).get("kind") == "expired":
                     asked = await self._journal.store.read(subject=record.subject, kind="asked", last=1)
-                    found += [InboxMissed(entry, record.at / 1e6) for each in asked if (entry := self._missed(each))]
+                    found += [
+                        views.InboxMissed(entry, record.at / 1e6) for each in asked if (entry := self._missed(each))
+                    ]
         self._view.inbox.recall(found)
         self._has_looked_back = True
 
-    def _missed(self, asked: Record) -> InboxEntry | None:
+    def _missed(self, asked: Record) -> views.InboxEntry | None:
         if not (facts := data_of(asked)):
             return None
         is_own = facts["session_id"] == self._view.session.id
@@ -152,7 +154,7 @@ class OtherSessions:
         # What a dead program asked in our own conversation is asked again by ourselves.
         return facts["asker"] == "waits" and facts.get("process") not in (None, "", self._journal.process_name())
 
-    async def _entry(self, facts: dict[str, Any]) -> InboxEntry:
+    async def _entry(self, facts: dict[str, Any]) -> views.InboxEntry:
         call_id = facts["call_id"]
         if call_id not in self._asked_at:
             records = await self._journal.store.read(subject=call_id, kind="asked", limit=1)
@@ -165,7 +167,7 @@ class OtherSessions:
             asker=facts["asker"],
         )
 
-    async def _gone(self, call_id: str) -> InboxGone:
+    async def _gone(self, call_id: str) -> views.InboxGone:
         """What became of a card that waits no longer. What was answered before it was asked again is no reply."""
         story = Story.begin(call_id)
         kinds = ("asked", "answered", "started", "handed_over", "finished")
@@ -177,10 +179,10 @@ class OtherSessions:
         reply, end = story.item.reply, story.item.end
         if end is not None:
             end = replace(end, message=shortened(end.message, MAX_SAID))
-            return InboxGone(call_id, reply, end, story.item.ended_at)
+            return views.InboxGone(call_id, reply, end, story.item.ended_at)
         if reply is not None and reply.how in YES and len(self._running) < MAX_FOLLOWED:
             self._running.add(call_id)
-        return InboxGone(call_id, reply)
+        return views.InboxGone(call_id, reply)
 
     def _show_questions(self, found: Iterable[StandingQuestion]) -> None:
         """Show what running tools of other sessions ask. What a dead program asked goes nowhere, and is not shown."""
@@ -227,7 +229,7 @@ class OtherSessions:
             raise changed()
         return ApprovalRequest.from_facts(facts)
 
-    def card(self, call_id: str, digest: str) -> CallItem:
+    def card(self, call_id: str, digest: str) -> views.CallItem:
         """The call with its card, to be looked at."""
         request = self.question(call_id, digest)
         story = Story.begin(call_id, self._shown[call_id]["session_id"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lastword.card import CallItem
+from lastword.card import views
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms
 from lastword.rules import folder_beside
 from lastword.web.answers import action_on, answer_to, changed, not_waiting
@@ -30,10 +30,10 @@ class OwnQuestions:
             raise changed()
         return request
 
-    def card(self, call_id: str, digest: str) -> CallItem:
+    def card(self, call_id: str, digest: str) -> views.CallItem:
         """The call with its card, to be looked at."""
         call = self._view.items.get(call_id)
-        if not isinstance(call, CallItem) or call.card is None:
+        if not isinstance(call, views.CallItem) or call.card is None:
             raise not_waiting()
         if call.card.digest != digest:
             raise changed()

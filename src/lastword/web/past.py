@@ -7,17 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from lastword.card import (
-    CallItem,
-    EarlierItems,
-    ExportedRecord,
-    Item,
-    MessageItem,
-    ScriptItem,
-    SessionSpan,
-    SessionTimeline,
-    one_line,
-)
+from lastword.card import one_line, responses, views
 from lastword.display import shortened, visible
 from lastword.journal import Journal, data_of
 from lastword.server import is_script
@@ -61,15 +51,15 @@ def stories(records: Iterable[Record], registry: ToolRegistry) -> list[Story]:
     return [story for story in found.values() if story.item.tool]
 
 
-def scripts(records: Iterable[Record]) -> list[ScriptItem]:
+def scripts(records: Iterable[Record]) -> list[views.ScriptItem]:
     """The scripts of a session, in the order in which they began."""
-    found: dict[str, ScriptItem] = {}
+    found: dict[str, views.ScriptItem] = {}
     for record in records:
         data = data_of(record)
         if record.kind == "run_started" and data:
             name = one_line(data["name"]) if data["name"] else None
             text, at = shortened(data["text"], MAX_SCRIPT), record.at / 1e6
-            found[record.subject] = ScriptItem(id=record.subject, name=name, text=text, status="left", at=at)
+            found[record.subject] = views.ScriptItem(id=record.subject, name=name, text=text, status="left", at=at)
         elif record.kind == "run_finished" and data and record.subject in found:
             found[record.subject] = replace(
                 found[record.subject],
@@ -84,7 +74,7 @@ def scripts(records: Iterable[Record]) -> list[ScriptItem]:
 class LastPart(NamedTuple):
     """The end of a conversation, and where it begins."""
 
-    items: list[Item]
+    items: list[views.Item]
     begins_with: str | None
     """The item before which there was more. None when there was nothing before."""
 
@@ -97,21 +87,21 @@ async def remembered(session: Session, api: Api) -> LastPart:
     return LastPart([*(item for item in older if _is_open(item)), *newest], begins_with)
 
 
-async def earlier(session: Session, api: Api, begins_with: str | None) -> EarlierItems:
+async def earlier(session: Session, api: Api, begins_with: str | None) -> responses.EarlierItems:
     """What was before this item and is over, as far as a window shows it at all."""
     items, _ = await _conversation(session, api, MAX_RECORDS)
     end = next((place for place, item in enumerate(items) if item.id == begins_with), 0)
-    return EarlierItems(tuple(item for item in items[:end] if not _is_open(item))[-MAX_ITEMS:])
+    return responses.EarlierItems(tuple(item for item in items[:end] if not _is_open(item))[-MAX_ITEMS:])
 
 
-async def _conversation(session: Session, api: Api, most: int) -> tuple[list[Item], bool]:
+async def _conversation(session: Session, api: Api, most: int) -> tuple[list[views.Item], bool]:
     """The items of about so many records, in the order of their times, and whether those are all."""
     records = await session.journal.recent(session.id, most)
     if not records:
         return [], True
     named = [record.subject for record in records if record.kind == "conversation"]
     calls = [story.item for story in stories(records, session.registry)]
-    items: list[Item] = [*calls, *scripts(records)]
+    items: list[views.Item] = [*calls, *scripts(records)]
     conversation_id = named[-1] if named else session.id
     conversation = await api.conversation(conversation_id)
     messages = conversation["messages"] if conversation else []
@@ -125,7 +115,9 @@ async def _conversation(session: Session, api: Api, most: int) -> tuple[list[Ite
             items.append(message)
     items.sort(key=_time)
     # Where calls of a while were left out, so are the messages of that while: they would stand there without them.
-    oldest = min((_time(item) for item in items if not isinstance(item, MessageItem) and not _is_open(item)), default=0)
+    oldest = min(
+        (_time(item) for item in items if not isinstance(item, views.MessageItem) and not _is_open(item)), default=0
+    )
     is_all = len(records) < most and first == 0
     return items if is_all else [item for item in items if _is_open(item) or _time(item) >= oldest], is_all
 
@@ -143,19 +135,19 @@ def _used(records: Iterable[Record], conversation_id: str) -> dict[int, str]:
     return used
 
 
-def _is_open(item: Item) -> bool:
+def _is_open(item: views.Item) -> bool:
     """Whether it may go on: also a question whose program is gone, which is put again when the session goes on."""
-    return goes_on(item) or (isinstance(item, CallItem) and item.status == "left")
+    return goes_on(item) or (isinstance(item, views.CallItem) and item.status == "left")
 
 
-def _time(item: Item) -> float:
+def _time(item: views.Item) -> float:
     """When it began. A call that was neither asked about nor started, as one that a rule denied, has only its end."""
-    if isinstance(item, CallItem):
+    if isinstance(item, views.CallItem):
         return item.asked_at or item.started_at or item.answered_at or item.ended_at or 0
     return item.at
 
 
-async def timeline(session: Session, session_id: str, running: Iterable[str]) -> SessionTimeline:
+async def timeline(session: Session, session_id: str, running: Iterable[str]) -> responses.SessionTimeline:
     """The calls and runs of this or an earlier session with their times. What is `running` is not in doubt."""
     records = await session.journal.history(session_id)
     calls = stories(records, session.registry)
@@ -163,7 +155,7 @@ async def timeline(session: Session, session_id: str, running: Iterable[str]) ->
     for story in calls:
         if story.item.status in ("doubt", "left") and story.item.id in alive:
             story.resumed()
-    return SessionTimeline(
+    return responses.SessionTimeline(
         session=session_id,
         own=session.id,
         calls=tuple(story.item for story in calls[-MAX_CALLS:]),
@@ -173,21 +165,21 @@ async def timeline(session: Session, session_id: str, running: Iterable[str]) ->
     )
 
 
-async def sessions(journal: Journal) -> list[SessionSpan]:
+async def sessions(journal: Journal) -> list[responses.SessionSpan]:
     """The sessions that called something, newest first."""
-    found: dict[str, SessionSpan] = {}
+    found: dict[str, responses.SessionSpan] = {}
     for kind in ("started", "asked", "forbidden"):
         for record in await journal.store.read(kind=kind, last=MAX_RECORDS):
             at = record.at / 1e6
-            known = found.get(record.stream, SessionSpan(record.stream, at, at))
-            found[record.stream] = SessionSpan(record.stream, min(known.first, at), max(known.last, at))
+            known = found.get(record.stream, responses.SessionSpan(record.stream, at, at))
+            found[record.stream] = responses.SessionSpan(record.stream, min(known.first, at), max(known.last, at))
     return sorted(found.values(), key=lambda span: span.last, reverse=True)[:MAX_SESSIONS]
 
 
-def exported(records: Sequence[Record]) -> Iterator[ExportedRecord]:
+def exported(records: Sequence[Record]) -> Iterator[responses.ExportedRecord]:
     """The records of a session, whole, for a file."""
     for record in records:
-        yield ExportedRecord(
+        yield responses.ExportedRecord(
             seq=record.seq,
             session=record.stream,
             kind=record.kind,
@@ -198,7 +190,7 @@ def exported(records: Sequence[Record]) -> Iterator[ExportedRecord]:
         )
 
 
-def _message(said: dict[str, Any], id: str) -> MessageItem | None:
+def _message(said: dict[str, Any], id: str) -> views.MessageItem | None:
     """A message of the conversation, unless it is a request, a script or a result: those are shown as what they are."""
     content = said.get("content")
     if not isinstance(content, str) or not content.strip() or said["role"] == "tool_result":
@@ -207,9 +199,9 @@ def _message(said: dict[str, Any], id: str) -> MessageItem | None:
         typed = content.removeprefix(PROGRAM).strip()
         text = visible(typed)
         if content.startswith(PROGRAM):
-            return MessageItem(id=id, by="lastword", text=text, at=said["created"])
+            return views.MessageItem(id=id, by="lastword", text=text, at=said["created"])
         raw = None if text == typed else typed
-        return MessageItem(id=id, by="you", text=text, at=said["created"], turn=said["turn"], raw=raw)
+        return views.MessageItem(id=id, by="you", text=text, at=said["created"], turn=said["turn"], raw=raw)
     if isinstance(parse_tool_request(content), ToolRequest) or is_script(content):
         return None
-    return MessageItem(id=id, by="assistant", text=visible(content.strip("\n")), at=said["created"] + 0.5)
+    return views.MessageItem(id=id, by="assistant", text=visible(content.strip("\n")), at=said["created"] + 0.5)

@@ -12,7 +12,7 @@ from sys import getsizeof
 
 from msgspec.structs import replace
 
-from lastword.card import CallItem, Item, ItemGone, MessageItem, ScriptItem, difference
+from lastword.card import difference, views
 from lastword.display import shortened
 from lastword.web.events import Feed
 from lastword.web.open_message import OpenMessage
@@ -37,13 +37,13 @@ class SharedPicture:
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, views.Item] = {}
         self._sizes: dict[str, int] = {}
         self._bytes = 0
         self._open: OpenMessage | None = None
 
     @property
-    def items(self) -> dict[str, Item]:
+    def items(self) -> dict[str, views.Item]:
         """As they are now, in their order."""
         if self._open is not None:
             self._keep(self._open.item)
@@ -54,21 +54,23 @@ class SharedPicture:
         """What the texts of the items take, about."""
         return self._bytes
 
-    def begin(self, items: list[Item]) -> None:
+    def begin(self, items: list[views.Item]) -> None:
         """Start with these, before there is a window."""
         for item in items:
             self._keep(item)
         self._evict()
 
-    def begin_anew(self, items: list[Item]) -> None:
+    def begin_anew(self, items: list[views.Item]) -> None:
         """Start with these in place of what was shown. Questions of other programs stay."""
         self._open = None
-        others = [item for item in self._items.values() if isinstance(item, CallItem) and item.session is not None]
+        others = [
+            item for item in self._items.values() if isinstance(item, views.CallItem) and item.session is not None
+        ]
         self._items, self._sizes, self._bytes = {}, {}, 0
         self.begin([*items, *others])
         self.feed.begin_anew()
 
-    def show(self, item: Item) -> None:
+    def show(self, item: views.Item) -> None:
         """Put an item into the picture, or its new look."""
         before = self._items.get(item.id)
         delta = None if before is None else difference(before, item)
@@ -82,19 +84,19 @@ class SharedPicture:
     def hide(self, id: str) -> None:
         """Take an item out of the picture."""
         if self._forget(id):
-            self.feed.tell("gone", ItemGone(id))
+            self.feed.tell("gone", views.ItemGone(id))
 
     def printed(self, run_id: str, line: str) -> None:
         """A script wrote a line."""
         script = self._items.get(run_id)
-        if not isinstance(script, ScriptItem):
+        if not isinstance(script, views.ScriptItem):
             return
         lines = _newest((*script.lines, shortened(line, MAX_LINE)))
         self.show(replace(script, lines=lines, printed=script.printed + 1))
 
     # The message that is being written.
 
-    def write(self, message: MessageItem) -> None:
+    def write(self, message: views.MessageItem) -> None:
         """Begin a message whose words come in pieces."""
         self.show(message)
         self._open = OpenMessage(message)
@@ -128,7 +130,7 @@ class SharedPicture:
 
     # Inside.
 
-    def _keep(self, item: Item) -> None:
+    def _keep(self, item: views.Item) -> None:
         size = _size(item)
         self._bytes += size - self._sizes.get(item.id, 0)
         self._sizes[item.id] = size
@@ -164,24 +166,24 @@ def _newest(lines: tuple[str, ...]) -> tuple[str, ...]:
     return lines[first:]
 
 
-def goes_on(item: Item) -> bool:
+def goes_on(item: views.Item) -> bool:
     """Whether it is not over: it waits, runs, or has to be decided about."""
     match item:
-        case CallItem():
+        case views.CallItem():
             return item.status in ("waiting", "running", "doubt")
-        case ScriptItem():
+        case views.ScriptItem():
             return item.status in ("running", "waiting")
     return item.open
 
 
-def _size(item: Item) -> int:
+def _size(item: views.Item) -> int:
     """What its texts take. A card is not counted: it waits, so it stays whatever its size is."""
     match item:
-        case MessageItem():
+        case views.MessageItem():
             texts: tuple[str, ...] = (item.text,)
-        case ScriptItem():
+        case views.ScriptItem():
             texts = (item.text, item.error, *item.lines)
-        case CallItem():
+        case views.CallItem():
             said = [text for pair in item.arguments for text in pair]
             end = () if item.end is None else (item.end.message, item.end.own_words)
             texts = (*said, *(report.text for report in item.reports), *end)

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lastword.card import AnswerResult, Done, DoneInWords, DoneSeverally, NewKey, SharedText, TriedModel, trouble
+from lastword.card import responses, trouble
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError
 from lastword.journal import Journal, is_visible
@@ -207,7 +207,7 @@ class Page:
 
     async def _shared(self, request: Request) -> Response:
         self._gate.check_reading(request)
-        return _json(SharedText(visible(self._view.session.format_state_for_prompt())))
+        return _json(responses.SharedText(visible(self._view.session.format_state_for_prompt())))
 
     async def _timeline(self, request: Request) -> Response:
         self._gate.check_reading(request)
@@ -275,7 +275,7 @@ class Page:
         else:
             asker.answer(*given)
 
-    async def _answers(self, body: AnswersBody, visitor: Visitor) -> DoneSeverally:
+    async def _answers(self, body: AnswersBody, visitor: Visitor) -> responses.DoneSeverally:
         """Several at once, each as if it had been answered alone: one that is refused holds up no other."""
         results = []
         for seen in cards_of(body):
@@ -287,13 +287,13 @@ class Page:
                     # A list of several is the page's alone: a terminal shows one card after the other.
                     check_opened(asker.folded(seen.call_id, seen.digest), seen.opened)
                 await self._answer(AnswerBody(seen.call_id, seen.digest, body.action, body.reason), visitor)
-                results.append(AnswerResult(seen.call_id))
+                results.append(responses.AnswerResult(seen.call_id))
             except Refusal as refused:
-                results.append(AnswerResult(seen.call_id, refused.code, visible(str(refused))))
+                results.append(responses.AnswerResult(seen.call_id, refused.code, visible(str(refused))))
             except LastWordError as problem:
                 what = trouble("This could not be done", problem) if isinstance(problem, StoreError) else problem.fact
-                results.append(AnswerResult(seen.call_id, "refused", visible(what)))
-        return DoneSeverally(event=self._view.feed.last_id, results=tuple(results))
+                results.append(responses.AnswerResult(seen.call_id, "refused", visible(what)))
+        return responses.DoneSeverally(event=self._view.feed.last_id, results=tuple(results))
 
     async def _answer_question(self, body: QuestionBody, visitor: Visitor) -> None:
         given = (body.call_id, body.question, body.action, body.values, visitor.by)
@@ -341,29 +341,29 @@ class Page:
     async def _stop(self, body: StopBody, visitor: Visitor) -> None:
         self._view.stop(turn=body.turn)
 
-    async def _stop_everything(self, body: EmptyBody, visitor: Visitor) -> DoneInWords:
+    async def _stop_everything(self, body: EmptyBody, visitor: Visitor) -> responses.DoneInWords:
         message = await self._view.stop_everything(visitor.by)
-        return DoneInWords(event=self._view.feed.last_id, message=message)
+        return responses.DoneInWords(event=self._view.feed.last_id, message=message)
 
     async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
         self._view.cancel(body.call_id)
 
-    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> DoneInWords:
+    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> responses.DoneInWords:
         message = await self._view.resolve(body.call_id, body.decision, str(visitor.by), body.word)
-        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
+        return responses.DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
-    async def _undo(self, body: UndoBody, visitor: Visitor) -> DoneInWords:
+    async def _undo(self, body: UndoBody, visitor: Visitor) -> responses.DoneInWords:
         message = await self._view.undo(body.call_id, str(visitor.by))
-        return DoneInWords(event=self._view.feed.last_id, message=visible(message))
+        return responses.DoneInWords(event=self._view.feed.last_id, message=visible(message))
 
     async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
         self._view.choose(body.name)
 
-    async def _model(self, body: ModelBody, visitor: Visitor) -> TriedModel:
+    async def _model(self, body: ModelBody, visitor: Visitor) -> responses.TriedModel:
         return await self._view.choose_model(body.address, body.model, body.key)
 
-    async def _key(self, body: EmptyBody, visitor: Visitor) -> NewKey:
-        return NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
+    async def _key(self, body: EmptyBody, visitor: Visitor) -> responses.NewKey:
+        return responses.NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
 
     async def _lock(self, body: EmptyBody, visitor: Visitor) -> None:
         await self._gate.close_windows()
@@ -380,7 +380,9 @@ class Page:
 
         return answer
 
-    def _changing(self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[Done | None]]) -> Route:
+    def _changing(
+        self, path: str, kind: type[T], act: Callable[[T, Visitor], Awaitable[responses.Done | None]]
+    ) -> Route:
         async def answer(request: Request) -> Response:
             visitor = self._gate.check_changing(request)
             data = await read_body(dict(request.scope["headers"]), request.receive, self._limits)
@@ -389,7 +391,7 @@ class Page:
             except (msgspec.DecodeError, msgspec.ValidationError) as problem:
                 raise Refusal(400, "bad_request", str(problem)) from None
             try:
-                return _json(await act(body, visitor) or Done(event=self._view.feed.last_id))
+                return _json(await act(body, visitor) or responses.Done(event=self._view.feed.last_id))
             except Refusal:
                 raise
             except StoreError as problem:

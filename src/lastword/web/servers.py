@@ -19,17 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lastword import values
-from lastword.card import (
-    ClientEntry,
-    SeenServer,
-    SeenTool,
-    ServerEntry,
-    ServerQuestion,
-    ServersFound,
-    ServerTool,
-    is_typed,
-    one_line,
-)
+from lastword.card import is_typed, one_line, responses
 from lastword.config import McpConfig
 from lastword.display import visible
 from lastword.editor import Preview
@@ -113,14 +103,14 @@ class ServerDesk:
             changing("/page/server_remove", ServerBody, self.remove),
         ]
 
-    async def found(self) -> ServersFound:
+    async def found(self) -> responses.ServersFound:
         """How everything stands now."""
         clients = await connected(self._journal)
-        return ServersFound(
+        return responses.ServersFound(
             place=one_line(str(self._servers.place), 300),
             servers=tuple(map(_entry, self._servers.all)),
             clients=tuple(
-                ClientEntry(
+                responses.ClientEntry(
                     name=visible(client.name),
                     way="it started lastword itself"
                     if client.principal == "stdio"
@@ -131,14 +121,14 @@ class ServerDesk:
             ),
         )
 
-    def question(self, name: str) -> ServerQuestion:
+    def question(self, name: str) -> responses.ServerQuestion:
         """What would be started or contacted, as it is now, and whether that has to be agreed to first."""
         server = self._servers.find(check_server_name(name))
         launch, pinned = self._servers.launch(name), server.pinned
         launch.check()
         differs = () if pinned is None else tuple(pinned.way_changed(launch))
         word = None if pinned is not None and not differs else "start" if launch.url is None else "contact"
-        asked = ServerQuestion(
+        asked = responses.ServerQuestion(
             name=name,
             digest=launch.digest,
             way=tuple(way_of(launch)),
@@ -165,7 +155,7 @@ class ServerDesk:
             config = McpConfig(command=words[0], args=words[1:], env=given)
         self._servers.add(name, config)
 
-    async def look(self, body: TrustBody, visitor: Visitor) -> SeenServer:
+    async def look(self, body: TrustBody, visitor: Visitor) -> responses.SeenServer:
         """Start or contact a server, when somebody agreed to exactly that, and say what it offers."""
         asked = self.question(body.name)
         self._check(body, asked.digest, asked.word, "to start something takes two acts")
@@ -230,15 +220,15 @@ class ServerDesk:
         self._view.feed.tell("settings", self._view.settings())
 
 
-def _entry(server: McpServer) -> ServerEntry:
+def _entry(server: McpServer) -> responses.ServerEntry:
     pinned = server.pinned
-    return ServerEntry(
+    return responses.ServerEntry(
         name=server.name,
         state=server.state,
         way=tuple(way_of(server.launch)),
         changed=tuple(server.why_not()) if pinned is not None else (),
         tools=tuple(
-            ServerTool(
+            responses.ServerTool(
                 id=tool_id(server.name, name), name=marked(name), withheld=visible(server.withheld.get(name, ""))
             )
             for name in (pinned.tools if pinned is not None else ())
@@ -249,7 +239,7 @@ def _entry(server: McpServer) -> ServerEntry:
     )
 
 
-def _shown(seen: Sighting, pinned: Pinned | None, event: str) -> SeenServer:
+def _shown(seen: Sighting, pinned: Pinned | None, event: str) -> responses.SeenServer:
     """What a server says, as a person decides about it."""
     tools = tuple(_tools(seen)) if pinned is None else ()
     changes = tuple(_changes(seen, pinned)) if pinned is not None else ()
@@ -257,7 +247,7 @@ def _shown(seen: Sighting, pinned: Pinned | None, event: str) -> SeenServer:
     folded += [f"change {place}" for place, change in enumerate(changes) if change.fold is not None]
     # Of the way as well, and of what it was compared with: another answer would be to another question.
     facts = [seen.launch.facts(), seen.digest, None if pinned is None else [pinned.launch, pinned.tools]]
-    return SeenServer(
+    return responses.SeenServer(
         event=event,
         name=seen.launch.name,
         digest=values.digest(values.canonical(facts)),
@@ -273,11 +263,11 @@ def _shown(seen: Sighting, pinned: Pinned | None, event: str) -> SeenServer:
     )
 
 
-def _tools(seen: Sighting) -> Iterator[SeenTool]:
+def _tools(seen: Sighting) -> Iterator[responses.SeenTool]:
     for tool in seen.tools:
         shown = shown_tool(seen.launch, tool)
         about = visible(shown.about)
-        yield SeenTool(
+        yield responses.SeenTool(
             id=shown.id, loud=shown.loud, about=about, fold=fold_of(about), arguments=visible(shown.arguments)
         )
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lastword.card import PresetChoice, ToolEntry, one_line
+from lastword.card import one_line, views
 from lastword.session import Session
 from lastword.talk import ResolvedPreset
 
 
-def preset_choices(presets: Iterable[ResolvedPreset]) -> tuple[PresetChoice, ...]:
+def preset_choices(presets: Iterable[ResolvedPreset]) -> tuple[views.PresetChoice, ...]:
     """The presets that can be worked under."""
     return tuple(
-        PresetChoice(
+        views.PresetChoice(
             name=resolved.preset.name,
             auto_approve=resolved.preset.auto_approve,
             protocol=resolved.protocol,
@@ -22,10 +22,10 @@ def preset_choices(presets: Iterable[ResolvedPreset]) -> tuple[PresetChoice, ...
     )
 
 
-def tool_entries(session: Session) -> tuple[ToolEntry, ...]:
+def tool_entries(session: Session) -> tuple[views.ToolEntry, ...]:
     """The tools that the model may ask for."""
     return tuple(
-        ToolEntry(
+        views.ToolEntry(
             tool=tool.name,
             name=one_line(tool.manifest.display_name),
             about=one_line(tool.manifest.description, 300),

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lastword.card import ConversationEntry, ConversationsFound, one_line
+from lastword.card import one_line, responses
 from lastword.consent import People
 from lastword.errors import LastWordError, MayNotForget, did_you_mean
 from lastword.journal import Journal, is_visible
@@ -79,9 +79,9 @@ class Shelf:
         if not await self._titles(id):
             self.entitle(id, _beginning(said.strip().split("\n", 1)[0]))
 
-    async def find(self, words: str, open_id: str) -> ConversationsFound:
+    async def find(self, words: str, open_id: str) -> responses.ConversationsFound:
         """Those that there are, newest first; with words, those that have them in their title or in what was said."""
-        found: list[ConversationEntry] = []
+        found: list[responses.ConversationEntry] = []
         wanted = words.casefold().strip()
         unsearched = 0
         for id, at in (await self._times()).items():
@@ -101,8 +101,8 @@ class Shelf:
                 if not line:
                     continue
             shown = one_line(title or UNNAMED, MAX_TITLE)
-            found.append(ConversationEntry(id=id, title=shown, at=at, is_open=id == open_id, found=line))
-        return ConversationsFound(tuple(found), unsearched)
+            found.append(responses.ConversationEntry(id=id, title=shown, at=at, is_open=id == open_id, found=line))
+        return responses.ConversationsFound(tuple(found), unsearched)
 
     async def check_known(self, id: str) -> None:
         """Refuse one that is not in the list."""

@@ -10,17 +10,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card import (
-    CallContent,
-    CallEnd,
-    CallItem,
-    CallReply,
-    CallReport,
-    in_one_line,
-    one_line,
-    question_view,
-    script_line,
-)
+from lastword.card import in_one_line, one_line, question_view, script_line, views
 from lastword.consent import (
     IN_A_WORD,
     Answerer,
@@ -62,14 +52,14 @@ CLOSED = "closed"
 class Story:
     """Puts an item together. `item` is what windows get of it so far."""
 
-    def __init__(self, item: CallItem) -> None:
+    def __init__(self, item: views.CallItem) -> None:
         self.item = item
         self._action: UserAction | None = None
 
     @classmethod
     def begin(cls, call_id: str, session: str | None = None) -> Story:
         """A call of which nothing is known yet; `session` is that of another program."""
-        return cls(CallItem(id=call_id, run=run_of(call_id), session=session))
+        return cls(views.CallItem(id=call_id, run=run_of(call_id), session=session))
 
     def asked(self, request: ApprovalRequest, at: float, *, still: bool = True, me: str | None = None) -> None:
         """A card waits, or once did. `me`: who looks at it, where it need not be their own."""
@@ -96,17 +86,17 @@ class Story:
     def answered(self, action: UserAction, by: Answerer, at: float) -> None:
         """The card was answered, and is not shown any more."""
         self._action = action
-        reply = CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
+        reply = views.CallReply(_how(action, by), one_line(str(by)), visible(action.reason or ""), surface_of(by))
         if by.kind == "grant":
             # Its name says nothing to anybody, and of which day it is comes with the start.
-            reply = CallReply("standing", "your grant")
+            reply = views.CallReply("standing", "your grant")
         status = "running" if action.agrees else "ended"
         self._change(reply=reply, answered_at=at, card=None, status=status)
 
     def started(self, tool: str, arguments: dict[str, Any], origin: str, at: float, not_asked: str = "") -> None:
         """The tool's code runs. `not_asked`: why nobody was asked, where a rule or a grant stood for a person."""
         if not_asked:
-            self._change(reply=CallReply("standing", one_line(not_asked, MAX_WHY)))
+            self._change(reply=views.CallReply("standing", one_line(not_asked, MAX_WHY)))
         self._change(
             tool=tool,
             name=self.item.name or one_line(tool),
@@ -124,7 +114,7 @@ class Story:
             name=self.item.name or one_line(tool),
             **self._origin(origin),
             arguments=_rows(arguments),
-            reply=CallReply("ruled", one_line(f"the rule {rule}", MAX_WHY)),
+            reply=views.CallReply("ruled", one_line(f"the rule {rule}", MAX_WHY)),
             card=None,
             answered_at=at,
             status="ended",
@@ -133,7 +123,7 @@ class Story:
     def reported(self, id: str | None, message: str, fraction: float | None) -> None:
         """A line of progress; the same id replaces the earlier one."""
         number = self.item.reported_so_far + 1
-        report = CallReport(id, shortened(message, MAX_REPORT), fraction, number)
+        report = views.CallReport(id, shortened(message, MAX_REPORT), fraction, number)
         reports = self.item.reports
         place = None if id is None else next((n for n, known in enumerate(reports) if known.id == id), None)
         if place is None:
@@ -199,7 +189,7 @@ class Story:
                 self._change(status="left" if data["approval"] == "not_needed" else "doubt")
             case "handed_over":
                 if why := data.get("why"):
-                    self._change(reply=CallReply("standing", one_line(why, MAX_WHY)))
+                    self._change(reply=views.CallReply("standing", one_line(why, MAX_WHY)))
                 self._change(arguments=_rows(data["arguments"]), started_at=at)
             case "handed_back":
                 how = "done" if data["went_well"] else "failed"
@@ -221,7 +211,7 @@ class Story:
         # What a window shows or offers need not be told in words as well.
         message = message.removesuffix(in_words(content)).removesuffix("\n") if content else message
         kept = message[:MAX_MESSAGE]
-        end = CallEnd(
+        end = views.CallEnd(
             kind=kind,
             words=CLOSED if self.item.reply is not None and self.item.reply.how == "closed" else WORDS[kind],
             message=visible(kept),
@@ -248,7 +238,7 @@ class Story:
 
     def _heard(self, words: str, message: str, *, well: bool) -> None:
         """What another program says of a call that was handed over to it, beside what was known by then."""
-        end = self.item.end or CallEnd(kind="handed_over", words="", message="", hidden=0, success=True)
+        end = self.item.end or views.CallEnd(kind="handed_over", words="", message="", hidden=0, success=True)
         told = f"{end.message}\n{visible(message)}".strip()[:MAX_MESSAGE]
         words = end.words if end.words == "departed" else words
         end = replace(end, words=words, message=told, success=end.success and well)
@@ -261,8 +251,8 @@ class Story:
         self.item = replace(self.item, **changes)
 
 
-def _shown(kept: Kept) -> CallContent:
-    return CallContent(
+def _shown(kept: Kept) -> views.CallContent:
+    return views.CallContent(
         kind=kept.kind,
         digest=kept.digest,
         name=visible(kept.name),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lastword.card import TokenTotal
+from lastword.card import responses
 from lastword.journal import data_of
 from lastword.session import Session
 from lastword.store import Record
@@ -40,7 +40,7 @@ def by_turn(records: Iterable[Record], conversation_id: str) -> dict[int, int]:
     return standing
 
 
-async def total(session: Session) -> TokenTotal:
+async def total(session: Session) -> responses.TokenTotal:
     """The sum for a conversation since it began, whatever was taken back in it."""
     records = await session.journal.history(session.id, kind=(TOKENS_USED, WENT_BACK))
     counts = [data["tokens"] for r in records if r.kind == TOKENS_USED and (data := data_of(r))]
@@ -49,7 +49,7 @@ async def total(session: Session) -> TokenTotal:
     left = sum(len(turns) for turns in standing.values())
     spent = sum(counted)
     gone = spent - sum(sum(turns.values()) for turns in standing.values())
-    return TokenTotal(
+    return responses.TokenTotal(
         tokens=spent,
         answers=len(counted),
         uncounted=len(counts) - len(counted),

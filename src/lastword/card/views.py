@@ -1,7 +1,8 @@
-"""What the page and the terminal show of a conversation: the shape of everything that the paths below /page/ send.
+"""What surfaces show of a conversation: its items, their cards and forms, the inbox, and the events that tell of them.
 
-The page's TypeScript types are generated from these structs (web/ui/generate_wire.py). Texts are marked and secrets
-are dots before they get here. How an item comes about is in web/story.py, how it looks in terminal/ and web/ui.
+One vocabulary for the page and for terminals. The page's TypeScript types are generated from these structs
+(web/ui/generate_wire.py). Texts are marked and secrets are dots before they get here. What does not live here: what a
+single request is answered (responses.py), how an item comes about (web/story.py) and how it looks (terminal/, web/ui).
 """
 
 from __future__ import annotations
@@ -10,13 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from lastword.card.form import QuestionView
-from lastword.card.settings import Settings
 from lastword.consent import Kind
-from lastword.tools import BlockKind, Effect
+from lastword.tools import BlockKind, Effect, FieldKind
 
 Surface = Literal["page", "terminal"]
-"""The kinds of windows."""
 CallStatus = Literal["waiting", "running", "ended", "doubt", "left"]
 """`doubt`: it was started, and its end is not known. `left`: its program stopped before it was started."""
 ScriptStatus = Literal["running", "done", "failed", "cancelled", "waiting", "left"]
@@ -24,10 +22,54 @@ Waits = Literal["waits", "ended", "unknown"]
 """Whether the program that asked hears an answer, as journal/asker.py says it."""
 PreviewKind = Literal["text", "changed", "created", "deleted", "renamed", "unchanged"]
 LineKind = Literal["same", "added", "removed", "gap"]
-
 DiffRow = tuple[LineKind, int | None, int | None, str, tuple[tuple[int, int], ...], str]
 """A line of a diff: its number in the old and in the new text, the line, from and to of what its partner has not, in
 units of sixteen bits, and what there is to say of it. A gap has the numbers of the first lines that are not shown."""
+
+
+class ToolEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the model may ask for."""
+
+    tool: str
+    name: str
+    about: str
+    asks: bool
+    auto_approve: bool
+    grantable: bool
+    """Whether a grant or a rule may answer for it, be it for exact arguments only."""
+    effect: Effect | None
+    parameters: tuple[str, ...]
+    required: tuple[str, ...]
+    secrets: tuple[str, ...]
+
+
+class PresetChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A preset to work under."""
+
+    name: str
+    auto_approve: bool = False
+    protocol: str = ""
+    model: str = ""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the assistant works now."""
+
+    model: str = ""
+    rehearsal: bool = False
+    preset: str = ""
+    presets: tuple[PresetChoice, ...] = ()
+    tools: tuple[ToolEntry, ...] = ()
+    can_choose_model: bool = False
+    """Whether a model can be chosen here: not where the configuration names one."""
+    has_servers: bool = False  # Whether MCP servers can be looked at and added here.
+    next_model: str = ""
+    """The one that was chosen, and answers as soon as what runs is over."""
+
+    @property
+    def chosen(self) -> PresetChoice:
+        """The preset that is worked under."""
+        return next((p for p in self.presets if p.name == self.preset), PresetChoice(name=self.preset))
 
 
 class CardArgument(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +142,6 @@ class CardView(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     message: str
     message_fold: int | None
-    """Where `message` folds, as an argument does."""
     why_asked: str
     why_no_grant: str
     """Why it has no second step; nothing where it has one."""
@@ -169,6 +210,40 @@ class CallContent(msgspec.Struct, frozen=True, kw_only=True):
     size: str
     """In words."""
     alt: str = ""
+
+
+class FormChoice(msgspec.Struct, frozen=True):
+    """One of the values to choose from."""
+
+    value: str
+    label: str
+
+
+class FormField(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to fill in. It begins empty, whatever it is."""
+
+    name: str
+    label: str
+    about: str
+    kind: FieldKind
+    kind_words: str
+    required: bool
+    secret: bool
+    choices: tuple[FormChoice, ...]
+
+
+class QuestionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A running tool wants to know something. It asks for no consent, and gets none."""
+
+    id: str
+    about: str
+    """What the tool does, as its manifest says."""
+    message: str
+    message_fold: int | None
+    goes_to: str
+    fields: tuple[FormField, ...]
+    can_give: bool
+    """Whether an answer can be given here: a secret does not travel to another program."""
 
 
 class CallItem(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call"):
@@ -374,86 +449,3 @@ class PageEvents(msgspec.Struct, frozen=True):
     busy: BusyState
     settings: Settings
     inbox: InboxChange
-
-
-class EarlierItems(msgspec.Struct, frozen=True):
-    """What was before everything that a window has been told, oldest first."""
-
-    items: tuple[Item, ...]
-
-
-class SessionSpan(msgspec.Struct, frozen=True, rename={"first": "from", "last": "to"}):
-    """A session, from its first call to its last one."""
-
-    id: str
-    first: float
-    last: float
-
-
-class SessionTimeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls and scripts of a session with their times, and which other sessions there are."""
-
-    session: str
-    own: str
-    calls: tuple[CallItem, ...]
-    runs: tuple[ScriptItem, ...]
-    left_out: int
-    sessions: tuple[SessionSpan, ...]
-
-
-class ExportedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of the journal, whole, for a file."""
-
-    seq: int
-    session: str
-    kind: str
-    subject: str
-    at: float
-    data: Any
-    digest: str
-
-
-class CardQuestion(msgspec.Struct, frozen=True):
-    """What a card asks, for a window that draws it itself: unmarked, with secrets as digests."""
-
-    facts: dict[str, Any]
-    manifest: dict[str, Any]
-    why_no_grant: str = ""
-
-
-class SharedText(msgspec.Struct, frozen=True):
-    """What the tools of the session know, as the model is told."""
-
-    text: str
-
-
-class TokenTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model's server counted for the answers of a conversation, since it began."""
-
-    tokens: int
-    answers: int
-    uncounted: int
-    """Answers for which it counted nothing."""
-    taken_back: int
-    """Answers in the sum that do not count any more, because the person went back to an earlier message."""
-    words: str
-
-
-class ConversationEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation in the list."""
-
-    id: str
-    title: str
-    at: float
-    """When it was opened last."""
-    is_open: bool
-    found: str = ""
-    """Where words were looked for: the line that has them, when the title has not."""
-
-
-class ConversationsFound(msgspec.Struct, frozen=True):
-    """The conversations of the page, newest first."""
-
-    conversations: tuple[ConversationEntry, ...]
-    unsearched: int = 0
-    """Where words were looked for: how many of the others were looked into by their titles only."""
