@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from figures import Result, arguments
 
-from lastword.server import Abilities, Completion, ServerLimits, build_app, check_completion
+from lastword.server import Abilities, Completion, ServerLimits, build_app
 from lastword.store import MemoryStore, SqliteStore, Store
 from lastword.talk import InProcessWire, alive, read_all
 
@@ -33,7 +33,7 @@ class Parrot:
     async def complete(self, body: dict[str, Any]) -> Completion:
         # As a real one's server would have it: encoded.
         msgspec.json.encode(body)
-        return check_completion({"choices": [{"message": {"role": "assistant", "content": "I see."}}], "model": "m"})
+        return Completion.checked({"choices": [{"message": {"role": "assistant", "content": "I see."}}], "model": "m"})
 
     def stream(self, body: dict[str, Any]) -> Any:
         raise NotImplementedError

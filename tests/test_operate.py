@@ -18,7 +18,7 @@ from lastword.commands.moving import grant
 from lastword.commands.serving import serve, token
 from lastword.config import load
 from lastword.server import ServerLimits
-from lastword.server.serving import TOLD_SECONDS
+from lastword.server.http_server import TOLD_SECONDS
 from lastword.store import open_store, postgres_ledger, postgres_link, writer
 from lastword.store.postgres_address import PostgresAddress
 from requirements import requirement

@@ -9,7 +9,7 @@ A chat owns its screen: a line in the middle of a card could be taken for a part
 goes to a file in the data folder then; where that file cannot be written, the line is dropped. A server whose standard
 error is no terminal writes one JSON object a line there, between those of its requests.
 
-What does not live here: the line for each request (server/perimeter.py), and what is remembered (journal/). Whoever
+What does not live here: the line for each request (server/middleware.py), and what is remembered (journal/). Whoever
 imports lastword into a program of their own sets up the logger `lastword` as they like.
 """
 

@@ -15,7 +15,8 @@ from lastword.cli import run
 from lastword.errors import StoreError
 from lastword.journal import Journal, data_of
 from lastword.server import Conversations
-from lastword.server.conversations import ChatMessage, Turn
+from lastword.server.conversations import Turn
+from lastword.server.history import ChatMessage
 from lastword.store import Entry, SqliteStore, verify_store
 from lastword.testing import FixedApprover
 from requirements import requirement

@@ -15,7 +15,8 @@ import lastword
 from commands.paying import JOURNAL, MANIFEST, Transcript, killed, with_digest
 from lastword.cli import run
 from lastword.server import Conversations
-from lastword.server.conversations import ChatMessage, Turn
+from lastword.server.conversations import Turn
+from lastword.server.history import ChatMessage
 from lastword.store import SqliteStore
 from requirements import requirement
 from surfaces.screens import Program, lastword_command

@@ -10,7 +10,8 @@ import lastword
 from lastword.cli import run
 from lastword.journal import Journal
 from lastword.server import Conversations
-from lastword.server.conversations import ChatMessage, Turn
+from lastword.server.conversations import Turn
+from lastword.server.history import ChatMessage
 from lastword.store import Entry, SqliteStore, Store, copy_store, open_store, verify_store
 from lastword.store.postgres import PostgresStore
 from lastword.store.standing import RULES

@@ -14,7 +14,7 @@ import pytest
 from lastword import Preset, Session, ToolRegistry
 from lastword.commands.chat import Beside
 from lastword.journal import Journal, data_of
-from lastword.server import HttpUpstream, ServerLimits, Stopping, bind, build_app
+from lastword.server import HttpUpstream, ServerLimits, Serving, Stopping, build_app
 from lastword.store import MemoryStore, Store
 from lastword.talk import Api, ConnectionLost, Heard, InProcessWire, Said, Satellite, alive
 from lastword.testing import FixedApprover
@@ -176,7 +176,7 @@ class Cut:
 async def served(app: Any, port: int = 0) -> AsyncIterator[int]:
     """An app on a loopback port; gives the port. It is gone, connections and all, when the context ends."""
     limits = ServerLimits(stop_seconds=0.05)
-    sock = bind("127.0.0.1", port)
+    sock = Serving.bind("127.0.0.1", port)
     # The socket listens before the app is ready: whoever connects in between waits a moment.
     sock.listen()
     serving = Beside(app, Stopping(), limits, sock)

@@ -8,8 +8,8 @@ import pytest
 
 from flow.conftest import MakeStage, native, request
 from lastword.consent import ApprovalRequest, UserAction
-from lastword.server.abilities import TEMPERATURE
-from lastword.server.context import LEAST_TOKENS, Context, ContextExceeded, exceeded
+from lastword.server.history import LEAST_TOKENS, Context
+from lastword.server.model_server import TEMPERATURE, ContextExceeded, exceeded
 from lastword.talk import ApiError, Outgrown, Repairing, Thought
 from lastword.talk.bounds import NO_WORD
 from lastword.talk.repetition import JUST_DONE

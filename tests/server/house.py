@@ -10,9 +10,9 @@ from typing import Any
 import openai
 
 from lastword.server.app import build_app
+from lastword.server.http_server import Serving
 from lastword.server.limits import ServerLimits
-from lastword.server.presence import Stopping
-from lastword.server.serving import Serving, bind
+from lastword.server.middleware import Stopping
 from lastword.server.upstream import HttpUpstream
 from lastword.store import MemoryStore, Store
 from lastword.testing.scripted import ScriptedModel
@@ -64,7 +64,7 @@ class Running:
             stopping=stopping,
             **options,
         )
-        self._socket = bind("127.0.0.1", 0)
+        self._socket = Serving.bind("127.0.0.1", 0)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.serving = Serving(app, stopping, limits, self._socket)

@@ -11,8 +11,7 @@ from house import exchange
 
 from lastword.errors import ConfigError
 from lastword.server import auth
-from lastword.server.auth import SCOPES, Tokens
-from lastword.server.serving import check_address, is_loopback
+from lastword.server.auth import SCOPES, Tokens, is_loopback
 from lastword.store import MemoryStore
 from lastword.testing.scripted import Fault
 from requirements import requirement
@@ -231,12 +230,12 @@ async def test_a_public_address_without_a_token_is_refused(host):
     """Nobody opens their assistant to the network by a slip of the hand."""
     store = MemoryStore()
     with pytest.raises(ConfigError, match="no token to keep them out"):
-        await check_address(host, store)
+        await Tokens(store).check_address(host)
     token, _ = await Tokens(store).create("ana", ["chat"])
-    await check_address(host, store)
+    await Tokens(store).check_address(host)
     await Tokens(store).revoke(token.id)
     with pytest.raises(ConfigError):
-        await check_address(host, store)
+        await Tokens(store).check_address(host)
 
 
 @requirement("API-50")
@@ -244,7 +243,7 @@ async def test_a_public_address_without_a_token_is_refused(host):
 async def test_loopback_needs_no_token(host):
     """The default, for the person at the machine."""
     assert is_loopback(host)
-    await check_address(host, MemoryStore())
+    await Tokens(MemoryStore()).check_address(host)
 
 
 @requirement("API-53")

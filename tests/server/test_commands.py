@@ -7,7 +7,7 @@ import pytest
 
 from lastword.cli import run
 from lastword.commands import seat
-from lastword.server import upstream
+from lastword.server import HttpUpstream
 from lastword.talk import KeptModel, keep_model
 from lastword.testing.scripted import Fault, Pause, ScriptedModel
 from requirements import requirement
@@ -17,7 +17,7 @@ from requirements import requirement
 def somewhere_else(tmp_path, monkeypatch):
     """An empty folder, and no local models but those of the test."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(upstream.find_local, "__defaults__", ({},))
+    monkeypatch.setattr(HttpUpstream, "USUAL", {})
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_a_local_model_is_found_at_its_usual_port(monkeypatch, capsys):
     """With nothing configured, what already runs on this machine is used."""
     with ScriptedModel(asks, models=["small"]) as model:
         places = {"Nobody": "http://127.0.0.1:9/v1", "Ollama": model.url}
-        monkeypatch.setattr(upstream.find_local, "__defaults__", (places,))
+        monkeypatch.setattr(HttpUpstream, "USUAL", places)
         assert run(["doctor", "--store", "memory:"]) == 0
         out = capsys.readouterr().out
         assert "Ollama, found at its usual port" in out

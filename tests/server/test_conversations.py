@@ -13,8 +13,8 @@ from house import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastword.server.conversations import Chains, ChatMessage, Conversation, Conversations, HistoryLine, Turn
-from lastword.server.prompt import NO_RESULT, window
+from lastword.server.conversations import Conversation, Conversations, Turn
+from lastword.server.history import NO_RESULT, Chains, ChatMessage, HistoryLine, window
 from lastword.store import MemoryStore
 from lastword.testing.scripted import Pause
 from lastword.values import canonical

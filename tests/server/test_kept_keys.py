@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lastword.server.refusal import Refusal
-from lastword.server.reply_shape import check_chunk, check_completion, read_content
+from lastword.server.api_types import Refusal
+from lastword.server.completion import Completion, check_chunk, read_content
 from requirements import requirement
 
 SIGNED = {
@@ -83,7 +83,7 @@ def test_content_in_parts_is_read_as_its_text(content, text):
     """Some servers answer in parts, and were refused as garbage."""
     assert read_content(content) == text
     body = {"choices": [{"message": {"content": content}}]}
-    assert check_completion(body).message["content"] == text
+    assert Completion.checked(body).message["content"] == text
     chunk = {"choices": [{"delta": {"content": content}}]}
     assert check_chunk(chunk, str)["choices"][0]["delta"]["content"] == text
 
@@ -93,4 +93,4 @@ def test_content_in_parts_is_read_as_its_text(content, text):
 def test_content_in_no_form_is_refused(content):
     """Nothing is guessed into text."""
     with pytest.raises(Refusal, match="a form we do not know"):
-        check_completion({"choices": [{"message": {"content": content}}]})
+        Completion.checked({"choices": [{"message": {"content": content}}]})

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from lastword.errors import StoreError
 from lastword.server.auth import Tokens
-from lastword.server.conversations import ChatMessage, Conversation, Conversations, Turn
-from lastword.server.tail import MAX_BEHIND_RECORDS, PAGE_RECORDS, Tail
+from lastword.server.conversations import Conversation, Conversations, Turn
+from lastword.server.history import ChatMessage
+from lastword.server.store_follower import MAX_BEHIND_RECORDS, PAGE_RECORDS, StoreFollower
 from lastword.store import Entry, MemoryStore, Record
 from lastword.testing.scripted import Pause
 from requirements import requirement
@@ -118,7 +119,7 @@ async def test_what_this_process_wrote_is_seen_at_once():
 async def test_a_look_is_good_for_one_iteration_of_the_loop():
     """Whoever waits in the same iteration was there before the look; whoever comes later needs another one."""
     store = Counting()
-    tail = Tail(store)
+    tail = StoreFollower(store)
     seen = []
     tail.follow(lambda record: seen.append(record.seq), lambda: None)
     await asyncio.gather(tail.look(), tail.look(), tail.look())
@@ -139,7 +140,7 @@ def test_folds_over_a_slow_store_are_those_of_a_fresh_reader(delays, gaps):
 
     async def scenario():
         store = Slow(delays)
-        tail = Tail(store)
+        tail = StoreFollower(store)
         tokens, conversations = Tokens(store, tail), Conversations(store, tail)
         elsewhere, elsewhere_said = Tokens(store), Conversations(store)
 
@@ -189,7 +190,7 @@ async def test_a_token_that_comes_while_the_list_of_tokens_is_on_its_way_counts(
             return found
 
     store = Held()
-    tail = Tail(store)
+    tail = StoreFollower(store)
     tokens, conversations = Tokens(store, tail), Conversations(store, tail)
     first = asyncio.create_task(tokens.all())
     await answered.wait()
@@ -219,7 +220,7 @@ def test_a_record_that_cannot_be_read_harms_its_own_conversation_alone(house):
 async def test_what_would_take_long_to_read_is_left_out():
     """A server that nobody asked anything for a week must not read that week before its next answer."""
     store = MemoryStore()
-    tail = Tail(store)
+    tail = StoreFollower(store)
     taken, lost = [], []
     tail.follow(lambda record: taken.append(record.seq), lambda: lost.append(tail.seq))
     await tail.look()
@@ -265,7 +266,7 @@ async def test_requests_that_come_while_a_look_is_under_way_share_the_next_one()
     """Each read what was new for itself, and so all of it sixty times over: the more came, the longer each took."""
     store = OnTheWay()
     store.arrives.set()
-    tail = Tail(store)
+    tail = StoreFollower(store)
     taken: list[Record] = []
     tail.follow(taken.append, lambda: None)
     await tail.look()
@@ -287,7 +288,7 @@ async def test_requests_that_come_while_a_look_is_under_way_share_the_next_one()
 async def test_a_look_that_fails_or_is_left_holds_nobody_up():
     """The one who looks for all may be gone in the next moment, and the store too."""
     store = OnTheWay()
-    tail = Tail(store)
+    tail = StoreFollower(store)
     first = asyncio.ensure_future(tail.look())
     await asyncio.sleep(0)
     second = asyncio.ensure_future(tail.look())

@@ -33,11 +33,10 @@ from lastword.server import (
     Completion,
     HttpUpstream,
     ServerLimits,
+    Serving,
     Stopping,
     Upstream,
-    bind,
     build_app,
-    check_completion,
 )
 from lastword.store import MemoryStore, Store
 from lastword.talk import Api, InProcessWire, KeptModel, ResolvedPreset, Wire
@@ -178,7 +177,7 @@ class Scripted(Rehearsal):
         message = {"role": "assistant", "content": text}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return check_completion({"model": "scripted", "choices": [choice], "usage": usage})
+        return Completion.checked({"model": "scripted", "choices": [choice], "usage": usage})
 
 
 class House:
@@ -328,7 +327,7 @@ class House:
                     servers=self.servers,
                 )
             )
-            sock = bind("127.0.0.1", 0)
+            sock = Serving.bind("127.0.0.1", 0)
             self.address = f"http://127.0.0.1:{sock.getsockname()[1]}"
             serving = Beside(self.front, stopping, limits, sock)
             running = asyncio.ensure_future(serving.serve_here())

@@ -42,8 +42,6 @@ from lastword.server import (
     HttpUpstream,
     Serving,
     Stopping,
-    allow_descriptors,
-    bind,
     build_app,
     is_loopback,
 )
@@ -320,7 +318,7 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
     async with _server(setup, log=log) as (app, store, choice, stopping, models), AsyncExitStack() as after:
         if setup.session_id is not None and await begins_session(store, setup.session_id):
             say(f"There was no session {setup.session_id}: it begins now.")
-        sock = bind(LOOPBACK, config.port)
+        sock = Serving.bind(LOOPBACK, config.port)
         address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
         if setup.session_id is None and (left := await left_unfinished(store, people_of(setup.config))) is not None:
             say(f"Going on with session {left}: something was left unfinished in it.")
@@ -366,9 +364,9 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
                 servers=setup.servers,
             )
         )
-        allow_descriptors(config.limits)
         after.enter_context(attending(store))
         serving = Beside(front, stopping, config.limits, sock)
+        serving.allow_descriptors()
         is_chat = setup.seat.is_attended and sys.stdout.isatty()
         stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
         say(f"Listening on {address}/v1, for this machine only. Other programs need a token: `lastword token create`.")

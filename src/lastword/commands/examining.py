@@ -22,14 +22,11 @@ from lastword.hook import AGENTS, SAYS, AgentKeys, Hooks, InstalledHook, is_deni
 from lastword.mcp import Gateways, counted, servers_of
 from lastword.rules import load_policy, places_for
 from lastword.server import (
-    CONFIGURED,
     HttpUpstream,
+    ModelNames,
     Refusal,
     Tokens,
-    find_local,
     is_loopback,
-    shown_name,
-    unlisted_words,
 )
 from lastword.store import open_store, shown
 from lastword.talk import read_kept_model, try_model
@@ -106,7 +103,7 @@ async def _examine_model(config: Config) -> list[Finding]:
         url, source = kept.upstream, "chosen on the page"
         upstream_key, name = kept.key, name or kept.model
     if url is None:
-        found = await find_local()
+        found = await HttpUpstream.find_local()
         if found is None:
             missing = "none is configured, and none answers at the usual local ports, so only the rehearsal model does"
             return [("model's server", False, f"{missing}; start one, or name it as upstream in lastword.toml")]
@@ -134,9 +131,9 @@ async def _examine_model(config: Config) -> list[Finding]:
     ]
     named = config.sources.get("model", source)
     if name is None:
-        first = shown_name(models[0]) if models else "it has none"
-        findings.append(("model", bool(models), f"none is named; `{CONFIGURED}` means its first: {first}"))
-    elif (unlisted := unlisted_words(name, models)) is None:
+        first = ModelNames.shown(models[0]) if models else "it has none"
+        findings.append(("model", bool(models), f"none is named; `lastword` means its first: {first}"))
+    elif (unlisted := ModelNames(models).why_unlisted(name)) is None:
         findings.append(("model", True, f"{name} ({named})"))
     else:
         # Some answer to names that they do not list.

@@ -28,7 +28,7 @@ from lastword.journal import Journal
 from lastword.lazily import load_later
 from lastword.mcp import sealing_key, servers_of
 from lastword.rules import Policy
-from lastword.server import Tokens, bind
+from lastword.server import Serving, Tokens
 from lastword.session import Session
 from lastword.store import data_folder
 from lastword.tools import HERE, ToolRegistry, find_tools, refuse_below
@@ -154,7 +154,7 @@ async def _tools(
 
 async def _over_http(server: ToolServer, journal: Journal, port: int) -> None:
     """Until a signal, for this machine alone."""
-    sock = bind(LOOPBACK, port)
+    sock = Serving.bind(LOOPBACK, port)
     there = sock.getsockname()[1]
     tokens = Tokens(journal.store, always_needed=True)
     app = http_app.http_app(server, tokens, there)

@@ -16,23 +16,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import uvloop
 
+from lastword import server as api
 from lastword.cli import DONE
 from lastword.commands.configured import read_config
 from lastword.commands.workers import MAX_WORKERS, Workers
 from lastword.config import Config, check_person
 from lastword.errors import ConfigError, LastWordError
 from lastword.lazily import load_later
-from lastword.server import SCOPES, Tokens
+from lastword.server import Tokens
 from lastword.store import MemoryStore, Store, check_flag, default_path, open_store
 from lastword.tools import refuse_below
 
 if TYPE_CHECKING:
-    from lastword.server import app, presence, serving
     from lastword.talk import model_choice
 else:
-    # What makes tokens, and every command that takes --config, does without a server.
-    app, presence = load_later("lastword.server.app"), load_later("lastword.server.presence")
-    serving, model_choice = load_later("lastword.server.serving"), load_later("lastword.talk.model_choice")
+    # What makes tokens, and every command that takes --config, does without a model.
+    model_choice = load_later("lastword.talk.model_choice")
 
 T = TypeVar("T")
 
@@ -76,8 +75,8 @@ def serve(config: Path | None, workers: int, **flags: Any) -> int:
             hint="name one that is: --store sqlite:///FILE or postgresql://…",
         )
     # Loaded once, before there are several: they share it.
-    _ = app.build_app, model_choice.choose_model, presence.Stopping
-    sock = serving.bind(loaded.server.host, loaded.server.port)
+    _ = api.build_app, model_choice.choose_model, api.Stopping
+    sock = api.Serving.bind(loaded.server.host, loaded.server.port)
     return Workers(sock, partial(_serve_as_worker, loaded)).run(workers)
 
 
@@ -92,9 +91,9 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
     choice = await model_choice.choose_model(config)
     store = open_store(store_address(config))
     try:
-        await serving.check_address(server.host, store)
-        stopping = presence.Stopping()
-        built = app.build_app(
+        await Tokens(store).check_address(server.host)
+        stopping = api.Stopping()
+        built = api.build_app(
             store,
             choice.upstream,
             model=server.model,
@@ -106,8 +105,8 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
             stopping=stopping,
             retention_days=server.retention_days,
         )
-        sock = sock or serving.bind(server.host, server.port)
-        listening = serving.Serving(built, stopping, server.limits, sock)
+        sock = sock or api.Serving.bind(server.host, server.port)
+        listening = api.Serving(built, stopping, server.limits, sock)
         if not number:
             host = f"[{server.host.strip('[]')}]" if ":" in server.host else server.host
             click.echo(f"Listening on http://{host}:{sock.getsockname()[1]}/v1")
@@ -115,8 +114,8 @@ async def _serve(config: Config, sock: socket.socket | None = None, number: int 
             sys.stdout.flush()
         if lifeline >= 0:
             asyncio.get_running_loop().add_reader(lifeline, listening.handle_exit, signal.SIGTERM, None)
-        serving.tune_gc()
-        serving.allow_descriptors(server.limits)
+        listening.tune_gc()
+        listening.allow_descriptors()
         await listening.serve_here()
     finally:
         await store.close()
@@ -136,7 +135,7 @@ def token() -> None:
     multiple=True,
     default=("chat",),
     metavar="SCOPE",
-    help=f"May be repeated: {', '.join(SCOPES)}.",
+    help=f"May be repeated: {', '.join(Tokens.SCOPES)}.",
 )
 @click.option("--person", metavar="NAME", help="Whose it is: cards of what it calls are this person's to answer.")
 @store_option

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lastword.lazily import brought_by
 from lastword.mcp.serving import ToolServer
-from lastword.server import Refusal, Tokens, require
+from lastword.server import Refusal, Tokens
 
 with brought_by("mcp", "mcp", "mcp_types"):
     from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -64,7 +64,7 @@ class _WithToken:
             if "origin" in headers and headers["origin"] not in {f"http://{host}" for host in self._hosts}:
                 raise Refusal(403, "wrong_origin", "pages of other origins are not served here")
             caller = await self._tokens.identify(headers.get("authorization"))
-            require(caller, ["tools"])
+            caller.require(["tools"])
         except Refusal as refusal:
             body = msgspec.to_builtins(refusal.body())
             await JSONResponse(body, refusal.status, headers=refusal.headers)(scope, receive, send)

@@ -12,6 +12,7 @@ person's, and a port of this machine is open to everybody who has an account on 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import re
 import secrets
 import time
@@ -21,8 +22,8 @@ from typing import Literal, get_args
 import msgspec
 
 from lastword.errors import ConfigError, did_you_mean
-from lastword.server.refusal import Refusal
-from lastword.server.tail import Tail
+from lastword.server.api_types import Refusal
+from lastword.server.store_follower import StoreFollower
 from lastword.store import Entry, Record, Store
 from lastword.values import canonical, digest
 
@@ -31,6 +32,9 @@ Scope = Literal["chat", "approve", "read", "tools", "admin"]
 metrics, to look at. tools: calling tools over MCP. admin: everything."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+INSIDE = "lastword.inside"
+"""Set in the scope by a program that calls the app object itself. It could read the store as well, so it needs no
+token; nothing that comes over a socket can set it."""
 STREAM = "tokens"
 MAX_NAME = 100
 LOCAL = "local"
@@ -68,6 +72,13 @@ class Caller(msgspec.Struct, frozen=True):
         """Whether this caller may look at the conversations of others."""
         return self.may("read")
 
+    def require(self, scopes: Sequence[Scope]) -> None:
+        """Refuse a caller who has none of the scopes."""
+        if self.scopes.isdisjoint(scopes) and "admin" not in self.scopes:
+            has = ", ".join(sorted(self.scopes))
+            words = f"this needs a token with the scope {' or '.join(scopes)}; yours has: {has}"
+            raise Refusal(403, "wrong_scope", words)
+
 
 LOCAL_OWNER = Caller(LOCAL, frozenset(SCOPES))
 
@@ -75,10 +86,13 @@ LOCAL_OWNER = Caller(LOCAL, frozenset(SCOPES))
 class Tokens:
     """The tokens of a store, folded as far as it was read."""
 
-    def __init__(self, store: Store, tail: Tail | None = None, *, always_needed: bool = False) -> None:
+    SCOPES = SCOPES
+    INSIDE = INSIDE
+
+    def __init__(self, store: Store, follower: StoreFollower | None = None, *, always_needed: bool = False) -> None:
         self._store = store
-        self._tail = tail or Tail(store)
-        self._tail.follow(self._take, self._lose)
+        self._follower = follower or StoreFollower(store)
+        self._follower.follow(self._take, self._lose)
         self._always_needed = always_needed
         self._seq = 0
         self._lost = True
@@ -95,7 +109,7 @@ class Tokens:
         facts = {"name": name, "scopes": sorted(chosen), "digest": token.digest}
         data = canonical(facts | {"person": person} if person else facts)
         await self._store.commit(Entry(STREAM, "token.created", id, at, data, once=f"token/{id}"))
-        self._tail.forget_look()
+        self._follower.forget_look()
         return token, f"lastword_{id}_{secret}"
 
     async def revoke(self, id: str) -> Token:
@@ -108,7 +122,7 @@ class Tokens:
             )
         at = time.time_ns() // 1000
         await self._store.commit(Entry(STREAM, "token.revoked", id, at, canonical({"at": at})))
-        self._tail.forget_look()
+        self._follower.forget_look()
         return token
 
     async def all(self) -> list[Token]:
@@ -135,19 +149,29 @@ class Tokens:
             )
         return Caller(token.id, token.scopes)
 
+    async def check_address(self, host: str) -> None:
+        """Refuse to listen where others can reach us, unless they need a token."""
+        if is_loopback(host):
+            return
+        if not any(not token.revoked for token in await self.all()):
+            raise ConfigError(
+                f"{host} can be reached from other machines, and there is no token to keep them out",
+                hint="make one with `lastword token create NAME`, or listen on 127.0.0.1",
+            )
+
     async def person_of(self, id: str) -> str:
         """Whose token this is; empty when nobody was named for it."""
         token = (await self._caught_up()).get(id)
         return "" if token is None else token.person
 
     async def _caught_up(self) -> dict[str, Token]:
-        await self._tail.look()
+        await self._follower.look()
         while self._lost:
-            seen = self._tail.seq
+            seen = self._follower.seq
             for record in await self._store.read(stream=STREAM, after=self._seq):
                 self._apply(record)
             # Records that came while the store yielded to the loop were not taken, so it is asked again.
-            self._lost = self._tail.seq != seen
+            self._lost = self._follower.seq != seen
         return self._tokens
 
     def _take(self, record: Record) -> None:
@@ -179,11 +203,14 @@ class Tokens:
             self._tokens[record.subject] = msgspec.structs.replace(token, revoked=True)
 
 
-def require(caller: Caller, scopes: Sequence[Scope]) -> None:
-    """Refuse a caller who has none of the scopes."""
-    if caller.scopes.isdisjoint(scopes) and "admin" not in caller.scopes:
-        has = ", ".join(sorted(caller.scopes))
-        raise Refusal(403, "wrong_scope", f"this needs a token with the scope {' or '.join(scopes)}; yours has: {has}")
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_scopes(scopes: Iterable[str]) -> frozenset[Scope]:
@@ -197,3 +224,30 @@ def _check_scopes(scopes: Iterable[str]) -> frozenset[Scope]:
     if not given:
         raise ConfigError("a token needs a scope", hint=f"the scopes are {', '.join(SCOPES)}")
     return frozenset(scope for scope in SCOPES if scope in given)
+
+
+class Rates:
+    """How often each caller may come: a bucket that fills evenly and holds a tenth of a minute's worth."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_second = per_minute / 60
+        self._burst = max(1.0, per_minute / 10)
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """By caller: what was left, and when."""
+
+    def spend(self, caller: str) -> None:
+        """Take one request from the caller's bucket; refuse when it is empty."""
+        now = time.monotonic()
+        left, then = self._buckets.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._per_second)
+        if left < 1:
+            self._buckets[caller] = (left, now)
+            wait = (1 - left) / self._per_second
+            raise Refusal(
+                429,
+                "too_many_requests",
+                f"more than {self._per_second * 60:g} requests a minute",
+                hint="wait, or raise requests_per_minute in [server.limits]",
+                headers={"Retry-After": str(int(wait) + 1)},
+            )
+        self._buckets[caller] = (left - 1, now)

@@ -7,7 +7,7 @@ process that dies leaves the whole turn or none of it.
     stream conversation/ID    opened · message · settled · pending · rewound · deleted
     stream conversations/OWNER    listed, one for each conversation
 
-What does not live here: which messages count (intake.py), and what the model gets to see of them (prompt.py).
+What does not live here: which messages count (request_messages.py), and what the model is shown of them (history.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.errors import MayNotForget
-from lastword.server.refusal import Refusal
-from lastword.server.tail import Tail
+from lastword.server.api_types import Refusal
+from lastword.server.history import Chains, ChatMessage, HistoryLine
+from lastword.server.reply import PendingRequest
+from lastword.server.store_follower import StoreFollower
 from lastword.store import Entry, Record, Store
 from lastword.values import canonical
 
@@ -33,88 +35,11 @@ _log = logging.getLogger("lastword")
 # Conversations kept folded in memory, by number and by size; the others are read again when somebody comes back.
 CACHED_CONVERSATIONS = 512
 CACHED_BYTES = 64 * 1024 * 1024
-# Characters of a message that is kept as it is sent, besides as it is. Of a longer one there would be two in memory.
-KEPT_ENCODED = 4_000
 # Conversations looked at together when old ones are ended.
 UNUSED_PAGE = 100
 
 UNNAMED = "r-"
 """How the ids of conversations begin that nobody chose an id for: their answers have ids of their own."""
-
-BYTES_PER_TOKEN = 4
-"""An estimate that errs on the careful side for English and code."""
-
-
-class PendingRequest(msgspec.Struct, frozen=True):
-    """A request that waits for its result. The digest is None when the model's arguments could not be read."""
-
-    id: str
-    name: str
-    digest: str | None
-    native: bool
-    created: int
-
-
-class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message. A result that answers a native call says so, since it goes to the model in another role."""
-
-    role: Literal["user", "assistant", "tool_result"]
-    content: Any = None
-    name: str | None = None
-    id: str | None = None
-    native: bool = False
-    tool_calls: list[dict[str, Any]] | None = None
-    others: dict[str, Any] | None = None
-    """Keys of a model's message that we do not know, and its server may want back."""
-    repairs: bool = False
-    """Whether it says what was wrong with the message before it, and nothing else."""
-
-
-class HistoryLine(msgspec.Struct, frozen=True):
-    """A message in its place in the history."""
-
-    said: ChatMessage
-    turn: int
-    at: int
-    weight: int
-    """Its size in bytes, roughly; of an image, what it costs a model."""
-    plain: msgspec.Raw | dict[str, Any] | None = None
-    """The message as the model's server knows it, when that does not depend on the messages around it. It is sent again
-    with every turn, so a short one is encoded once."""
-
-    @property
-    def tokens(self) -> int:
-        """An estimate. The model's own count is in `usage`."""
-        return self.weight // BYTES_PER_TOKEN + 1
-
-
-class Chains:
-    """Where the pieces of a history start that belong together, and how heavy it is up to each line.
-
-    A chain begins with a turn that answers no request. Kept as lines come in, so that nobody has to go through a
-    long history to cut it.
-    """
-
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.tokens_before: list[int] = [0]
-        """Of each line the tokens of all before it, and at the end those of all."""
-        self.last_repair = -1
-        """The newest turn in which a message of the model was corrected."""
-        self.last_dependent = -1
-        """The newest turn with a message that is sent differently beside others than by itself."""
-        self._turn = -1
-
-    def add(self, line: HistoryLine) -> None:
-        """The next line."""
-        if not self.starts or (line.turn != self._turn and line.said.role != "tool_result"):
-            self.starts.append(len(self.tokens_before) - 1)
-        self._turn = line.turn
-        if line.said.repairs:
-            self.last_repair = line.turn
-        if line.plain is None:
-            self.last_dependent = line.turn
-        self.tokens_before.append(self.tokens_before[-1] + line.tokens)
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -184,8 +109,7 @@ class Conversation:
         if kind == "conversation.message":
             message = _decode_message(data)
             self.turns = message.turn
-            weight = _weigh(message.said, len(data))
-            line = HistoryLine(message.said, message.turn, record.at, weight, _plain(message.said))
+            line = HistoryLine.of(message.said, message.turn, record.at, len(data))
             self.lines.append(line)
             self.chains.add(line)
             self.weight += len(data)
@@ -208,10 +132,10 @@ class Conversation:
 class Conversations:
     """All conversations of a store."""
 
-    def __init__(self, store: Store, tail: Tail | None = None) -> None:
+    def __init__(self, store: Store, follower: StoreFollower | None = None) -> None:
         self._store = store
-        self._tail = tail or Tail(store)
-        self._tail.follow(self._take, self._lose)
+        self._follower = follower or StoreFollower(store)
+        self._follower.follow(self._take, self._lose)
         self._folded: OrderedDict[str, Conversation] = OrderedDict()
         self._weight = 0
         self._running: set[str] = set()
@@ -336,26 +260,26 @@ class Conversations:
 
     async def _commit(self, conversation: Conversation, *entries: Entry) -> None:
         done = await self._store.commit(*entries)
-        conversation.written_after = self._tail.looks
+        conversation.written_after = self._follower.looks
         if not done:
             raise turn_is_running()
 
     async def _caught_up(self, id: str) -> Conversation:
         conversation = self._folded.get(id)
-        if conversation is not None and conversation.written_after == self._tail.looks:
-            self._tail.forget_look()
-        await self._tail.look()
+        if conversation is not None and conversation.written_after == self._follower.looks:
+            self._follower.forget_look()
+        await self._follower.look()
         conversation = self._folded.get(id)
         if conversation is not None:
             self._folded.move_to_end(id)
             return conversation
         conversation = Conversation(id)
         while True:
-            seen = self._tail.seq
+            seen = self._follower.seq
             for record in await self._store.read(stream=_stream(id), after=conversation.seq):
                 conversation.apply(record)
             # Records that came while the store yielded to the loop are not in this fold, so it is asked again.
-            if self._tail.seq == seen:
+            if self._follower.seq == seen:
                 break
         # Somebody who was faster may have a turn running on theirs. Both are the same fold.
         if (faster := self._folded.get(id)) is not None:
@@ -454,30 +378,6 @@ class _Message(msgspec.Struct, frozen=True):
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode_message = msgspec.json.Decoder(_Message).decode
-
-
-# What an image costs a model, in bytes of text: about a thousand tokens. A large one costs more, since it is sent again
-# with every turn.
-IMAGE_WEIGHT = 4_000
-BYTES_OF_IMAGE = 64
-
-
-def _weigh(said: ChatMessage, size: int) -> int:
-    if not isinstance(said.content, list):
-        return size
-    for part in said.content:
-        if isinstance(part, dict) and part.get("type") == "image_url":
-            sent = len(canonical(part))
-            size += max(IMAGE_WEIGHT, sent // BYTES_OF_IMAGE) - sent
-    return size
-
-
-def _plain(said: ChatMessage) -> msgspec.Raw | dict[str, Any] | None:
-    if said.role == "tool_result" or said.tool_calls:
-        return None
-    message = {"role": said.role, "content": said.content}
-    is_short = isinstance(said.content, str) and len(said.content) <= KEPT_ENCODED
-    return msgspec.Raw(msgspec.json.encode(message)) if is_short else message
 
 
 def _message_data(turn: int, said: ChatMessage) -> bytes:

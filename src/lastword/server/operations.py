@@ -15,22 +15,7 @@ import msgspec
 from starlette.types import Receive, Send
 
 from lastword.errors import did_you_mean
-from lastword.server.auth import Caller, Scope, Tokens
-from lastword.server.chat import CONFIGURED, OpenTurn, ParsedRequest, Turns
-from lastword.server.conversations import Conversation, Conversations, not_found, seconds
-from lastword.server.limits import ServerLimits
-from lastword.server.metrics import CONTENT_TYPE, Metrics
-from lastword.server.perimeter import Body, EventStream, read_body, send_body
-from lastword.server.presence import Attended, Stopping
-from lastword.server.refusal import Refusal
-from lastword.server.responses.answer import remembered, whole
-from lastword.server.responses.events import ResponseEvents
-from lastword.server.responses.naming import turn_of
-from lastword.server.responses.request import find_turn, read_request
-from lastword.server.responses.wire import ResponseId, ResponseOut, ResponsesRequest
-from lastword.server.stream import events
-from lastword.server.upstream import Upstream
-from lastword.server.wire import (
+from lastword.server.api_types import (
     ChatRequest,
     ChatResponse,
     ConversationId,
@@ -43,11 +28,23 @@ from lastword.server.wire import (
     ModelList,
     ModelName,
     PendingOut,
+    Refusal,
     RewindRequest,
     Rewound,
     StoredMessage,
     ToolCall,
 )
+from lastword.server.auth import Caller, Scope, Tokens
+from lastword.server.conversations import Conversation, Conversations, not_found, seconds
+from lastword.server.limits import ServerLimits
+from lastword.server.metrics import CONTENT_TYPE, Metrics
+from lastword.server.middleware import Body, CancelledWhenGone, EventStream, Stopping, read_body, send_body
+from lastword.server.model_server import Upstream
+from lastword.server.request_messages import ParsedRequest
+from lastword.server.responses_answer import ResponseEvents, remembered, whole
+from lastword.server.responses_request import find_turn, read_request
+from lastword.server.responses_types import ResponseId, ResponseOut, ResponsesRequest, turn_of
+from lastword.server.turns import CONFIGURED, OpenTurn, Turns, events
 from lastword.store import Store
 
 # A page of conversations, or of a conversation's messages.
@@ -189,7 +186,7 @@ class AskedTurn(msgspec.Struct, frozen=True):
 async def _carry_out(parts: Parts, incoming: Incoming, read: Callable[[bytes], Awaitable[AskedTurn]]) -> None:
     """One turn. Errors before the first piece of an answer have a status; later ones are an event in the stream."""
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
-    async with Attended(incoming.receive, parts.stopping):
+    async with CancelledWhenGone(incoming.receive, parts.stopping):
         asked = await read(body)
         stream = EventStream(incoming.send, asked.broken)
         with parts.turns.slot(asked.parsed, incoming.caller), parts.metrics.failing():

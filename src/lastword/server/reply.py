@@ -1,23 +1,67 @@
-"""What the model's message asks for: a tool, several, a script, or nothing.
+"""What the model's message asks for: a tool, several, a script, or nothing; and what of it may be kept.
 
-Pure: a message goes in, a reading comes out. What a stream holds back while it could still ask for something is
-decided here too.
+Pure: a message goes in, a reading comes out. A script is read here, and never run. What a stream holds back while it
+could still ask for something is decided here too.
+
+A message is kept without the secrets that the model wrote. The satellite, which has the tools, says which arguments are
+secret; the answer to it carries the values, and what is stored has a mark in their place. So the model sees that mark
+in its own history, and a satellite that reads a request from there instead of from the answer knows that the value is
+gone.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from lastword.server.conversations import PendingRequest
-from lastword.server.intake import SCRIPT, arguments_digest, pending_call, stateless_id
-from lastword.server.scripts import ScriptOpening, is_script
-from lastword.server.wire import ScriptOut, ToolProtocol, ToolRequestError, ToolRequestOut
+from lastword import values
+from lastword.errors import ScriptError
+from lastword.script import (
+    BUILTINS,
+    NOT_KEPT,
+    Calc,
+    CallNode,
+    Concealed,
+    Do,
+    Function,
+    Name,
+    PlacedError,
+    Statement,
+    Stop,
+    conceal,
+    cut,
+    find_token,
+    inside,
+    parse,
+    scrub,
+)
+from lastword.server.api_types import (
+    AssistantMessage,
+    ScriptOut,
+    ToolProtocol,
+    ToolRequestError,
+    ToolRequestOut,
+    text_of,
+)
 from lastword.values import digest
 from lastword.wire import NotARequest, Opening, ToolRequest, parse_arguments, parse_tool_request
+
+SCRIPT = "script"
+"""The name under which the result of a script is sent."""
+KNOWN_KEYS = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio", "name"})
+
+
+class PendingRequest(msgspec.Struct, frozen=True):
+    """A request that waits for its result. The digest is None when the model's arguments could not be read."""
+
+    id: str
+    name: str
+    digest: str | None
+    native: bool
+    created: int
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -69,6 +113,78 @@ def _read_calls(calls: list[dict[str, Any]], at: int) -> Reading:
     return Reading(requests=requests, error=error, pending=pending)
 
 
+def new_id() -> str:
+    """An id for a request that came without one."""
+    return "call_" + secrets.token_hex(12)
+
+
+def asked_by(message: AssistantMessage, protocol: ToolProtocol | None) -> list[PendingRequest]:
+    """What an assistant message that a client sent asks for."""
+    if message.tool_calls:
+        return [pending_call(call.id, call.function.name, call.function.arguments) for call in message.tool_calls]
+    text = text_of(message.content)
+    found = parse_tool_request(text)
+    if isinstance(found, ToolRequest):
+        return [PendingRequest(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
+    if protocol == "script" and is_script(text):
+        return [PendingRequest(stateless_id(text), SCRIPT, values.digest(text.encode()), False, 0)]
+    return []
+
+
+def pending_call(id: str, name: str, arguments: str, created: int = 0) -> PendingRequest:
+    """A native call as a pending request."""
+    read = parse_arguments(arguments)
+    digest = None if isinstance(read, NotARequest) else arguments_digest(read)
+    return PendingRequest(id, name, digest, True, created)
+
+
+def stateless_id(asked: ToolRequest | str) -> str:
+    """The id of a request or script that no conversation holds: made from what it says, so it can be made again."""
+    said = asked if isinstance(asked, str) else [asked.name, asked.arguments]
+    return "call_" + values.digest(values.canonical(said))[:24]
+
+
+def arguments_digest(arguments: dict[str, Any]) -> str:
+    """What was asked for, in 64 characters."""
+    return values.digest(values.canonical(arguments))
+
+
+# A script that a person is to read has some hundred lines. Beyond this a message is text, without a look at it.
+MAX_SCRIPT = 200_000
+
+# A stream is looked at again whenever it has grown by this part, so that all looks together cost a few parses.
+GROWTH = 1.25
+FIRST_LOOK = 16
+
+# The last tokens of a text that is still arriving may be prefixes of longer ones: `1.` of `1.5`, `TH` of THEN.
+UNFINISHED_TOKENS = 3
+# No text of the language holds this character outside a string or comment, so the parser stops at it at the latest.
+STOPPER = "\n;"
+
+
+def is_script(text: str) -> bool:
+    """Whether the entire message is a script that does something. "Paris" parses too, and is a word."""
+    if len(text) > MAX_SCRIPT:
+        return False
+    try:
+        return _does_something(parse(text).body)
+    except ScriptError:
+        return False
+
+
+def _does_something(body: Iterable[Statement]) -> bool:
+    return any(
+        # "STOP talking" is a request, and no script.
+        not isinstance(statement, Do | Stop)
+        or (isinstance(statement, Stop) and not isinstance(statement.value, Name))
+        or any(
+            isinstance(node, CallNode | Calc) or (isinstance(node, Function) and node.name in BUILTINS)
+            for node in inside(statement.value)
+        )
+        for statement in body
+    )
+
+
 class Watch(Protocol):
     """Sees a message arrive and says whether it may still become a request."""
 
@@ -85,6 +201,115 @@ def watches(protocol: ToolProtocol) -> list[Watch]:
     return [kind() for kind in kinds[protocol]]
 
 
-def new_id() -> str:
-    """An id for a request that came without one."""
-    return "call_" + secrets.token_hex(12)
+class ScriptOpening:
+    """Watches a message arrive and says whether it could still turn out to be a script."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+        self._next_look: float = FIRST_LOOK
+        self._possible = True
+
+    def feed(self, piece: str) -> bool:
+        """Take the next piece. True while the message so far may be the beginning of a script."""
+        if self._possible:
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size > MAX_SCRIPT:
+                self._possible = False
+            elif self._size >= self._next_look:
+                self._next_look = self._size * GROWTH
+                self._pieces = ["".join(self._pieces)]
+                self._possible = not _cannot_be_a_script(self._pieces[0])
+        return self._possible
+
+
+def _cannot_be_a_script(beginning: str) -> bool:
+    """Whether no continuation can make a script of this."""
+    try:
+        parse(beginning + STOPPER)
+    except PlacedError as error:
+        tokens = cut(beginning)
+        if error.at < len(tokens) and tokens[error.at] == '"':
+            # A quotation mark without its partner: the string may go on, unless its line has ended.
+            offset, _ = find_token(beginning, error.at)
+            return "\n" in beginning[offset:]
+        return error.at < len(tokens) - 1 - UNFINISHED_TOKENS
+    return False
+
+
+SecretArguments = Mapping[str, Sequence[str]]
+"""Their names, by tool."""
+
+
+def without_secrets(
+    message: dict[str, Any], pending: list[PendingRequest], protocol: ToolProtocol, secrets: SecretArguments
+) -> tuple[dict[str, Any], list[PendingRequest]]:
+    """The message and what is pending after it, as they may be stored."""
+    names = {name for given in secrets.values() for name in given}
+    if not names:
+        return message, pending
+    before = message
+    digests: dict[str, str | None] = {}
+    if message.get("tool_calls"):
+        calls = []
+        for call in message["tool_calls"]:
+            function = call["function"]
+            text, digests[call["id"]] = _kept_arguments(function["arguments"], secrets.get(function["name"], ()))
+            calls.append({**call, "function": {**function, "arguments": text}})
+        message = {**message, "tool_calls": calls}
+    if content := message.get("content"):
+        kept, found = _kept_text(content, protocol, secrets, names)
+        message = {**message, "content": kept}
+        digests |= {entry.id: found for entry in pending if not entry.native}
+    if message != before and (others := kept_keys(message)):
+        # What a model thought aloud repeats what it then wrote. It goes whole: nobody needs it without its request.
+        message = {key: value for key, value in message.items() if key not in others or not _may_quote(value)}
+    return message, [
+        msgspec.structs.replace(entry, digest=digests[entry.id]) if entry.id in digests else entry for entry in pending
+    ]
+
+
+def kept_keys(message: dict[str, Any]) -> dict[str, Any] | None:
+    """What a message has besides what we know: some servers want it back with the results of its calls."""
+    kept = {key: value for key, value in message.items() if key not in KNOWN_KEYS and value is not None}
+    return kept or None
+
+
+def _kept_arguments(text: str, secrets: Sequence[str]) -> tuple[str, str | None]:
+    """The arguments of a native call, and the digest of what is left of them."""
+    arguments = parse_arguments(text)
+    if isinstance(arguments, NotARequest):
+        return (scrub(text, secrets).text if secrets else text), None
+    if secrets and not arguments.keys().isdisjoint(secrets):
+        arguments = _hidden(arguments, secrets)
+        text = msgspec.json.encode(arguments).decode()
+    return text, arguments_digest(arguments)
+
+
+def _kept_text(text: str, protocol: ToolProtocol, secrets: SecretArguments, names: set[str]) -> tuple[str, str | None]:
+    """A message in words, as a request or a script, and the digest of what it asks for when it does."""
+    found = parse_tool_request(text)
+    if isinstance(found, ToolRequest):
+        hidden = secrets.get(found.name, ())
+        if not found.arguments.keys().isdisjoint(hidden):
+            arguments = _hidden(found.arguments, hidden)
+            asked = {"tool_request": {"name": found.name, "arguments": arguments}}
+            return msgspec.json.encode(asked).decode(), arguments_digest(arguments)
+        return text, arguments_digest(found.arguments)
+    kept = Concealed(text)
+    if protocol == "script":
+        kept = conceal(text, secrets)
+    elif found.near or "tool_request" in text:
+        # Also what is too far from a request to be called a near miss has the values of one in it.
+        kept = scrub(text, names)
+    return kept.text, digest(kept.text.encode())
+
+
+def _may_quote(value: Any) -> bool:
+    """Whether a value of an unknown key may have words in it: a text with a space, or anything that is no text."""
+    return not isinstance(value, str) or " " in value
+
+
+def _hidden(arguments: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:
+    return {name: NOT_KEPT if name in secrets else value for name, value in arguments.items()}

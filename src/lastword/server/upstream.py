@@ -1,10 +1,10 @@
-"""The model's server: anything that speaks OpenAI's chat completions.
+"""The model's server over HTTP: anything that speaks OpenAI's chat completions.
 
 One pooled session, timeouts for every phase, and further attempts while nothing of the answer has arrived. Its
 failures become our refusals: 502 when it is broken, 504 when it is slow, 429 when it is busy. What it says about them
 goes to our client only after keys were taken out of it.
 
-What does not live here: what the messages mean. A reply is checked for its shape and handed on.
+What does not live here: what the messages mean. A reply is checked for its shape (completion.py) and handed on.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from lastword.errors import ConfigError
-from lastword.server.abilities import Abilities, read_abilities
-from lastword.server.context import exceeded
+from lastword.server.api_types import Refusal
+from lastword.server.completion import Completion, check_chunk, says_something
 from lastword.server.limits import ServerLimits
-from lastword.server.refusal import Refusal
-from lastword.server.reply_shape import Completion, check_chunk, check_completion, says_something
+from lastword.server.model_server import Abilities, Upstream, exceeded, read_abilities
 from lastword.wire import EventReader, EventTooLarge, SentEvent
 
 log = logging.getLogger("lastword.server")
@@ -38,6 +37,12 @@ LARGE_BODY = 2**20
 # Of an error text from the model's server, what a client gets to see.
 MAX_QUOTED = 300
 
+# Around every word of a stream stands some hundred bytes of JSON; the limit is on the answer, not on its wrapping.
+STREAM_OVERHEAD = 64
+# Around the data of an event: names of fields and line ends.
+EVENT_FORM = 32
+
+WEB_PAGE = "text/html"
 _JSON = {"Content-Type": "application/json"}
 
 # What keys look like, wherever they come from. The server's own key is removed by name besides.
@@ -46,36 +51,17 @@ _KEYS = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai|AIza|ghp|lastword)[-_][\w\-*.â
 # A code is a word. Anything else of that name is not for programs to read.
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
-# Where local models usually answer.
-USUAL = {
-    "Ollama": "http://127.0.0.1:11434/v1",
-    "LM Studio": "http://127.0.0.1:1234/v1",
-    "llama.cpp": "http://127.0.0.1:8080/v1",
-    "vLLM": "http://127.0.0.1:8000/v1",
-}
-
-
-class Upstream(Protocol):
-    """What the server needs of a model. The messages of a question may be encoded already (`msgspec.Raw`)."""
-
-    async def complete(self, body: dict[str, Any]) -> Completion:
-        """One whole answer."""
-
-    def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
-        """An answer in OpenAI's chunks. Nothing was received when the first `anext` raises."""
-
-    async def models(self) -> list[str]:
-        """The names that a request may use."""
-
-    async def abilities(self) -> Abilities:
-        """What it can do besides answering. Asked once; whoever cannot be asked can do nothing."""
-
-    async def close(self) -> None:
-        """Let go of connections."""
-
 
 class HttpUpstream:
     """A model behind a URL."""
+
+    USUAL: ClassVar[Mapping[str, str]] = {
+        "Ollama": "http://127.0.0.1:11434/v1",
+        "LM Studio": "http://127.0.0.1:1234/v1",
+        "llama.cpp": "http://127.0.0.1:8080/v1",
+        "vLLM": "http://127.0.0.1:8000/v1",
+    }
+    """Where local models usually answer."""
 
     def __init__(self, url: str, *, key: str | None = None, limits: ServerLimits | None = None) -> None:
         parts = urlsplit(url)
@@ -97,18 +83,34 @@ class HttpUpstream:
         self.retries_made = 0
         self._abilities: Abilities | None = None
 
+    @classmethod
+    async def find_local(cls, places: Mapping[str, str] | None = None) -> tuple[str, str] | None:
+        """The name and address of the first local model's server that answers and has a model."""
+        # On this machine an answer takes a moment, or there is nobody.
+        limits = ServerLimits(connect_seconds=0.5)
+        for name, url in (cls.USUAL if places is None else places).items():
+            upstream = cls(url, limits=limits)
+            try:
+                if await upstream.models():
+                    return name, url
+            except Refusal:
+                continue
+            finally:
+                await upstream.close()
+        return None
+
     async def complete(self, body: dict[str, Any]) -> Completion:
         response = await self._post(body)
         async with response:
             data = await self._read_all(response)
-        return check_completion(self._decode(data))
+        return Completion.checked(self._decode(data))
 
     async def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
         response = await self._post(body)
         async with response:
             if response.content_type == "application/json":
                 # Asked for a stream, it answered in one piece; or with an error and the status of a success.
-                whole = check_completion(self._decode(await self._read_all(response)))
+                whole = Completion.checked(self._decode(await self._read_all(response)))
                 for chunk in whole.as_chunks():
                     yield chunk
                 return
@@ -376,15 +378,6 @@ class HttpUpstream:
         )
 
 
-# Around every word of a stream stands some hundred bytes of JSON; the limit is on the answer, not on its wrapping.
-STREAM_OVERHEAD = 64
-# Around the data of an event: names of fields and line ends.
-EVENT_FORM = 32
-
-
-WEB_PAGE = "text/html"
-
-
 def _no_answer(media_type: str) -> Refusal:
     """Somebody else answers there, or a proxy in front of it."""
     what = "a web page" if media_type == WEB_PAGE else "something that no model says"
@@ -400,17 +393,41 @@ def _seconds(retry_after: str | None) -> float:
         return 0.0
 
 
-async def find_local(places: Mapping[str, str] = USUAL) -> tuple[str, str] | None:
-    """The name and address of the first local model's server that answers and has a model."""
-    # On this machine an answer takes a moment, or there is nobody.
-    limits = ServerLimits(connect_seconds=0.5)
-    for name, url in places.items():
-        upstream = HttpUpstream(url, limits=limits)
-        try:
-            if await upstream.models():
-                return name, url
-        except Refusal:
-            continue
-        finally:
-            await upstream.close()
-    return None
+class ChangingUpstream:
+    """The model that answers now."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._now = upstream
+        self._before: list[Upstream] = []
+        """Those that answered until now. A turn may still be theirs."""
+        self.changed: Callable[[str | None], None] = lambda model: None
+        """Told the name of the new model, where a person chose one."""
+
+    def change(self, upstream: Upstream, model: str | None) -> None:
+        """Ask this one from now on."""
+        self._before.append(self._now)
+        self._now = upstream
+        self.changed(model)
+
+    @property
+    def retries_made(self) -> int:
+        """Further attempts, of all together."""
+        return sum(each.retries_made for each in (*self._before, self._now) if isinstance(each, HttpUpstream))
+
+    async def complete(self, body: dict[str, Any]) -> Completion:
+        return await self._now.complete(body)
+
+    async def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
+        async with aclosing(self._now.stream(body)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def models(self) -> list[str]:
+        return await self._now.models()
+
+    async def abilities(self) -> Abilities:
+        return await self._now.abilities()
+
+    async def close(self) -> None:
+        for each in (*self._before, self._now):
+            await each.close()

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp
 
-from lastword.server import INSIDE
+from lastword.server import Tokens
 from lastword.talk.apiclient import ConnectionLost
 
 Message = MutableMapping[str, Any]
@@ -48,7 +48,7 @@ class InProcessWire:
             "query_string": query.encode(),
             "root_path": "",
             "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), *more],
-            INSIDE: True,
+            Tokens.INSIDE: True,
         }
         running = asyncio.ensure_future(call.run(self._app, scope))
         try:

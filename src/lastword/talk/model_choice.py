@@ -12,7 +12,7 @@ import msgspec
 
 from lastword.config import Config
 from lastword.display import visible
-from lastword.server import USUAL, HttpUpstream, Refusal, Upstream, find_local, unlisted_words
+from lastword.server import HttpUpstream, ModelNames, Refusal, Upstream
 from lastword.talk.kept_model import KeptModel
 from lastword.talk.rehearsal import Rehearsal
 from lastword.talk.replies import Protocol
@@ -47,7 +47,7 @@ def usual_protocol(*, is_rehearsal: bool) -> Protocol:
 
 
 async def choose_model(
-    config: Config, places: Mapping[str, str] = USUAL, *, kept: KeptModel | None = None
+    config: Config, places: Mapping[str, str] | None = None, *, kept: KeptModel | None = None
 ) -> ModelChoice:
     """Whatever is configured; else what a person chose before; else whatever answers at the usual local ports; else
     the rehearsal model.
@@ -59,7 +59,7 @@ async def choose_model(
     return msgspec.structs.replace(choice, remark=await _remark(upstream, config.server.model or choice.model))
 
 
-async def _choose(config: Config, places: Mapping[str, str], kept: KeptModel | None) -> ModelChoice:
+async def _choose(config: Config, places: Mapping[str, str] | None, kept: KeptModel | None) -> ModelChoice:
     server = config.server
     named = f"{server.model} at " if server.model else ""
     if server.upstream is not None:
@@ -70,7 +70,7 @@ async def _choose(config: Config, places: Mapping[str, str], kept: KeptModel | N
     if kept is not None:
         upstream = HttpUpstream(kept.upstream, key=kept.key, limits=server.limits)
         return ModelChoice(upstream, f"Model: {kept.words} (chosen on the page).", model=kept.model)
-    found = await find_local(places)
+    found = await HttpUpstream.find_local(places)
     if found is not None:
         name, url = found
         # No key: it was made for another server.
@@ -92,7 +92,7 @@ async def _remark(upstream: HttpUpstream, name: str | None) -> str:
     """What a look at its list of models shows. Whoever has no list may answer all the same."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
-            unlisted = unlisted_words(name, await upstream.models())
+            unlisted = ModelNames(await upstream.models()).why_unlisted(name)
     except TimeoutError:
         return ""
     except Refusal as refusal:

@@ -21,7 +21,7 @@ import msgspec
 
 from lastword import values
 from lastword.errors import NotJSON
-from lastword.server import Abilities, Completion, check_completion, is_script
+from lastword.server import Abilities, Completion, is_script
 from lastword.talk.feedback import PROGRAM
 
 NAME = "rehearsal"
@@ -52,7 +52,7 @@ class Rehearsal:
     async def complete(self, body: dict[str, Any]) -> Completion:
         message = rehearse(msgspec.json.decode(msgspec.json.encode(body["messages"])), body.get("tools"))
         reason = "tool_calls" if message.get("tool_calls") else "stop"
-        return check_completion(
+        return Completion.checked(
             {
                 "model": NAME,
                 "choices": [{"index": 0, "message": message, "finish_reason": reason}],

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from lastword.errors import LastWordError
-from lastword.server import TOO_LONG, Dialect, Upstream, build_app
+from lastword.server import Refusal, Upstream, build_app
 from lastword.session import Session
 from lastword.store import MemoryStore
 from lastword.talk.apiclient import Api
@@ -65,7 +65,7 @@ class ModelTrial(msgspec.Struct, frozen=True):
     """What a model was found to do."""
 
     context_tokens: int | None
-    dialect: Dialect
+    dialect: str
     handled: tuple[Protocol, ...]
     streams: bool = False
     """Whether an answer came in pieces."""
@@ -117,7 +117,7 @@ async def try_model(upstream: Upstream, model: str | None = None) -> ModelTrial:
                 async with asyncio.timeout(TRIAL_SECONDS):
                     reply = await satellite.first_reply(QUESTION)
             except LastWordError as refusal:
-                if refusal.fact.startswith(TOO_LONG):
+                if refusal.fact.startswith(Refusal.TOO_LONG):
                     too_long.append(protocol)
                     continue
                 problem = refusal.fact

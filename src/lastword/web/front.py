@@ -8,12 +8,12 @@ from typing import Any
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lastword.server import Metrics, Perimeter, Refusal, access_log
+from lastword.server import Middleware, Refusal
 from lastword.web.routes import Page
 
 
 class Front:
-    """The page and the API behind one address. Each has a perimeter of its own."""
+    """The page and the API behind one address. Each is checked by itself."""
 
     def __init__(
         self,
@@ -27,9 +27,7 @@ class Front:
         self._api = api
         self.page = page
         router = Router(page.routes(), default=_unknown_path, redirect_slashes=False)
-        self._perimeter = Perimeter(
-            router, hosts=hosts, origins=origins, metrics=Metrics(), log=access_log(log or (lambda line: None))
-        )
+        self._checked = Middleware(router, hosts=hosts, origins=origins, log=log or (lambda line: None))
 
     def end_streams(self) -> None:
         """Let every window go: a server that stops waits for its connections."""
@@ -38,7 +36,7 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
         is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
-        await (self._perimeter if is_page else self._api)(scope, receive, send)
+        await (self._checked if is_page else self._api)(scope, receive, send)
 
 
 async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,7 +5,7 @@ cannot send. The cookie lets a window read; to change something it also shows a 
 have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
 store opens nothing. A terminal is a window like any other, and comes in the same way.
 
-Host and Origin are checked before anything comes here (server/perimeter.py).
+Host and Origin are checked before anything comes here (server/middleware.py).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from lastword.card import responses
 from lastword.display import visible
-from lastword.server import HttpUpstream, Refusal, ServerLimits, shown_names, unlisted_words
+from lastword.server import HttpUpstream, ModelNames, Refusal, ServerLimits
 from lastword.talk import KeptModel, ResolvedPreset, keep_model, try_model
 
 MAX_ADDRESS = 2_000
@@ -77,12 +77,12 @@ class ModelForm:
         async with self._one_at_a_time:
             upstream = HttpUpstream(kept.upstream, key=kept.key, limits=self._limits)
             try:
-                names = await _models(upstream)
-                if kept.model is None and len(names) != 1:
-                    has = f"has several models; name one: {shown_names(names)}" if names else "lists no model; name one"
+                names = ModelNames(await _models(upstream))
+                if kept.model is None and len(names.listed) != 1:
+                    has = f"has several models; name one: {names}" if names.listed else "lists no model; name one"
                     raise Refusal(409, "no_model", f"that server {has}", param="model")
-                unlisted = unlisted_words(kept.model, names)
-                trial = await try_model(upstream, kept.model or next(iter(names), None))
+                unlisted = names.why_unlisted(kept.model)
+                trial = await try_model(upstream, kept.model or next(iter(names.listed), None))
             finally:
                 await upstream.close()
             if trial.problem is not None:

@@ -1,7 +1,7 @@
 """Write the page's TypeScript types: `python src/lastword/web/ui/generate_wire.py` writes src/wire.ts beside this file.
 
 They are those of card/views.py and card/responses.py, of what people send to the page (web/bodies.py), and of a refusal
-(server/refusal.py): the page cannot expect another shape than the one that is sent.
+(server/api_types.py): the page cannot expect another shape than the one that is sent.
 What does not live here: the requests (requests.ts).
 """
 

@@ -1,7 +1,9 @@
-"""What comes in and what goes out, as types. The OpenAPI document is made from them.
+"""What comes in and what goes out, as types: requests, answers and errors. The OpenAPI document is made from them.
 
 A request is checked against these types and then passed on as it came: what OpenAI's dialect adds tomorrow, and what
-one model's server knows and another does not, is not ours to drop.
+one model's server knows and another does not, is not ours to drop. An error has the shape that OpenAI's clients read.
+
+What does not live here: the types of the newer form (responses_types.py), and deciding to refuse.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from lastword.errors import LastWordError
 from lastword.wire import Why
 
 # No leading dot or dash: an id is also a part of a path and an argument on a command line.
@@ -22,7 +25,6 @@ ConversationId = Annotated[
         examples=["kitchen-2026-11-15"],
     ),
 ]
-
 ToolProtocol = Literal["json", "script", "native"]
 
 
@@ -316,3 +318,67 @@ def text_of(content: str | list[TextPart] | None) -> str:
     if content is None:
         return ""
     return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
+TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "timeout_error",
+    409: "conflict_error",
+    413: "invalid_request_error",
+    415: "invalid_request_error",
+    421: "invalid_request_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    502: "upstream_error",
+    503: "server_error",
+    504: "upstream_error",
+}
+
+
+class ErrorDetail(msgspec.Struct, frozen=True):
+    """What went wrong."""
+
+    message: str
+    type: str
+    code: str
+    param: str | None = None
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """Every answer that is not a success."""
+
+    error: ErrorDetail
+
+
+class Refusal(LastWordError):
+    """A request that gets an error for an answer. `code` is for programs, the text for people."""
+
+    TOO_LONG = "the conversation is longer than the model can see"
+    """How the fact begins when it was too much for the model: the code may be that of the model's server."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        fact: str,
+        *,
+        param: str | None = None,
+        hint: str | None = None,
+        headers: dict[str, str] | None = None,
+        is_upstream: bool = False,
+    ) -> None:
+        super().__init__(fact, hint=hint)
+        self.is_upstream = is_upstream or code.startswith("upstream_") or code == "no_model"
+        """Whether the model's server is to blame."""
+        self.status = status
+        self.code = code
+        self.param = param
+        self.headers = headers or {}
+
+    def body(self) -> ErrorBody:
+        """As it goes over the wire."""
+        return ErrorBody(ErrorDetail(str(self), TYPES[self.status], self.code, self.param))

@@ -25,7 +25,7 @@ PAGE_RECORDS = 32
 MAX_BEHIND_RECORDS = 2000
 
 
-class Tail:
+class StoreFollower:
     """Follows a store's list for whoever asks."""
 
     def __init__(self, store: Store) -> None:

@@ -1,7 +1,10 @@
-"""What every request passes, whatever it wants: Host, Origin, the body's limits; and what every answer gets.
+"""What every request passes: Host and Origin, its body, its answer, and whether anybody still waits for that.
 
 A page on another site can make a browser send requests here. It cannot make the browser lie about where the page came
 from (Origin), nor about the name under which it found this machine (Host), so both are checked before anything else.
+
+The client may go, and the server may be told to stop. Either way the work for the answer is cancelled where it stands,
+and with it the request to the model's server.
 """
 
 from __future__ import annotations
@@ -17,21 +20,20 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lastword.errors import LastWordError
 from lastword.log import traceback_of
+from lastword.server.api_types import Refusal
 from lastword.server.limits import ServerLimits
-from lastword.server.metrics import Metrics
-from lastword.server.presence import ClientGone
-from lastword.server.refusal import Refusal
+from lastword.server.metrics import LogLine, Metrics, access_log
 from lastword.wire import MEDIA, write_event
 
 log = logging.getLogger("lastword.server")
-
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SINGLE = frozenset({b"host", b"origin", b"authorization"})
 """What decides about a request, and therefore may stand in it once."""
@@ -40,12 +42,9 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
 # Request ids: unlike those of any other process, and in order within this one.
 _PROCESS = secrets.token_hex(6)
 _NUMBERS = itertools.count(1)
-
 _ALWAYS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
-
 HEADERS = "lastword.headers"
 """Where the scope has its headers as a table, for whoever is inside."""
-
 BROKEN = "lastword.broken"
 """Where the start of a stream has how it says that it broke off, if not in the usual way."""
 
@@ -54,19 +53,14 @@ ASKED_METHOD = b"access-control-request-method"
 ASKED_HEADERS = b"access-control-request-headers"
 MAX_ASKED_HEADERS = 50
 _HEADER_NAME = re.compile(rb"[a-z0-9-]{1,64}")
-
 UNMATCHED = "unmatched"
 """The route in log and metrics of a path that is none of ours. The path itself may hold anything, also a secret."""
 
-
-class Body(msgspec.Struct, frozen=True):
-    """Bytes for the wire that are not JSON, or are already."""
-
-    data: bytes
-    media: str = "application/json"
+# A client that leaves sooner than this after its request is noticed this late.
+WATCH_AFTER_SECONDS = 0.05
 
 
-class Perimeter:
+class Middleware:
     """The outermost layer of the app."""
 
     def __init__(
@@ -75,8 +69,8 @@ class Perimeter:
         *,
         hosts: Collection[str],
         origins: Collection[str],
-        metrics: Metrics,
-        log: Callable[[LogLine], None],
+        log: Callable[[str], Any],
+        metrics: Metrics | None = None,
         shares_with_origins: bool = False,
     ) -> None:
         """`shares_with_origins`: pages of the named origins may read answers. They send tokens, and never cookies."""
@@ -85,8 +79,8 @@ class Perimeter:
         # An IPv6 address stands in brackets in a Host header, and without them in a configuration.
         self._hosts = LOOPBACK | {f"[{host.strip('[]')}]" if ":" in host else host for host in map(str.lower, hosts)}
         self._origins = frozenset(origins)
-        self._metrics = metrics
-        self._log = log
+        self._metrics = metrics or Metrics()
+        self._log = access_log(log)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -187,6 +181,11 @@ def _host(header: bytes) -> tuple[str, str]:
     return host, host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
 
 
+def _where(problem: BaseException) -> str:
+    frames = traceback.extract_tb(problem.__traceback__)
+    return f"{frames[-1].filename.rpartition('lastword/')[2]}:{frames[-1].lineno}" if frames else "?"
+
+
 class OutgoingResponse:
     """A response on its way out: what was sent so far, and the headers that every one gets."""
 
@@ -251,8 +250,15 @@ class OutgoingResponse:
             await send_body(self.send, refusal.status, Body(msgspec.json.encode(refusal.body())), headers)
 
 
+class Body(msgspec.Struct, frozen=True):
+    """Bytes for the wire that are not JSON, or are already."""
+
+    data: bytes
+    media: str = "application/json"
+
+
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: ServerLimits) -> bytes:
-    """The body of a request that promises JSON, within its size. Its time is the socket's business: serving.py."""
+    """The body of a request that promises JSON, within its size. Its time is the socket's business: http_server.py."""
     media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
     if media != b"application/json":
         raise Refusal(
@@ -323,50 +329,92 @@ def error_event(refusal: Refusal) -> bytes:
     return write_event(msgspec.json.encode(refusal.body()))
 
 
-class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log says of a request. It knows routes and never paths, headers or bodies, so it has no secrets."""
-
-    method: str
-    route: str
-    status: int
-    milliseconds: float
-    caller: str | None
-    request: str
-    problem: str | None
-    event: Literal["request"] = "request"
-    at: datetime
+class ClientGone(LastWordError):
+    """Nobody is left to answer to."""
 
 
-def access_log(write: Callable[[str], Any]) -> Callable[[LogLine], None]:
-    """A log of one JSON object a line."""
-    encode = msgspec.json.Encoder().encode
+class Stopping:
+    """The end of the server: first no new turns, then running ones are told."""
 
-    def log(line: LogLine) -> None:
-        write(encode(line).decode() + "\n")
+    def __init__(self) -> None:
+        self.begun = False
+        self._told: set[Callable[[], None]] = set()
 
-    return log
+    def begin(self) -> None:
+        """Take no new turns."""
+        self.begun = True
 
+    def tell(self) -> None:
+        """Break off the turns that still run."""
+        for end in list(self._told):
+            end()
 
-class Gathered:
-    """Writes the lines of one iteration of the event loop together. Every write releases the interpreter lock, and
-    waiting to get it back cost more under load than all else that the log does."""
+    def register(self, end: Callable[[], None]) -> None:
+        """Remember how to break off a turn."""
+        self._told.add(end)
 
-    def __init__(self, write: Callable[[str], Any]) -> None:
-        self._write = write
-        self._lines: list[str] = []
-
-    def write(self, line: str) -> None:
-        """Take a line, to be written in the next iteration of the loop."""
-        if not self._lines:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._lines.append(line)
-
-    def _flush(self) -> None:
-        lines = "".join(self._lines)
-        self._lines.clear()
-        self._write(lines)
+    def forget(self, end: Callable[[], None]) -> None:
+        """The turn is over."""
+        self._told.discard(end)
 
 
-def _where(problem: BaseException) -> str:
-    frames = traceback.extract_tb(problem.__traceback__)
-    return f"{frames[-1].filename.rpartition('lastword/')[2]}:{frames[-1].lineno}" if frames else "?"
+def stopping() -> Refusal:
+    """What whoever still waits is told."""
+    return Refusal(
+        503, "server_stopping", "the server is stopping; nothing of this turn was stored", headers={"Retry-After": "5"}
+    )
+
+
+class CancelledWhenGone:
+    """Does what is inside while the client is there and the server runs; else ClientGone, or a refusal."""
+
+    def __init__(self, receive: Receive, server: Stopping) -> None:
+        self._receive = receive
+        self._server = server
+        self._why: LastWordError | None = None
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        if self._server.begun:
+            raise stopping()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._server.register(self._stop)
+        # Most refusals, and the answers of a fast model, are over before it is worth a task to see whether anybody
+        # left.
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._watch)
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._server.forget(self._stop)
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._why is not None and isinstance(error, asyncio.CancelledError):
+            self._task.uncancel()
+            raise self._why from None
+        # A watcher that was a moment late must not cancel what comes after.
+        self._why = ClientGone("the answer is complete")
+
+    def _watch(self) -> None:
+        self._watcher = asyncio.ensure_future(_until_gone(self._receive))
+        self._watcher.add_done_callback(self._gone)
+
+    def _gone(self, watcher: asyncio.Task[None]) -> None:
+        if not watcher.cancelled():
+            self._end(ClientGone("the client has gone"))
+
+    def _stop(self) -> None:
+        self._end(stopping())
+
+    def _end(self, why: LastWordError) -> None:
+        if self._why is None:
+            self._why = why
+            self._task.cancel()
+
+
+async def _until_gone(receive: Receive) -> None:
+    while True:
+        message: Any = await receive()
+        if message["type"] == "http.disconnect":
+            return

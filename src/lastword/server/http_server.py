@@ -1,8 +1,13 @@
-"""Sockets: where the app listens, how long a request may take to arrive, and how the server stops.
+"""Sockets: where the app listens, how long a request may take to arrive, who has to go, and how the server stops.
 
 uvicorn has limits on neither the time nor the size of headers, nor on the time of a body; the protocol below adds
 them. When the server is told to stop it takes no new connections, lets running turns finish for a while, and then
 tells their clients.
+
+Who may hold a connection when there are too many: whoever is being answered, then whoever came last. A connection that
+asks for nothing costs a place and nothing else, and a thousand of them are made in a moment. So the full house does not
+turn away who comes; it shows out who has waited longest without asking. First from the address that is over its share,
+since others should not pay for it. Only a house full of people who are being answered is full.
 """
 
 from __future__ import annotations
@@ -16,9 +21,11 @@ import signal
 import socket
 import threading
 from asyncio.events import TimerHandle
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -26,11 +33,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from lastword.errors import ConfigError
-from lastword.server.auth import Tokens
-from lastword.server.connections import OpenConnections, network_of
 from lastword.server.limits import ServerLimits
-from lastword.server.presence import Stopping
-from lastword.store import Store
+from lastword.server.middleware import Stopping
 
 # Idle connections are kept this long for the client's next request.
 KEEP_ALIVE_SECONDS = 30
@@ -43,27 +47,6 @@ TOLD_SECONDS = 2.0
 GARBAGE_THRESHOLD = 20_000
 # Besides those of clients: the pool to the model's server, the store, its logs, the page's files.
 SPARE_DESCRIPTORS = 1024
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-async def check_address(host: str, store: Store) -> None:
-    """Refuse to listen where others can reach us, unless they need a token."""
-    if is_loopback(host):
-        return
-    if not any(not token.revoked for token in await Tokens(store).all()):
-        raise ConfigError(
-            f"{host} can be reached from other machines, and there is no token to keep them out",
-            hint="make one with `lastword token create NAME`, or listen on 127.0.0.1",
-        )
 
 
 class Serving(uvicorn.Server):
@@ -88,8 +71,43 @@ class Serving(uvicorn.Server):
             )
         )
         self._stopping = stopping
-        self._stop_seconds = limits.stop_seconds
+        self._limits = limits
         self._socket = sock
+
+    @staticmethod
+    def bind(host: str, port: int) -> socket.socket:
+        """A socket that listens; port 0 takes any free one."""
+        try:
+            found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, _, _, _, address = found[0]
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            # From here on nobody is turned away, however long the rest of the start takes.
+            sock.listen(BACKLOG)
+        except OSError as problem:
+            raise ConfigError(
+                f"cannot listen on {host} port {port}: {problem.strerror}",
+                hint="choose another with --port, or 0 for any free one",
+            ) from None
+        sock.set_inheritable(False)
+        return sock
+
+    def allow_descriptors(self) -> None:
+        """Let the process have the connections that its limits promise. Many systems begin with a thousand."""
+        wanted = self._limits.connections + SPARE_DESCRIPTORS
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+    @staticmethod
+    def tune_gc() -> None:
+        """For a process that does nothing but serve: exempt what is allocated by now, and collect rarely."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_THRESHOLD)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -114,47 +132,11 @@ class Serving(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.begin()
-        telling = asyncio.get_running_loop().call_later(self._stop_seconds, self._stopping.tell)
+        telling = asyncio.get_running_loop().call_later(self._limits.stop_seconds, self._stopping.tell)
         try:
             await super().shutdown(sockets)
         finally:
             telling.cancel()
-
-
-def allow_descriptors(limits: ServerLimits) -> None:
-    """Let the process have the connections that its limits promise. Many systems begin with a thousand descriptors."""
-    wanted = limits.connections + SPARE_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-def tune_gc() -> None:
-    """For a process that does nothing but serve: exempt what is allocated by now, and collect rarely."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes any free one."""
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        # From here on nobody is turned away, however long the rest of the start takes.
-        sock.listen(BACKLOG)
-    except OSError as problem:
-        raise ConfigError(
-            f"cannot listen on {host} port {port}: {problem.strerror}",
-            hint="choose another with --port, or 0 for any free one",
-        ) from None
-    sock.set_inheritable(False)
-    return sock
 
 
 def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
@@ -271,3 +253,78 @@ def _protocol(limits: ServerLimits) -> type[asyncio.Protocol]:
             self.transport.close()
 
     return Limited
+
+
+class Holder(Protocol):
+    """A connection, as far as this room is concerned."""
+
+    address: str
+    since: float
+    """When it last began to wait: for its first request, for the next, or for the rest of one."""
+
+    def rank(self) -> int | None:
+        """How soon it may be shown out: 0 asks for nothing, 1 is still asking; None is being answered."""
+
+    def show_out(self) -> None:
+        """Close it."""
+
+
+class OpenConnections:
+    """All connections of a server."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits = limits
+        self._holders: dict[Holder, None] = {}
+        self._by_address: Counter[str] = Counter()
+
+    def admit(self, holder: Holder) -> str | None:
+        """Take a connection in, making room if need be; says why not when there is none to make."""
+        here = self._by_address[holder.address]
+        if here >= self._limits.connections_per_address and not self._make_room(holder.address):
+            return f"more than {self._limits.connections_per_address} connections of one address are in use"
+        if len(self._holders) >= self._limits.connections and not self._make_room(None):
+            return f"more than {self._limits.connections} connections are in use"
+        self._holders[holder] = None
+        self._by_address[holder.address] += 1
+        return None
+
+    def forget(self, holder: Holder) -> None:
+        """The connection is closed, or about to be."""
+        if holder in self._holders:
+            del self._holders[holder]
+            self._by_address[holder.address] -= 1
+            if not self._by_address[holder.address]:
+                del self._by_address[holder.address]
+
+    def _make_room(self, address: str | None) -> bool:
+        """Show out the one that has waited longest for nothing; of the largest crowd when the whole house is full."""
+        best: tuple[int, int, float] | None = None
+        chosen: Holder | None = None
+        for holder in self._holders:
+            if address is not None and holder.address != address:
+                continue
+            rank = holder.rank()
+            if rank is None:
+                continue
+            value = (rank, -self._by_address[holder.address], holder.since)
+            if best is None or value < best:
+                best, chosen = value, holder
+        if chosen is None:
+            return False
+        self.forget(chosen)
+        chosen.show_out()
+        return True
+
+
+@lru_cache(maxsize=1024)
+def network_of(host: str) -> str:
+    """Whom an address counts for. A household has 2^64 addresses of the newer kind, and is one neighbour."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))

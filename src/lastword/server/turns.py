@@ -4,41 +4,50 @@ A reply that asks for a tool goes back to the satellite, and the satellite's nex
 server never goes on by itself. It asks a second time in one case: the model's server refused to read the question,
 because it was too long or because of the form that the reply should have. Then it is asked once more, with less.
 
-What does not live here: how an answer is cut into pieces for a stream (stream.py).
+In a stream text goes out as it comes. What may still turn out to be a request is held back until that is decided, and
+then goes out whole: as text, or beside the request it is. The turn is remembered before the chunk that says it is
+complete.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from lastword.errors import NotJSON
-from lastword.server.abilities import hold, let_go, reasons
+from lastword.server.api_types import OURS, ChatRequest, Extras, IgnoredResult, Refusal, ToolProtocol
 from lastword.server.auth import Caller
-from lastword.server.context import Context, ContextExceeded, turns_left_out
-from lastword.server.conversations import ChatMessage, Conversation, Conversations, Running, Turn, settle
-from lastword.server.intake import Intake, as_they_are, satellite_prompt, take_in, take_in_history
+from lastword.server.completion import Completion, StreamedReply, Thoughts, garbage, set_aside, set_aside_piece
+from lastword.server.conversations import Conversation, Conversations, Running, Turn, settle
+from lastword.server.history import ChatMessage, Context, compose, translate, turns_left_out, window, without_repairs
 from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
-from lastword.server.prompt import compose, translate, window, without_repairs
-from lastword.server.reasoning import Thoughts, set_aside, set_aside_piece
-from lastword.server.refusal import Refusal
-from lastword.server.reply import read_reply
-from lastword.server.reply_shape import Completion, garbage, kept_keys
-from lastword.server.secrecy import without_secrets
-from lastword.server.upstream import Upstream
-from lastword.server.wire import OURS, ChatRequest, Extras, IgnoredResult, ToolProtocol
+from lastword.server.model_server import ContextExceeded, Upstream, hold, let_go, reasons
+from lastword.server.reply import kept_keys, read_reply, without_secrets
+from lastword.server.request_messages import (
+    Intake,
+    ParsedRequest,
+    as_they_are,
+    decode_body,
+    satellite_prompt,
+    take_in,
+    take_in_history,
+    went_on,
+)
+from lastword.wire import write_event
 
 CONFIGURED = "lastword"
 """The name under which a request asks for the model that the operator chose."""
 
-
 MAX_CONTEXTS = 100
 """Models whose size is kept in mind."""
+DONE = write_event(b"[DONE]")
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Turns:
@@ -188,17 +197,6 @@ class Turns:
         return self._model
 
 
-class ParsedRequest(msgspec.Struct, frozen=True):
-    """A request as we understand it, and as it came."""
-
-    request: ChatRequest
-    raw: dict[str, Any]
-    after: int | None = None
-    """The turn of its conversation that it goes on from, where it says so."""
-    brings_history: bool = False
-    """Whether a conversation that begins with it begins with what the client says was said before."""
-
-
 class TurnSlot:
     """One of the turns that a caller runs at the same time, and the only one of its conversation."""
 
@@ -296,11 +294,6 @@ class OpenTurn:
     def _reasons(self) -> bool:
         return self._turns.is_reasoning or reasons(str(self.body.get("model", "")))
 
-    def counted(self, usage: dict[str, Any] | None) -> None:
-        """The model's server has counted its tokens."""
-        self.metrics.count_tokens(usage)
-        self._turns.context(self.body).counted(self.body["messages"], usage)
-
     @property
     def number(self) -> int:
         """Which turn of its conversation it will be; 0 for one that is not kept."""
@@ -317,11 +310,10 @@ class OpenTurn:
             message = set_aside(completion.message)
             choice = {**completion.body["choices"][0], "message": message}
             completion = Completion({**completion.body, "choices": [choice]}, message)
-        extras = await self.finish(completion.message)
-        self.counted(completion.body["usage"])
+        extras = await self.finish(completion.message, completion.body["usage"])
         return {**completion.body, **msgspec.to_builtins(extras)}
 
-    async def finish(self, message: dict[str, Any]) -> Extras:
+    async def finish(self, message: dict[str, Any], usage: dict[str, Any] | None) -> Extras:
         """Read the model's message and remember the turn. After this the client may know of it."""
         at = time.time_ns() // 1000
         reading = read_reply(message, self.protocol, at, stateless=self.remembered is None)
@@ -345,6 +337,8 @@ class OpenTurn:
                 # Of what came in, all was checked; of the model's message, keys that we do not know are kept unread.
                 raise garbage() from None
         self.metrics.count_reading(reading, self._ignored)
+        self.metrics.count_tokens(usage)
+        self._turns.context(self.body).counted(self.body["messages"], usage)
         return Extras(
             conversation_id=self.request.conversation_id,
             tool_request=reading.requests[0] if reading.requests else None,
@@ -357,37 +351,19 @@ class OpenTurn:
         )
 
 
-Asked = TypeVar("Asked")
+async def events(turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    """The answer to a turn, from the chunks of the model's server."""
+    reply = StreamedReply(turn.protocol, turn.limits.reply_bytes)
+    async for chunk in chunks:
+        choice = reply.take(chunk)
+        if choice is not None:
+            yield write_event(_encode({**reply.head, "choices": [choice]}))
 
-
-def decode_body(
-    body: bytes, kind: type[Asked], prepare: Callable[[Any], Any] = lambda raw: raw
-) -> tuple[Asked, dict[str, Any]]:
-    """A request as its type and as it came, or a refusal that names the parameter."""
-    try:
-        raw = prepare(msgspec.json.decode(body))
-        return msgspec.convert(raw, kind), raw
-    except msgspec.ValidationError as problem:
-        fact, _, place = str(problem).partition(" - at `$.")
-        param = place.rstrip("`").split("[")[0].split(".")[0] or None
-        if param is None and "unknown field" in fact:
-            param = fact.split("`")[1]
-            raise Refusal(400, "unknown_parameter", f"there is no parameter {param} here", param=param) from None
-        raise Refusal(400, "invalid_request", _in_words(fact, place), param=param) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise Refusal(400, "invalid_json", f"the body is not JSON: {problem}") from None
-
-
-def went_on() -> Refusal:
-    """A conversation is a line, not a tree."""
-    return Refusal(
-        409,
-        "conversation_went_on",
-        "the conversation has gone on since that response",
-        param="previous_response_id",
-        hint="go on from its newest response, or send the history and no previous_response_id for a new conversation",
-    )
-
-
-def _in_words(fact: str, place: str) -> str:
-    return f"{place.rstrip('`')}: {fact}" if place else fact
+    extras = msgspec.to_builtins(await turn.finish(reply.finish(), reply.usage))
+    delta = {"content": "".join(reply.held)} if reply.held else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": reply.finish_reason}
+    yield write_event(_encode({**reply.head, "choices": [choice], **extras}))
+    options = turn.request.stream_options
+    if options is not None and options.include_usage and reply.usage is not None:
+        yield write_event(_encode({**reply.head, "choices": [], "usage": reply.usage, **extras}))
+    yield DONE

@@ -1,16 +1,23 @@
-"""What comes in and goes out in the Responses form, as types. The OpenAPI document is made from them.
+"""What comes in and goes out in the Responses form, as types, and its ids. The OpenAPI document is made from them.
 
 Unlike a chat request, which is passed on with whatever it holds, this form is translated. So what is not named here is
 refused: it would be dropped in silence.
+
+An id says which turn of which conversation it is about, and what of it. So it needs no record of its own: what it names
+is read from the conversation, by whoever may read that. A turn that was not kept has the number 0, which no kept one
+has, and its ids lead nowhere.
 """
 
 from __future__ import annotations
 
+import re
+import secrets
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lastword.server.wire import ConversationId, Extras, ToolProtocol
+from lastword.server.api_types import ConversationId, Extras, ToolProtocol
+from lastword.server.conversations import UNNAMED
 
 ResponseId = Annotated[
     str,
@@ -20,7 +27,6 @@ ResponseId = Annotated[
         description="The id of an answer. It goes on from there, with everything said before.",
     ),
 ]
-
 
 MAX_INTEGER = 2**53
 """What every reader of JSON keeps as it is. Beyond 64 bits a number is read as no integer at all."""
@@ -219,3 +225,46 @@ class ResponseOut(Extras, frozen=True, kw_only=True):
     truncation: str = "disabled"
     metadata: dict[str, str]
     object: Literal["response"] = "response"
+
+
+_PLACE = re.compile(r"(resp|msg|fc)_(\d{1,9})_([A-Za-z0-9][A-Za-z0-9_.:-]{0,131})")
+
+
+def new_conversation_id() -> str:
+    """For a conversation that is known by the ids of its answers."""
+    return UNNAMED + secrets.token_hex(12)
+
+
+class TurnPlace(msgspec.Struct, frozen=True):
+    """A turn of a conversation."""
+
+    number: int
+    conversation: str
+
+    @property
+    def response_id(self) -> str:
+        """Of the answer that it ended with."""
+        return f"resp_{self.number}_{self.conversation}"
+
+    @property
+    def message_id(self) -> str:
+        """Of what the model said in it."""
+        return f"msg_{self.number}_{self.conversation}"
+
+    def call_id(self, place: int) -> str:
+        """Of the item in which the model asks for a tool; the request has an id of its own."""
+        # The number stands last but for the conversation, which may have anything in it.
+        return f"fc_{self.number}_{place}.{self.conversation}"
+
+
+def turn_of(id: str) -> TurnPlace | None:
+    """The turn that an id is about; None when it is not one of ours."""
+    found = _PLACE.fullmatch(id)
+    if found is None:
+        return None
+    kind, number, rest = found.groups()
+    if kind == "fc":
+        place, dot, rest = rest.partition(".")
+        if not (dot and place.isdigit() and rest):
+            return None
+    return TurnPlace(int(number), rest)

@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
+from lastword.server.api_types import ChatRequest, Refusal, ToolProtocol
 from lastword.server.auth import Caller
-from lastword.server.chat import ParsedRequest, Turns, decode_body
 from lastword.server.conversations import Conversation, Conversations
-from lastword.server.refusal import Refusal
-from lastword.server.responses.answer import has_reply, items_of_turn
-from lastword.server.responses.naming import TurnPlace, new_conversation_id, turn_of
-from lastword.server.responses.wire import (
+from lastword.server.request_messages import ParsedRequest, decode_body
+from lastword.server.responses_answer import has_reply, items_of_turn
+from lastword.server.responses_types import (
     ChosenTool,
     ConversationRef,
     InputCall,
@@ -34,8 +33,11 @@ from lastword.server.responses.wire import (
     RefusalText,
     ResponsesRequest,
     SchemaFormat,
+    TurnPlace,
+    new_conversation_id,
+    turn_of,
 )
-from lastword.server.wire import ChatRequest, ToolProtocol
+from lastword.server.turns import Turns
 from lastword.wire import NotARequest, parse_arguments
 
 # Fields that mean the same in both forms, and have the same name.

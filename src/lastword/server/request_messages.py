@@ -1,4 +1,4 @@
-"""Which messages of a request count, and which results are honoured.
+"""The messages of a request: which of them count, and which results are honoured.
 
 A result is evidence that somebody ran a tool. It is passed to the model only while the request it answers is pending:
 a result that nobody asked for is either a mistake or a forgery, and is named in the answer instead.
@@ -8,37 +8,78 @@ Pure decisions, without the store and the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from lastword import values
-from lastword.server.conversations import ChatMessage, PendingRequest
-from lastword.server.limits import ServerLimits
-from lastword.server.refusal import Refusal
-from lastword.server.scripts import is_script
-from lastword.server.wire import (
+from lastword.server.api_types import (
     AssistantMessage,
     ChatRequest,
     DeveloperMessage,
     IgnoredResult,
     Message,
+    Refusal,
     SystemMessage,
     ToolMessage,
-    ToolProtocol,
     ToolResultMessage,
     UserMessage,
     text_of,
 )
-from lastword.wire import NotARequest, ToolRequest, parse_arguments, parse_tool_request
-
-SCRIPT = "script"
-"""The name under which the result of a script is sent."""
+from lastword.server.history import ChatMessage
+from lastword.server.limits import ServerLimits
+from lastword.server.reply import PendingRequest, asked_by
 
 # Named once: a union written inside a function is built anew at each call.
 _RESULTS = (ToolResultMessage, ToolMessage)
 _PROMPTS = (SystemMessage, DeveloperMessage)
+
+
+class ParsedRequest(msgspec.Struct, frozen=True):
+    """A request as we understand it, and as it came."""
+
+    request: ChatRequest
+    raw: dict[str, Any]
+    after: int | None = None
+    """The turn of its conversation that it goes on from, where it says so."""
+    brings_history: bool = False
+    """Whether a conversation that begins with it begins with what the client says was said before."""
+
+
+Asked = TypeVar("Asked")
+
+
+def decode_body(
+    body: bytes, kind: type[Asked], prepare: Callable[[Any], Any] = lambda raw: raw
+) -> tuple[Asked, dict[str, Any]]:
+    """A request as its type and as it came, or a refusal that names the parameter."""
+    try:
+        raw = prepare(msgspec.json.decode(body))
+        return msgspec.convert(raw, kind), raw
+    except msgspec.ValidationError as problem:
+        fact, _, place = str(problem).partition(" - at `$.")
+        param = place.rstrip("`").split("[")[0].split(".")[0] or None
+        if param is None and "unknown field" in fact:
+            param = fact.split("`")[1]
+            raise Refusal(400, "unknown_parameter", f"there is no parameter {param} here", param=param) from None
+        raise Refusal(400, "invalid_request", _in_words(fact, place), param=param) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise Refusal(400, "invalid_json", f"the body is not JSON: {problem}") from None
+
+
+def _in_words(fact: str, place: str) -> str:
+    return f"{place.rstrip('`')}: {fact}" if place else fact
+
+
+def went_on() -> Refusal:
+    """A conversation is a line, not a tree."""
+    return Refusal(
+        409,
+        "conversation_went_on",
+        "the conversation has gone on since that response",
+        param="previous_response_id",
+        hint="go on from its newest response, or send the history and no previous_response_id for a new conversation",
+    )
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -209,37 +250,6 @@ def as_they_are(
             hint=_name_ignored(ignored),
         )
     return kept, ignored
-
-
-def asked_by(message: AssistantMessage, protocol: ToolProtocol | None) -> list[PendingRequest]:
-    """What an assistant message that a client sent asks for."""
-    if message.tool_calls:
-        return [pending_call(call.id, call.function.name, call.function.arguments) for call in message.tool_calls]
-    text = text_of(message.content)
-    found = parse_tool_request(text)
-    if isinstance(found, ToolRequest):
-        return [PendingRequest(stateless_id(found), found.name, arguments_digest(found.arguments), False, 0)]
-    if protocol == "script" and is_script(text):
-        return [PendingRequest(stateless_id(text), SCRIPT, values.digest(text.encode()), False, 0)]
-    return []
-
-
-def pending_call(id: str, name: str, arguments: str, created: int = 0) -> PendingRequest:
-    """A native call as a pending request."""
-    read = parse_arguments(arguments)
-    digest = None if isinstance(read, NotARequest) else arguments_digest(read)
-    return PendingRequest(id, name, digest, True, created)
-
-
-def stateless_id(asked: ToolRequest | str) -> str:
-    """The id of a request or script that no conversation holds: made from what it says, so it can be made again."""
-    said = asked if isinstance(asked, str) else [asked.name, asked.arguments]
-    return "call_" + values.digest(values.canonical(said))[:24]
-
-
-def arguments_digest(arguments: dict[str, Any]) -> str:
-    """What was asked for, in 64 characters."""
-    return values.digest(values.canonical(arguments))
 
 
 def _name_ignored(ignored: list[IgnoredResult]) -> str | None:

@@ -1,0 +1,375 @@
+"""An answer in the Responses form: what the model said as a message, and each tool that it asks for as a call.
+
+It comes whole, from the model or from memory, or as events, piece by piece. The turn itself is the one of turns.py: a
+conversation that was begun in one form can be gone on with in the other.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lastword.server.api_types import Extras, Refusal, ToolRequestOut
+from lastword.server.completion import StreamedReply
+from lastword.server.conversations import Conversation, seconds
+from lastword.server.history import HistoryLine
+from lastword.server.responses_types import (
+    ConversationRef,
+    IncompleteDetails,
+    ResponseOut,
+    ResponsesRequest,
+    TurnPlace,
+)
+from lastword.server.turns import OpenTurn
+from lastword.wire import ToolRequest, parse_tool_request, write_event
+
+Status = Literal["in_progress", "completed", "incomplete"]
+_BROKEN_OFF: dict[str, IncompleteDetails] = {
+    "length": IncompleteDetails("max_output_tokens"),
+    "content_filter": IncompleteDetails("content_filter"),
+}
+
+
+def place_of(turn: OpenTurn) -> TurnPlace:
+    """Where a turn will be found. One that is not kept will not."""
+    return TurnPlace(turn.number, turn.request.conversation_id or secrets.token_hex(12))
+
+
+def whole(request: ResponsesRequest, turn: OpenTurn, answer: Mapping[str, Any]) -> ResponseOut:
+    """An answer in the form of chat completions, in this one."""
+    choice = answer["choices"][0]
+    place = place_of(turn)
+    extras = msgspec.convert({name: answer[name] for name in Extras.__struct_fields__}, Extras)
+    status, details = how_it_ended(choice["finish_reason"])
+    return respond(
+        request,
+        place,
+        answer,
+        status=status,
+        output=output_items(place, choice["message"], extras.tool_requests, status),
+        usage=count(answer["usage"]),
+        incomplete_details=details,
+        extras=extras,
+    )
+
+
+def how_it_ended(finish_reason: str) -> tuple[Literal["completed", "incomplete"], IncompleteDetails | None]:
+    """Whether an answer is all of it, and why not."""
+    details = _BROKEN_OFF.get(finish_reason)
+    return ("incomplete" if details else "completed"), details
+
+
+def respond(
+    request: ResponsesRequest,
+    place: TurnPlace,
+    head: Mapping[str, Any],
+    *,
+    status: Status,
+    output: list[dict[str, Any]],
+    usage: dict[str, Any] | None = None,
+    incomplete_details: IncompleteDetails | None = None,
+    extras: Extras | None = None,
+) -> ResponseOut:
+    """The response object; what the client has asked for is repeated in it."""
+    ours = {name: getattr(extras, name) for name in Extras.__struct_fields__} if extras else {}
+    return ResponseOut(
+        **ours,
+        id=place.response_id,
+        created_at=head["created"],
+        model=head["model"],
+        status=status,
+        output=output,
+        usage=usage,
+        incomplete_details=incomplete_details,
+        instructions=request.instructions,
+        previous_response_id=request.previous_response_id,
+        conversation=ConversationRef(place.conversation) if place.number else None,
+        store=place.number > 0,
+        tools=request.tools or [],
+        tool_choice=request.tool_choice or "auto",
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        max_output_tokens=request.max_output_tokens,
+        temperature=request.temperature,
+        top_p=request.top_p,
+        text=request.text,
+        reasoning=request.reasoning,
+        truncation=request.truncation or "disabled",
+        metadata=request.metadata or {},
+    )
+
+
+def output_items(
+    place: TurnPlace, message: Mapping[str, Any], requests: Sequence[ToolRequestOut], status: Status = "completed"
+) -> list[dict[str, Any]]:
+    """What a model's message holds. One that is a request in our own protocol is that request, and no words."""
+    calls = message.get("tool_calls")
+    if calls:
+        items = [message_item(place, message, status)] if message.get("content") else []
+        asked = [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls]
+    else:
+        asked = [(entry.id, entry.name, msgspec.json.encode(entry.arguments).decode()) for entry in requests]
+        items = [] if asked else [message_item(place, message, status)]
+    return items + [call_item(place, number, *call) for number, call in enumerate(asked)]
+
+
+def message_item(place: TurnPlace, message: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    """What the model said, as an item."""
+    refusal = message.get("refusal")
+    if refusal and not message.get("content"):
+        part = {"type": "refusal", "refusal": refusal}
+    else:
+        part = text_part(message.get("content") or "")
+    return {"type": "message", "id": place.message_id, "role": "assistant", "status": status, "content": [part]}
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """A piece of it."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def call_item(
+    place: TurnPlace, number: int, id: str, name: str, arguments: str, status: Status = "completed"
+) -> dict[str, Any]:
+    """A request for a tool, as an item. `id` is that of the request, which its result names."""
+    named = {"call_id": id, "name": name, "arguments": arguments}
+    return {"type": "function_call", "id": place.call_id(number), **named, "status": status}
+
+
+def count(usage: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What it cost, in the words of this form. Nothing when the model's server did not count."""
+    if not usage:
+        return None
+    taken, given = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
+    cached = _number(usage.get("prompt_tokens_details"), "cached_tokens")
+    return {
+        "input_tokens": taken,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": given,
+        "output_tokens_details": {
+            "reasoning_tokens": _number(usage.get("completion_tokens_details"), "reasoning_tokens")
+        },
+        "total_tokens": _number(usage, "total_tokens") or taken + given,
+    }
+
+
+def _number(usage: Any, name: str) -> int:
+    found = usage.get(name) if isinstance(usage, Mapping) else None
+    return found if type(found) is int else 0
+
+
+def remembered(conversation: Conversation, place: TurnPlace, model: str) -> ResponseOut:
+    """An answer as the conversation knows it: the model's words, not what they cost or how they were asked for."""
+    line = _reply(conversation, place.number)
+    head = {"created": seconds(line.at), "model": model}
+    output = items_of_turn(conversation, place.number)
+    return respond(ResponsesRequest(input=""), place, head, status="completed", output=output)
+
+
+def items_of_turn(conversation: Conversation, number: int) -> list[dict[str, Any]]:
+    """The output items of a turn that is kept."""
+    said = _reply(conversation, number).said
+    message = {"content": said.content, "tool_calls": said.tool_calls}
+    return output_items(TurnPlace(number, conversation.id), message, _requests(conversation, number, said.content))
+
+
+def has_reply(conversation: Conversation, number: int) -> bool:
+    """Whether an answer of this number can be read and gone on from."""
+    return _find_reply(conversation, number) is not None
+
+
+def _reply(conversation: Conversation, number: int) -> HistoryLine:
+    found = _find_reply(conversation, number)
+    assert found is not None, "whoever asks has looked whether there is one"
+    return found
+
+
+def _find_reply(conversation: Conversation, number: int) -> HistoryLine | None:
+    # The newest is looked for first: that is the one people go on from.
+    for line in reversed(conversation.lines):
+        if line.turn == number and line.said.role == "assistant":
+            return line
+        if line.turn < number:
+            return None  # Going back, or the number of a turn that there never was.
+    return None
+
+
+def _requests(conversation: Conversation, number: int, content: Any) -> list[ToolRequestOut]:
+    """What a message in our own protocol asked for.
+
+    Whether it did is not in its words: for a model with native calls the same text is text. What tells is the record
+    of the request, or of its result.
+    """
+    if number == conversation.turns:
+        ids = [entry.id for entry in conversation.pending.values() if not entry.native]
+    else:
+        following = (line.said for line in conversation.lines if line.turn == number + 1)
+        ids = [said.id or "" for said in following if said.role == "tool_result" and not said.native]
+    found = parse_tool_request(content) if ids and isinstance(content, str) else None
+    return [ToolRequestOut(ids[0], found.name, found.arguments)] if isinstance(found, ToolRequest) else []
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ResponseEvents:
+    """The events of one answer."""
+
+    def __init__(self, request: ResponsesRequest) -> None:
+        self._request = request
+        self._number = 0
+        self._items: dict[str, OpenItem] = {}
+        """Those that were opened, by the id of the request they are, or nothing for the message."""
+        self._calls: dict[int, CallBeginning] = {}
+        """Calls by the index that the model's server gives them."""
+
+    async def write(self, turn: OpenTurn, chunks: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+        """The answer to a turn, from the chunks of the model's server."""
+        self._place = place_of(turn)
+        reply = StreamedReply(turn.protocol, turn.limits.reply_bytes)
+        begun = False
+        async for chunk in chunks:
+            choice = reply.take(chunk)
+            if not begun:
+                begun = True
+                yield self._begin(reply)
+            if choice is not None:
+                for event in self._take(choice["delta"]):
+                    yield event
+        extras = await turn.finish(reply.finish(), reply.usage)
+        if not begun:
+            yield self._begin(reply)
+        status, details = how_it_ended(reply.finish_reason)
+        for item in output_items(self._place, reply.message, extras.tool_requests, status):
+            for event in self._close(item):
+                yield event
+        output = [entry.item for entry in self._items.values()]
+        response = respond(
+            self._request,
+            self._place,
+            reply.head,
+            status=status,
+            output=output,
+            usage=count(reply.usage),
+            incomplete_details=details,
+            extras=extras,
+        )
+        yield self._event(f"response.{status}", response=response)
+
+    def broken(self, refusal: Refusal) -> bytes:
+        """What a client is told when the stream breaks off in the middle: documents have one form, servers another."""
+        error = refusal.body().error
+        return self._event("error", code=error.code, message=error.message, param=error.param, error=error)
+
+    def _begin(self, reply: StreamedReply) -> bytes:
+        response: ResponseOut = respond(self._request, self._place, reply.head, status="in_progress", output=[])
+        return self._event("response.created", response=response) + self._event(
+            "response.in_progress", response=response
+        )
+
+    def _take(self, delta: dict[str, Any]) -> Iterator[bytes]:
+        if text := delta.get("content"):
+            if "" not in self._items:
+                yield from self._open_message(text_part(""))
+            yield self._say(self._items[""], text)
+        for piece in delta.get("tool_calls", ()):
+            beginning = self._calls.setdefault(piece["index"], CallBeginning(len(self._calls)))
+            yield from self._argue(beginning, piece)
+
+    def _argue(self, beginning: CallBeginning, piece: dict[str, Any]) -> Iterator[bytes]:
+        """A piece of a call. Its item is opened with its name, which may come in pieces, before its arguments."""
+        beginning.id = beginning.id or piece.get("id") or ""
+        function = piece.get("function")
+        if not isinstance(function, dict):
+            return
+        name, arguments = function.get("name"), function.get("arguments")
+        beginning.name += name if isinstance(name, str) else ""
+        if isinstance(arguments, str) and arguments and beginning.name:
+            if beginning.id not in self._items:
+                item = call_item(self._place, beginning.number, beginning.id, beginning.name, "", "in_progress")
+                yield self._open(beginning.id, item)
+            yield self._grow(self._items[beginning.id], arguments)
+
+    def _open_message(self, part: dict[str, Any]) -> Iterator[bytes]:
+        yield self._open("", {**message_item(self._place, {}, "in_progress"), "content": []})
+        yield self._of(self._items[""], "response.content_part.added", content_index=0, part=part)
+
+    def _open(self, key: str, item: dict[str, Any]) -> bytes:
+        entry = self._items[key] = OpenItem(item, len(self._items))
+        return self._event("response.output_item.added", output_index=entry.index, item=item)
+
+    def _say(self, entry: OpenItem, text: str) -> bytes:
+        entry.sent += len(text)
+        return self._of(entry, "response.output_text.delta", content_index=0, delta=text, logprobs=[])
+
+    def _grow(self, entry: OpenItem, arguments: str) -> bytes:
+        entry.sent += len(arguments)
+        return self._of(entry, "response.function_call_arguments.delta", delta=arguments)
+
+    def _close(self, item: dict[str, Any]) -> Iterator[bytes]:
+        """Say what has not been said of an item, and that it is all."""
+        if item["type"] == "message":
+            yield from self._close_message(item)
+        else:
+            yield from self._close_call(item)
+
+    def _close_message(self, item: dict[str, Any]) -> Iterator[bytes]:
+        (part,) = item["content"]
+        if "" not in self._items:
+            yield from self._open_message({**part, "refusal": ""} if part["type"] == "refusal" else text_part(""))
+        entry = self._items[""]
+        if part["type"] == "refusal":
+            words = part["refusal"]
+            yield self._of(entry, "response.refusal.delta", content_index=0, delta=words)
+            yield self._of(entry, "response.refusal.done", content_index=0, refusal=words)
+        else:
+            if rest := part["text"][entry.sent :]:
+                yield self._say(entry, rest)
+            yield self._of(entry, "response.output_text.done", content_index=0, text=part["text"], logprobs=[])
+        yield self._of(entry, "response.content_part.done", content_index=0, part=part)
+        yield self._done(entry, item)
+
+    def _close_call(self, item: dict[str, Any]) -> Iterator[bytes]:
+        id, arguments = item["call_id"], item["arguments"]
+        if id not in self._items:
+            yield self._open(id, {**item, "status": "in_progress", "arguments": ""})
+        entry = self._items[id]
+        item["id"] = entry.item["id"]
+        if rest := arguments[entry.sent :]:
+            yield self._grow(entry, rest)
+        named = {"name": item["name"], "arguments": arguments}
+        yield self._of(entry, "response.function_call_arguments.done", **named)
+        yield self._done(entry, item)
+
+    def _done(self, entry: OpenItem, item: dict[str, Any]) -> bytes:
+        entry.item = item
+        return self._event("response.output_item.done", output_index=entry.index, item=item)
+
+    def _of(self, entry: OpenItem, kind: str, **facts: Any) -> bytes:
+        return self._event(kind, item_id=entry.item["id"], output_index=entry.index, **facts)
+
+    def _event(self, kind: str, **facts: Any) -> bytes:
+        data = _encode({"type": kind, "sequence_number": self._number, **facts})
+        self._number += 1
+        return write_event(data, kind=kind)
+
+
+class OpenItem:
+    """An item of which something went out."""
+
+    def __init__(self, item: dict[str, Any], index: int) -> None:
+        self.item = item
+        self.index = index
+        self.sent = 0
+        """How many characters."""
+
+
+class CallBeginning:
+    """What is known of a call before its arguments come."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.id = ""
+        self.name = ""
