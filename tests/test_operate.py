@@ -13,9 +13,9 @@ import click
 import pytest
 import yaml
 
-from lastword.commands.configured import people_of
-from lastword.commands.moving import grant
-from lastword.commands.serving import serve, token
+from lastword.commands.configuration import people_of
+from lastword.commands.journal import grant
+from lastword.commands.serve import serve, token
 from lastword.config import load
 from lastword.server import ServerLimits
 from lastword.server.http_server import TOLD_SECONDS

@@ -159,7 +159,7 @@ def test_what_keeps_one_from_serving_keeps_all_from_it(arguments, words, tmp_pat
 
 STRUCK = """
 import os, signal, socket, sys
-from lastword.commands.workers import Workers
+from lastword.commands.serve import Workers
 
 fork, struck = os.fork, {"worker": [True, False], "first": [False, True]}[sys.argv[1]]
 

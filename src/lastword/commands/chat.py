@@ -25,15 +25,12 @@ from starlette.types import ASGIApp
 
 from lastword.call import wait_for_answer
 from lastword.cli import DONE, complain
-from lastword.commands.configured import people_of, read_config
-from lastword.commands.doubt import tell_of_doubt
-from lastword.commands.editing import open_project
-from lastword.commands.joining import check_alone, find_here, join, join_folder
-from lastword.commands.options import ask_trust, plain_option, store_option, tools_option
-from lastword.commands.ruling import rules_here
-from lastword.commands.seat import Seat, data_file, model_file
-from lastword.commands.serving import config_option
-from lastword.editor import ProjectEditor, editor_tools
+from lastword.commands.attach import Seat, check_alone, data_file, find_here, join, join_folder, model_file
+from lastword.commands.configuration import people_of, read_config
+from lastword.commands.local_session import load_tools, open_project, rules_here, tell_of_doubt
+from lastword.commands.options import plain_option, store_option, tools_option
+from lastword.commands.serve import config_option
+from lastword.editor import ProjectEditor
 from lastword.errors import LastWordError
 from lastword.journal import Journal, attending
 from lastword.mcp import servers_of
@@ -65,7 +62,7 @@ from lastword.talk import (
     usual_protocol,
 )
 from lastword.terminal import Window, fitted, is_interactive
-from lastword.tools import HERE, ToolRegistry, find_tools, refuse_below
+from lastword.tools import refuse_below
 from lastword.web import (
     JoinableServer,
     JoinFile,
@@ -217,11 +214,7 @@ class Setup:
         self._project = None if project is None else open_project(project, self.config)
         self._command = "lastword chat" if self._project is None else f"lastword edit {self._project.folder}"
         self.seat = Seat(plain=options.plain)
-        self.registry = ToolRegistry()
-        if options.folders or HERE.is_dir():
-            find_tools(options.folders).load(self.registry, ask=ask_trust if self.seat.is_attended else None)
-        if self._project is not None:
-            editor_tools(self.registry)
+        self.registry = load_tools(options.folders, project, asking=self.seat.is_attended)
         self.policy = rules_here(project, self.config.server.store, self.config.file)
         # After all others: a tool of a server cannot take the name of one that is there.
         self.servers = servers_of(self.config)

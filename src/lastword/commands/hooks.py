@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from lastword.cli import DONE, NOT_ALLOWED
-from lastword.commands.agreeing import agreed, by_a_person
-from lastword.commands.configured import configured_memory
-from lastword.commands.mcp_gateway import apply_option
-from lastword.commands.options import store_option
+from lastword.commands.configuration import configured_memory
+from lastword.commands.confirm import agreed, by_a_person
+from lastword.commands.options import apply_option, store_option
 from lastword.display import visible
 from lastword.hook import AGENTS, SAYS, WORDS, Agent, AgentKeys, HookChange, Hooks, gate, settings_file
 from lastword.mcp import shown_change

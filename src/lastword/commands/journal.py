@@ -1,25 +1,43 @@
-"""`lastword journal`: proving, accepting, exporting, pruning and forgetting. Moving it elsewhere is in moving.py."""
+"""`lastword journal`: proving, accepting, exporting, copying, pruning and forgetting what is remembered."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from lastword import values
 from lastword.cli import DONE, NOT_ALLOWED
-from lastword.commands.agreeing import agreed
-from lastword.commands.moving import copy, grant
+from lastword.commands.confirm import agreed
 from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
 from lastword.consent import size_in_words
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError, did_you_mean
 from lastword.journal import Journal
+from lastword.lazily import load_later
 from lastword.server import Conversations, EndedUnused
-from lastword.store import Behind, Entry, Head, Pruned, contains, export, parse_head, verify_export, verify_store
+from lastword.store import (
+    Behind,
+    Entry,
+    Head,
+    MemoryStore,
+    MovableStore,
+    Pruned,
+    Store,
+    check_flag,
+    contains,
+    copy_store,
+    export,
+    open_store,
+    parse_head,
+    shown,
+    verify_export,
+    verify_store,
+)
 from lastword.terminal import fitted
 from lastword.tools import refuse_below
 
@@ -30,10 +48,6 @@ CONVERSATIONS_PAGE = 500
 @click.group()
 def journal() -> None:
     """Verify, accept, export, copy or forget what is remembered."""
-
-
-journal.add_command(copy)
-journal.add_command(grant)
 
 
 @journal.command()
@@ -282,3 +296,81 @@ async def _forget(journal: Journal, id: str) -> EndedUnused:
     messages = len(found.lines)
     await kept.delete(found)
     return EndedUnused(1, messages)
+
+
+_postgres = load_later("lastword.store.postgres")
+
+_WARNING = (
+    "Use one of them from now on, and keep the other as a copy: what is answered in the one is still unanswered in the "
+    "other."
+)
+
+
+@journal.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+def copy(source: str, target: str) -> int:
+    """Copy a whole journal into an empty one, between a file and a server, and prove both.
+
+    FROM and TO are addresses: sqlite:///FILE or postgresql://USER@HOST/DATABASE?store=NAME. A copy that was interrupted
+    goes on when it is started again. Stop whatever uses the journal before.
+    """
+    refuse_below("lastword journal copy")
+    for address in (source, target):
+        check_flag(address)
+    if shown(source) == shown(target):
+        raise LastWordError(
+            "both are the same journal", place="lastword journal copy", hint="name another one to copy to"
+        )
+    head = asyncio.run(_copy(_movable(source), _movable(target)))
+    click.echo(f"{head.seq} {'record' if head.seq == 1 else 'records'}, the same in both, each as it was written.")
+    click.echo(f"head {head}")
+    click.echo(fitted(_WARNING, sys.stdout))
+    return DONE
+
+
+def _movable(address: str) -> MovableStore:
+    store = open_store(address)
+    if isinstance(store, MemoryStore):
+        raise LastWordError(
+            "a journal in memory is gone when this command ends",
+            place="lastword journal copy",
+            hint="name a file or a server: sqlite:///FILE, postgresql://…",
+        )
+    return cast(MovableStore, store)
+
+
+async def _copy(source: MovableStore, target: MovableStore) -> Head:
+    try:
+        for store in (source, target):
+            refuse_below("lastword journal copy", store)
+        return await copy_store(source, target)
+    finally:
+        await source.close()
+        await target.close()
+
+
+@journal.command()
+@click.argument("role")
+@click.option("--forgetting", is_flag=True, help="Also let it forget what records say: for lastword journal prune.")
+@store_option
+def grant(role: str, forgetting: bool, store: str | None) -> int:
+    """Let a role of PostgreSQL use the journal: read it and append to it, and neither change nor delete anything.
+
+    Whoever types this owns the journal: it is made, or brought up to date, if need be.
+    """
+
+    async def work(journal: Journal) -> None:
+        kept: Store = journal.store
+        if not isinstance(kept, _postgres.PostgresStore):
+            raise LastWordError(
+                "only a server has roles",
+                place="lastword journal grant",
+                hint="a file is protected by its owner and mode; a server is named like postgresql://HOST/DATABASE",
+            )
+        await kept.grant(role, forgetting=forgetting)
+
+    with_own_journal(store, "lastword journal grant", work)
+    more = ", append to it and forget what it says" if forgetting else " and append to it"
+    click.echo(f"{role} may read the journal{more}. Nothing else.")
+    return DONE

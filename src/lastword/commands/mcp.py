@@ -1,4 +1,4 @@
-"""`lastword mcp`: which MCP servers there are, and what of them is trusted."""
+"""`lastword mcp`: naming, trusting and removing MCP servers, and putting a client's servers behind ours."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import os
 import shlex
 import sys
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lastword.cli import DONE, NOT_ALLOWED, complain
-from lastword.commands.agreeing import agreed, by_a_person
-from lastword.commands.mcp_approving import approver
-from lastword.commands.mcp_gateway import unwrap, wrap
-from lastword.commands.mcp_serving import serve
-from lastword.commands.options import json_option, print_json
+from lastword.commands.confirm import agreed, by_a_person
+from lastword.commands.mcp_serve import approver, serve
+from lastword.commands.options import apply_option, json_option, print_json
 from lastword.config import FILE, Config, McpConfig, load
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
 from lastword.hook import WORDS
 from lastword.mcp import (
     Definition,
+    Gateways,
     Launch,
     McpServer,
     Pins,
@@ -39,6 +39,7 @@ from lastword.mcp import (
     rights_of,
     servers_in,
     servers_of,
+    shown_change,
     shown_tool,
     tool_id,
     way_lines,
@@ -50,13 +51,15 @@ config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Without it: {FILE} in the current folder."
 )
 
+file_argument = click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+
 
 @click.group()
 def mcp() -> None:
     """Use the tools of MCP servers behind your cards, and offer your tools to MCP clients."""
 
 
-for command in (serve, wrap, unwrap, approver):
+for command in (serve, approver):
     mcp.add_command(command)
 
 
@@ -337,3 +340,51 @@ def _as_json(server: McpServer) -> dict[str, Any]:
         "changed": server.why_not() if server.pinned is not None else [],
         "tools": [{"id": tool_id(server.name, name), "name": name} for name in tools],
     }
+
+
+@mcp.command(short_help="Put all MCP servers of a client behind lastword.")
+@file_argument
+@apply_option
+def wrap(file: Path, apply: str | None) -> int:
+    """Rewrite a client's configuration so that all its MCP servers stand behind one entry, which is lastword.
+
+    The change is shown first, and the file as it was is kept. Each server is used once you have trusted it.
+    """
+    by_a_person("lastword mcp wrap")
+    gateways = Gateways()
+    plan = gateways.plan(file)
+    for line in shown_change(plan.before, plan.after, file):
+        click.echo(f"  {line}", err=True)
+    for name in plan.outside:
+        click.echo(f"Stays outside: {name}, which the file names in another place.", err=True)
+    if not agreed("Change the file like this?", apply, plan.digest, "--apply"):
+        return NOT_ALLOWED
+    backup = gateways.wrap(plan, SecretFile())
+    click.echo(f"Wrapped {visible(str(file))}. As it was it lies in {visible(str(backup))}.")
+    click.echo("Next:")
+    for server in plan.servers:
+        click.echo(f"  lastword mcp trust {server.ours} --config {shlex.quote(str(plan.config))}")
+        for name in server.missing:
+            click.echo(f"  lastword mcp secret {name}")
+    return DONE
+
+
+@mcp.command(short_help="Give a client its servers back.")
+@file_argument
+@apply_option
+def unwrap(file: Path, apply: str | None) -> int:
+    """Restore a client's configuration, byte for byte. What was changed in it since stays, and the change is shown."""
+    by_a_person("lastword mcp unwrap")
+    gateways = Gateways()
+    now, after, is_exact = gateways.plan_back(file)
+    if not is_exact:
+        click.echo(f"{visible(str(file))} was edited since it was wrapped. This is what would change:", err=True)
+    for line in shown_change(now, after, file):
+        click.echo(f"  {line}", err=True)
+    digest = sha256(now + b"\0" + after).hexdigest()
+    # Exactly as it was is what they had; anything else is looked at first.
+    if not is_exact and not agreed("Change the file like this?", apply, digest, "--apply"):
+        return NOT_ALLOWED
+    gateways.unwrap(file, now, after)
+    click.echo(f"Restored {visible(str(file))}" + (", byte for byte." if is_exact else "."))
+    return DONE

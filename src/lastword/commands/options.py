@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from lastword.cli import complain
-from lastword.commands.configured import configured_memory
+from lastword.commands.configuration import configured_memory
 from lastword.display import visible
 from lastword.errors import StoreError
 from lastword.journal import Journal, open_default_journal
@@ -63,6 +63,7 @@ project_option = click.option(
     "--project", metavar="DIR", help="A project folder: with the editor's own tools, and for tools that need an editor."
 )
 editor_option = click.option("--editor", is_flag=True, help="With the editor's own tools, as --project gives them.")
+apply_option = click.option("--apply", metavar="SHA256", help="Do it without a question, if this is its digest.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 
 

@@ -1,21 +1,30 @@
-"""`lastword policy`: what the rules are, what they would say of a call, and accepting what they allow."""
+"""What stands for a person: `lastword policy`, `grants` and `trust`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from lastword import values
-from lastword.card import read_arguments
-from lastword.cli import DONE, NOT_ALLOWED, WRONG_USAGE, complain
-from lastword.commands.agreeing import agreed, by_a_person
-from lastword.commands.editing import open_project
-from lastword.commands.options import ask_trust, json_option, print_json, store_option, tools_option, with_journal
-from lastword.commands.ruling import counted
-from lastword.config import load, trusted
+from lastword.card import read_arguments, responses
+from lastword.cli import DONE, FAILED, NOT_ALLOWED, WRONG_USAGE, complain
+from lastword.commands.confirm import WHO, agreed, by_a_person
+from lastword.commands.local_session import counted, open_project
+from lastword.commands.options import (
+    ask_trust,
+    json_option,
+    print_json,
+    store_option,
+    tools_option,
+    with_journal,
+    with_own_journal,
+)
+from lastword.config import FILE, load, read_text, trusted
 from lastword.display import visible
 from lastword.editor import editor_tools
 from lastword.errors import did_you_mean
@@ -25,19 +34,28 @@ from lastword.mcp import servers_of
 from lastword.rules import (
     NO_KEY,
     ONLY_EXACT,
+    Grant,
     Policy,
     PolicyRule,
+    how_long_words,
     is_path,
     key_of,
+    last_use,
+    left_words,
     load_policy,
     places_around,
     places_for,
+    revoke,
+    seen_grants,
     speaks_of,
+    terms_words,
+    whose_words,
     why_not_summed,
+    why_over,
 )
 from lastword.session import Session
 from lastword.terminal import is_interactive
-from lastword.tools import HERE, Tool, ToolRegistry, find_tools, rule_name
+from lastword.tools import HERE, Tool, ToolRegistry, digest_of_text, find_tools, rule_name
 
 project_option = click.option(
     "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."
@@ -256,3 +274,98 @@ def _facts(found: Policy | None) -> dict[str, object]:
             for r in rules
         ],
     }
+
+
+@click.group(invoke_without_command=True)
+@store_option
+@json_option
+@click.pass_context
+def grants(context: click.Context, store: str | None, as_json: bool) -> int:
+    """List what you have allowed from cards for calls like it, and how much of it is left."""
+    if context.invoked_subcommand is not None:
+        context.obj = store
+        return DONE
+    return _list(store, as_json)
+
+
+@grants.command("list", short_help="The same as without a word.")
+@store_option
+@json_option
+def list_command(store: str | None, as_json: bool) -> int:
+    """List what you have allowed from cards, and how much of it is left."""
+    return _list(store, as_json)
+
+
+@grants.command("revoke", short_help="Take one back, or all of them.")
+@click.argument("grant_id", required=False)
+@click.option("--all", "everything", is_flag=True, help="Take all of them back.")
+@store_option
+def revoke_command(grant_id: str | None, everything: bool, store: str | None) -> int:
+    """Take a grant back. A call that it has started goes on; no other starts by it."""
+    if (grant_id is None) != everything:
+        raise click.UsageError("name a grant, or say --all")
+
+    async def take_back(journal: Journal) -> list[tuple[str, bool]]:
+        ids = [grant.id for grant in await seen_grants(journal)] if everything else [str(grant_id)]
+        return [(id, await revoke(journal, id, WHO)) for id in ids]
+
+    done = with_own_journal(store, "lastword grants revoke", take_back)
+    for id, is_taken in done:
+        click.echo(f"{id} is taken back." if is_taken else f"{id} had ended before.")
+    if not done:
+        click.echo(responses.NO_GRANTS)
+    return DONE if all(is_taken for _, is_taken in done) else FAILED
+
+
+def _list(store: str | None, as_json: bool) -> int:
+    async def look(journal: Journal) -> tuple[str, list[tuple[Grant, str, int, dict[str, Any], str | None]]]:
+        return journal.people.me, [
+            (grant, how_long_words(grant, journal), *await last_use(journal, grant.id), await why_over(journal, grant))
+            for grant in await seen_grants(journal)
+        ]
+
+    me, found = with_journal(store, look)
+    if as_json:
+        print_json(
+            [
+                msgspec.to_builtins(grant)
+                | {"used": used, "totals": {name: str(total) for name, total in totals.items()}, "over": over}
+                for grant, _, used, totals, over in found
+            ]
+        )
+        return DONE
+    for grant, how_long, used, totals, over in found:
+        click.echo(f"{grant.id}  {terms_words(grant.tool, grant.where)}")
+        how = f"over: {over}" if over else how_long
+        click.echo(f"  {whose_words(grant, me)}, {how}; {left_words(grant, used, totals)}")
+    if not found:
+        click.echo(responses.NO_GRANTS)
+    return DONE
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), default=FILE)
+@click.option("--digest", metavar="SHA256", help="Accept without a question, if this is the digest of the file.")
+def trust(file: Path, digest: str | None) -> int:
+    """Accept a configuration that lies in a folder, such as lastword.toml in this one.
+
+    Such a file may have come with somebody else's project: it could approve calls, or send your key to another server.
+    So it counts only after you have seen it, and only as you saw it.
+    """
+    by_a_person("lastword trust")
+    load(file, environ=os.environ)  # whatever is wrong with it is said now
+    text = read_text(file, "configuration")
+    found = digest_of_text(text)
+    known = trusted(os.environ)
+    if known.covers_file(file, text):
+        click.echo(f"{visible(str(file))} is accepted as it is.")
+        return DONE
+    if digest is None:
+        for line in text.splitlines():
+            click.echo(f"  {visible(line)}", err=True)
+    question = "It could approve calls without asking you, and choose which server gets your words and your key."
+    if not agreed(question, digest, found, "--digest"):
+        return NOT_ALLOWED
+    known.remember_file(file, text)
+    click.echo(f"Accepted {visible(str(file))}. When it changes, you are asked again.")
+    return DONE

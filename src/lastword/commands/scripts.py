@@ -14,6 +14,7 @@ import click
 from lastword import script, values
 from lastword.call import Event, Printed
 from lastword.cli import DONE, FAILED, INTERRUPTED, UNKNOWN, WRONG_USAGE
+from lastword.commands.local_session import open_session
 from lastword.commands.options import (
     ask_trust,
     auto_approve_option,
@@ -26,7 +27,6 @@ from lastword.commands.options import (
     tools_option,
     wait_option,
 )
-from lastword.commands.visit import visit
 from lastword.consent import Preset
 from lastword.display import visible
 from lastword.editor import editor_tools
@@ -76,7 +76,7 @@ def run(
         editor_tools(registry)
 
     async def converse() -> Run:
-        visiting = visit(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
+        visiting = open_session(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
         async with visiting as session:
             if not as_json:
                 session.listen(_print_line)

@@ -1,4 +1,4 @@
-"""`lastword call`, `tools`, `new tool` and `test`: a tool's life on the command line."""
+"""Tools on the command line: `lastword call`, `tools`, `new`, `test` and `demo`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import msgspec
 from lastword import values
 from lastword.card import read_arguments
 from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
+from lastword.commands.local_session import open_session
 from lastword.commands.options import (
     ask_trust,
     auto_approve_option,
@@ -29,7 +30,6 @@ from lastword.commands.options import (
     tools_option,
     wait_option,
 )
-from lastword.commands.visit import visit
 from lastword.config import load
 from lastword.consent import Kind, Outcome
 from lastword.display import glyph, visible
@@ -124,7 +124,7 @@ def call(
         toolbox.load(registry, only=[found], ask=ask_trust if approver else None)
 
     async def converse() -> Outcome:
-        visiting = visit(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
+        visiting = open_session(registry, approver, store=store, auto_approve=auto_approve, wait=wait, project=project)
         async with servers, visiting as session:
             work = session.call(tool, arguments, origin="the command line")
             return await attend(session, work, approver=None if wait else approver, plain=plain)
@@ -377,3 +377,12 @@ def _default_effect(editor: bool, approval: bool) -> Effect | None:
     if editor:
         return "reversible"
     return None if approval else "none"
+
+
+@click.command()
+def demo() -> int:
+    """Play a few calls, without a model or a keypress."""
+    from lastword.demo import play
+
+    asyncio.run(play())
+    return DONE

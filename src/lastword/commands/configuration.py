@@ -1,4 +1,4 @@
-"""The configuration of a command. The server's too: nothing here loads what runs tools."""
+"""The configuration of a command. `lastword serve` reads it too: nothing here loads what runs tools."""
 
 from __future__ import annotations
 

@@ -1,20 +1,79 @@
-"""`lastword chat --attach`: finding a `lastword up` that runs, and coming in by the same door as a browser."""
+"""This terminal as a place to talk, and `lastword chat --attach`: joining a `lastword up` that runs already."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from lastword.commands.seat import Seat, data_file
 from lastword.errors import LastWordError
+from lastword.lazily import load_later
 from lastword.server import is_loopback
+from lastword.store import default_path
 from lastword.talk import ApiError, HttpWire
-from lastword.terminal import Window
+from lastword.terminal import Window, is_dumb, is_interactive
 from lastword.web import JoinableServer, find_joinable
+
+if TYPE_CHECKING:
+    from lastword.terminal import chat, composer
+else:
+    # The doctor asks only where files lie.
+    chat, composer = load_later("lastword.terminal.chat"), load_later("lastword.terminal.composer")
 
 # How often a key is looked for: it opens once, and another terminal may be quicker each time.
 ATTEMPTS = 5
+
+
+class Seat:
+    """The terminal, and whether a person is at it."""
+
+    def __init__(self, *, plain: bool) -> None:
+        self.is_attended = is_interactive()
+        self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
+
+    async def talk(
+        self,
+        window: Window,
+        *,
+        words: Iterable[str] = (),
+        farewell: Callable[[str], str],
+        until: asyncio.Future[None] | None = None,
+    ) -> None:
+        """Chat in this window until the person leaves, or `until` is done."""
+        talk = chat.TerminalChat(
+            window,
+            words=words,
+            farewell=farewell,
+            can_answer=self.is_attended,
+            stdin=sys.stdin,
+            screen=sys.stdout,
+            cards=sys.stderr,
+            plain=self.plain,
+        )
+        if until is not None:
+            until.add_done_callback(lambda done: talk.leave())
+        await talk.talk(self._composer(talk))
+
+    def _composer(self, talk: chat.TerminalChat) -> composer.Composer:
+        if not sys.stdin.isatty():
+            return composer.PipeComposer(sys.stdin)
+        if self.plain:
+            return composer.FlatComposer(sys.stdin, sys.stdout)
+        return composer.LineComposer(talk.words, data_file().with_name("chat_history"))
+
+
+def model_file() -> Path:
+    """Where a model that was chosen on the page is kept, with its key."""
+    return data_file().with_name("model.json")
+
+
+def data_file() -> Path:
+    """The store that is used when none is configured."""
+    return default_path(sys.platform, os.environ, Path.home())
 
 
 def join_folder() -> Path:

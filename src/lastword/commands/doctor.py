@@ -12,9 +12,9 @@ import click
 import uvloop
 
 from lastword.cli import DONE, FAILED
-from lastword.commands.configured import laid_aside_words
-from lastword.commands.seat import model_file
-from lastword.commands.serving import WITHOUT_TOKENS, config_option, json_option, store_address, store_option
+from lastword.commands.attach import model_file
+from lastword.commands.configuration import laid_aside_words
+from lastword.commands.serve import WITHOUT_TOKENS, config_option, json_option, store_address, store_option
 from lastword.config import Config, load
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError

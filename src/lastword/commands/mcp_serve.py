@@ -1,4 +1,4 @@
-"""`lastword mcp serve`: our tools, and those of trusted MCP servers, for any MCP client."""
+"""`lastword mcp serve` and `approver`: our tools for MCP clients, and our cards for what Claude Code asks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 import uvicorn
 
+from lastword import ids
 from lastword.call import Limits, wait_for_answer
 from lastword.cli import DONE, complain
-from lastword.commands.configured import read_config
-from lastword.commands.editing import open_project
+from lastword.commands.configuration import read_config
+from lastword.commands.local_session import load_tools, open_project, rules_here, say_what_waits
 from lastword.commands.options import project_option, remembering, store_option, tools_option
-from lastword.commands.ruling import rules_here
-from lastword.commands.serving import config_option
-from lastword.commands.visit import say_what_waits
+from lastword.commands.serve import config_option
 from lastword.config import Config
 from lastword.consent import Preset
-from lastword.editor import ScriptEditorProvider, editor_tools
+from lastword.editor import ScriptEditorProvider
+from lastword.hook import CLAUDE, Allowed, HookInput
 from lastword.journal import Journal
 from lastword.lazily import load_later
 from lastword.mcp import sealing_key, servers_of
@@ -31,13 +31,16 @@ from lastword.rules import Policy
 from lastword.server import Serving, Tokens
 from lastword.session import Session
 from lastword.store import data_folder
-from lastword.tools import HERE, ToolRegistry, find_tools, refuse_below
+from lastword.tools import ToolRegistry, note_agent, refuse_below
 
 if TYPE_CHECKING:
+    from lastword.hook import asking
     from lastword.mcp import ToolServer, http_app, serving
+    from lastword.mcp import approver as approving
 else:
     # The SDK takes a second to load, and `lastword mcp list` needs none of it.
     serving, http_app = load_later("lastword.mcp.serving"), load_later("lastword.mcp.http_app")
+    approving, asking = load_later("lastword.mcp.approver"), load_later("lastword.hook.asking")
 
 BY_CLIENT = "--approve client"
 BY_PERSON = "leave it out; a person answers on the page of lastword up, or with lastword answer"
@@ -90,12 +93,8 @@ def serve(
 async def _serve(
     config: Config, folders: tuple[str, ...], project: str | None, port: int | None, *, by_client: bool, patience: float
 ) -> None:
-    registry = ToolRegistry()
-    if folders or HERE.is_dir():
-        find_tools(folders).load(registry, ask=None)
+    registry = load_tools(folders, project, asking=False)
     editor = None if project is None else open_project(project, config)
-    if editor is not None:
-        editor_tools(registry)
     policy = rules_here(project, config.server.store, config.file)
     async with AsyncExitStack() as after:
         journal = await after.enter_async_context(remembering(config.server.store))
@@ -162,3 +161,40 @@ async def _over_http(server: ToolServer, journal: Journal, port: int) -> None:
     click.echo(f"Listening on http://{LOOPBACK}:{there}{http_app.PATH}, for this machine only.", err=True)
     click.echo("A client needs a token: lastword token create NAME --scope tools. Ctrl+C stops.", err=True)
     await uvicorn.Server(config).serve(sockets=[sock])
+
+
+@click.command(short_help="Answer what Claude Code asks with --permission-prompt-tool.")
+@click.option(
+    "--within", type=click.FloatRange(min=1, max=86_400), default=3_540.0, show_default=True, metavar="SECONDS",
+    help="How long to wait for an answer.",
+)  # fmt: skip
+@store_option
+def approver(within: float, store: str | None) -> int:
+    """Answer what `claude -p --permission-prompt-tool` asks, over stdio: a card on the page of `lastword up`.
+
+    In the configuration of Claude Code: the command `lastword mcp approver` as a server named lastword, and then
+    --permission-prompt-tool mcp__lastword__approve.
+    """
+    asyncio.run(_answer(within, store))
+    return DONE
+
+
+async def _answer(within: float, store: str | None) -> None:
+    note_agent()
+    session = f"approver {ids.new()}"
+    async with remembering(store) as journal:
+
+        async def decide(tool: str, given: dict[str, Any], tool_use: str | None) -> dict[str, Any] | str:
+            said = HookInput(
+                agent=CLAUDE,
+                event="PermissionRequest",
+                session=session,
+                tool=tool,
+                arguments=given,
+                cwd=os.getcwd(),
+                tool_use=tool_use,
+            )
+            verdict = await asking.ask(journal, said, within)
+            return verdict.arguments if isinstance(verdict, Allowed) else verdict.why
+
+        await approving.run_approver(approving.ApproverServer(decide))

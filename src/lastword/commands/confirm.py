@@ -1,19 +1,23 @@
-"""What only a person agrees to in the commands: a whole word at a terminal, an exact digest in a script."""
+"""What only a person confirms in the commands: a whole word at a terminal, or an exact digest in a script."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
 from lastword.card import why_two, word_for
 from lastword.cli import complain
-from lastword.consent import ApprovalRequest
+from lastword.consent import ApprovalRequest, person
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal import open_default_journal
 from lastword.terminal import fitted, is_interactive, settle, terminal_approver
 from lastword.tools import refuse_below
+
+WHO = person(where="command")
+BY = str(WHO)
 
 NOT_DONE = "Nothing was done."
 
@@ -88,3 +92,12 @@ def is_again_meant(call_id: str, tool: str) -> bool:
     name = visible(tool)
     click.echo(fitted("It may be the second time that this happens.", sys.stderr), err=True)
     return typed_out(f"Type the name of the tool, {name}, to run it once more, or no, and press Enter", name)
+
+
+def one_of(place: str, **flags: bool) -> Any:
+    """The one word that was said, if any. Two contradict each other, and neither may win by chance."""
+    said = [name for name, is_said in flags.items() if is_said]
+    if len(said) > 1:
+        both = " and ".join(f"--{name}" for name in said)
+        raise LastWordError(f"{both} contradict each other", place=place, hint="say one of them; nothing was changed")
+    return said[0] if said else None

@@ -1,0 +1,272 @@
+"""What waits for a person, on the command line: `lastword approvals`, `answer` and `stop`.
+
+Cards and the questions of running tools wait side by side. One answer counts, from whichever terminal it comes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from lastword.call import Stopped, stop
+from lastword.card import EFFECT_WORDS, read_arguments, summary_of
+from lastword.cli import DONE, FAILED, NOT_ALLOWED, complain
+from lastword.commands.confirm import WHO, check_seen, is_meant, one_of
+from lastword.commands.options import (
+    json_option,
+    plain_option,
+    print_json,
+    store_option,
+    with_journal,
+    with_own_journal,
+)
+from lastword.consent import Answerer, ApprovalRequest, UserAction
+from lastword.display import visible
+from lastword.errors import LastWordError, SessionError
+from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
+from lastword.rules import GrantChoice, SeenStep, answer_elsewhere, folder_elsewhere, granted_words, revoke_all, step_of
+from lastword.terminal import Look, terminal_approver
+from lastword.tools import Declined, QuestionAnswer, is_below
+
+
+@click.command()
+@store_option
+@json_option
+def approvals(store: str | None, as_json: bool) -> int:
+    """List the questions that wait for an answer, of all programs that share this memory."""
+    waiting, damaged = with_journal(store, Journal.questions)
+    for call_id, problem in damaged.items():
+        complain(f"{visible(call_id)} cannot be shown: {problem}")
+    ended = FAILED if damaged else DONE
+    asking, damaged_questions = with_journal(store, standing_questions)
+    for call_id, problem in damaged_questions.items():
+        complain(f"{visible(call_id)} cannot be shown: {problem}")
+        ended = FAILED
+    if as_json:
+        print_json([*waiting, *map(question_facts, asking)])
+        return ended
+    left = [facts for facts in waiting if facts["asker"] == "ended"]
+    _list_questions([facts for facts in waiting if facts["asker"] != "ended"])
+    if left:
+        click.echo("Of these the program that asked has ended, and an answer starts nothing by itself:")
+        _list_questions(left)
+    list_tool_questions(asking)
+    if waiting or asking or not damaged:
+        hint = "lastword answer ID shows one and takes your answer."
+        click.echo(hint if waiting or asking else "Nothing waits for an answer.")
+    return ended
+
+
+def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
+    for facts in waiting:
+        request = ApprovalRequest.from_facts(facts)
+        given = f", {summary}" if (summary := summary_of(request.shown_arguments)) else ""
+        asked_by = f" Asked for by {visible(request.origin)}." if request.origin else ""
+        unknown = " Nobody knows whether the program that asked lives." if facts["asker"] == "unknown" else ""
+        click.echo(f"{request.call_id}  {visible(cut(request.title))}")
+        click.echo(f"    {visible(request.tool)}{given}")
+        click.echo(f"    {EFFECT_WORDS[request.manifest.effect]}.{asked_by}{unknown}")
+
+
+@click.command()
+@click.argument("call_id")
+@click.option("--allow", is_flag=True, help="Allow it. What cannot be undone takes a typed word as well, or --digest.")
+@click.option("--second", is_flag=True, help="Allow it with its second button, where that is a yes of its own.")
+@click.option("--deny", is_flag=True, help="Deny it; of a question that a running tool asks: rather not say.")
+@click.option("--reason", metavar="TEXT", help="Why you deny it; the assistant reads it.")
+@click.option("--edit", "edits", multiple=True, metavar="NAME=VALUE", help="Allow it with an argument changed.")
+@click.option("--digest", metavar="DIGEST", help="The card that you have read, as approvals --json has it.")
+@store_option
+@plain_option
+def answer(
+    call_id: str,
+    allow: bool,
+    second: bool,
+    deny: bool,
+    reason: str | None,
+    edits: tuple[str, ...],
+    digest: str | None,
+    store: str | None,
+    plain: bool,
+) -> int:
+    """Answer a waiting question from anywhere: with its card here, or with --allow, --second or --deny."""
+    said = one_of("lastword answer", allow=allow, second=second, deny=deny)
+    if with_journal(store, lambda journal: find_question(journal, call_id)) is not None:
+        check_seen(digest, None, "lastword approvals --json")
+        return answer_question(call_id, said, store, plain=plain)
+    if reason and said != "deny":
+        raise LastWordError("a reason goes with --deny", place="lastword answer")
+
+    async def reply(journal: Journal) -> tuple[str, bool, str] | None:
+        waiting, damaged = await journal.questions()
+        if call_id in damaged:
+            raise damaged[call_id]
+        facts = next((f for f in waiting if f["call_id"] == call_id), None)
+        if facts is None:
+            raise SessionError("no such question waits", place=call_id, hint="lastword approvals lists those that do")
+        request = ApprovalRequest.from_facts(facts)
+        check_seen(digest, request.digest, "lastword approvals --json")
+
+        async def look(shown: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+            beside = [ApprovalRequest.from_facts(other) for other in waiting]
+            return await step_of(shown, choice, folder_elsewhere(facts), beside, journal)
+
+        action = await _action(request, said, reason, edits, plain, look, journal.people.me)
+        is_by_command = said is not None or bool(edits)
+        if action.agrees and is_by_command and digest is None and not await is_meant(request, plain=plain):
+            return None
+        first = await answer_elsewhere(journal, facts, action, WHO)
+        return _said(request.tool, action), first, await _what_comes_next(journal, facts, action, store)
+
+    done = with_own_journal(store, "lastword answer", reply)
+    if done is None:
+        return NOT_ALLOWED
+    words, first, next_step = done
+    if not first:
+        click.echo("Somebody else answered it first. Nothing was changed.", err=True)
+        return FAILED
+    click.echo(words)
+    click.echo(next_step)
+    return DONE
+
+
+def _said(tool: str, action: UserAction) -> str:
+    if action.grant is not None:
+        return granted_words(tool, action.grant)
+    closed = "Closed, without a yes or a no. It does not run."
+    return "Allowed." if action.agrees else "Denied." if action.secondary_confirmed else closed
+
+
+async def _what_comes_next(journal: Journal, facts: dict[str, Any], action: UserAction, store: str | None) -> str:
+    """Who hears the answer: the program that asked, or the one that goes on where it was."""
+    asker = await asker_of(journal.store, facts)
+    if asker == "waits":
+        return "The program that asked hears it, and goes on by itself."
+    if asker == "unknown":
+        return "If the program that asked still lives it goes on by itself; of that nothing is known."
+    there = f" --store {shlex.quote(store)}" if store else ""
+    counts = "Within a minute, while the answer counts: " if action.agrees else "To go on without it: "
+    run_id = facts["call_id"].rpartition(".")[0]
+    if run_id and await journal.store.read(subject=run_id, kind="run_started", limit=1):
+        return f"The program that asked has ended. {counts}lastword resume {run_id}{there}"
+    if await journal.history(facts["session_id"], kind="conversation"):
+        return f"The program that asked has ended. {counts}lastword chat --session {facts['session_id']}{there}"
+    return "The program that asked has ended, so nothing comes of it."
+
+
+async def _action(
+    request: ApprovalRequest,
+    said: str | None,
+    reason: str | None,
+    edits: Sequence[str],
+    plain: bool,
+    look: Look,
+    me: str,
+) -> UserAction:
+    if edits and said == "second":
+        raise LastWordError("the second button takes the call as it was asked for", place="lastword answer")
+    if edits:
+        changed = read_arguments(request.manifest, edits, {})
+        return request.edit(**changed)
+    if said == "allow":
+        return request.allow()
+    if said == "second":
+        if not request.manifest.secondary_acts:
+            raise LastWordError("the second button of this tool is a no", place="lastword answer", hint="say --deny")
+        return request.allow_second()
+    if said == "deny":
+        return request.deny(reason)
+    approver = terminal_approver(plain=plain)
+    if approver is None:
+        raise LastWordError(
+            "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
+        )
+    approver.offer_grants(look, me)
+    # Whoever called for the card of another program may think that they only leave it.
+    approver.close_words = "close: it does not run"
+    return await approver(request)
+
+
+PLACE = "lastword answer"
+_DONE = {"Given": "Answered.", "Declined": "Declined: you would rather not say.", "Closed": "Closed without an answer."}
+
+
+def question_facts(standing: StandingQuestion) -> dict[str, Any]:
+    """One as JSON, in a list with cards: `question` tells it from them."""
+    question = msgspec.to_builtins(standing.question)
+    return {"call_id": standing.question.call_id, "question": question, "asker": standing.asker}
+
+
+def list_tool_questions(asking: Sequence[StandingQuestion]) -> None:
+    """Name each, and say of those that nobody hears an answer to that they are dead."""
+    for standing in asking:
+        question = standing.question
+        dead = ", of a program that has ended: no answer reaches it" if standing.is_dead else ""
+        click.echo(f"{question.call_id}  {visible(cut(question.display_name))} wants to know something{dead}")
+        click.echo(f"    {visible(question.tool)} asks: “{visible(cut(question.message))}”")
+
+
+async def find_question(journal: Journal, call_id: str) -> StandingQuestion | None:
+    """What the tool of this call asks, if it asks something."""
+    found, damaged = await standing_questions(journal)
+    if call_id in damaged:
+        raise damaged[call_id]
+    return next((standing for standing in found if standing.question.call_id == call_id), None)
+
+
+def answer_question(call_id: str, said: str | None, store: str | None, *, plain: bool) -> int:
+    """Answer what a running tool asks: with its form here, or by declining."""
+    if said in ("allow", "second"):
+        raise LastWordError(
+            "this is a question of a running tool, and no approval: there is nothing to allow",
+            place=PLACE,
+            hint=f"{PLACE} {call_id} shows it; --deny says that you would rather not say",
+        )
+
+    async def reply(journal: Journal) -> tuple[QuestionAnswer, bool]:
+        standing = await find_question(journal, call_id)
+        if standing is None:
+            raise LastWordError("this question waits no longer", place=call_id)
+        answer = Declined() if said == "deny" else await _ask_here(standing, plain=plain)
+        return answer, await answer_from_elsewhere(journal, standing, answer, WHO)
+
+    answer, first = with_own_journal(store, PLACE, reply)
+    if not first:
+        click.echo("Somebody else answered it first. Nothing was changed.", err=True)
+        return FAILED
+    click.echo(_DONE[type(answer).__name__])
+    return DONE
+
+
+async def _ask_here(standing: StandingQuestion, *, plain: bool) -> QuestionAnswer:
+    approver = terminal_approver(plain=plain)
+    if approver is None:
+        raise LastWordError("there is no terminal to show the question on", place=PLACE, hint="say --deny to decline")
+    return await approver.on_question(standing.question, elsewhere=True)
+
+
+@click.command("stop")
+@store_option
+@json_option
+def stop_command(store: str | None, as_json: bool) -> int:
+    """Stop everything, of all programs that share this memory: deny what waits, cancel what runs, revoke every grant.
+
+    Nothing that was asked for before can be allowed afterwards. What could not be stopped is listed.
+    """
+
+    async def work(journal: Journal) -> Stopped:
+        # Less may happen by whoever wishes so, and below a tool too; but then it is not said that a person did.
+        by = Answerer("below") if is_below(journal.store) else WHO
+        return await (await stop(journal, by, revoke=[revoke_all])).settled()
+
+    stopped = with_journal(store, work)
+    if as_json:
+        print_json(msgspec.to_builtins(stopped) | {"complete": stopped.is_complete})
+    else:
+        for line in stopped.words():
+            click.echo(line)
+    return DONE if stopped.is_complete else FAILED

@@ -1,0 +1,269 @@
+"""What happened, on the command line: `lastword show`, `calls`, `sessions` and `undo`."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from lastword.call import Undone, take_back
+from lastword.card import summary_of
+from lastword.cli import DONE, FAILED
+from lastword.commands.options import (
+    json_option,
+    print_json,
+    store_option,
+    with_journal,
+    with_own_journal,
+)
+from lastword.consent import Kept, clean_name, size_in_words, unhidden
+from lastword.display import visible
+from lastword.editor import ProjectEditor
+from lastword.errors import EditError, LastWordError, SessionError
+from lastword.journal import Journal, content_of, data_of, handover_in_words, timeline
+from lastword.store import Record
+
+
+@click.command()
+@click.argument("id")
+@click.option("--save", "folder", metavar="DIR", help="Write the images and files that it returned into a folder.")
+@store_option
+@json_option
+def show(id: str, folder: str | None, store: str | None, as_json: bool) -> int:
+    """Show the life of a call, a run or a session, with times."""
+
+    async def read(journal: Journal) -> tuple[Sequence[Record], list[Path]]:
+        records = await journal.store.read(below=id) or await journal.store.read(stream=id)
+        return records, [] if folder is None else await save(journal, held_by(records), Path(folder))
+
+    records, saved = with_journal(store, read)
+    if not records:
+        raise LastWordError(
+            f"nothing is remembered of {id}", place="lastword show", hint="lastword runs and approvals list ids"
+        )
+    if as_json:
+        print_json([_record_facts(record) for record in records])
+    else:
+        for line in timeline(records, of=id):
+            click.echo(line)
+        for line in listed(id, held_by(records)) if folder is None else ():
+            click.echo(line)
+    for path in saved:
+        click.echo(f"wrote {visible(str(path))}", err=True)
+    if folder is not None and not saved:
+        raise LastWordError("it returned nothing that could be saved", place=id)
+    return DONE
+
+
+def _record_facts(record: Record) -> dict[str, Any]:
+    return {
+        "seq": record.seq,
+        "session_id": record.stream,
+        "kind": record.kind,
+        "subject": record.subject,
+        "at": record.at / 1e6,
+        "data": data_of(record),
+    }
+
+
+# What a screen or two hold. --last gives more.
+LISTED = 40
+# What a call begins with: a question, a start, or a rule's no, after which there is neither.
+BEGUN = ("asked", "started", "forbidden")
+
+last_option = click.option(
+    "--last", default=LISTED, show_default=True, type=click.IntRange(1, 100_000), help="How many, from the newest on."
+)
+
+
+@click.command()
+@click.option("--session", "session_id", metavar="ID", help="Those of one session.")
+@last_option
+@store_option
+@json_option
+def calls(session_id: str | None, last: int, store: str | None, as_json: bool) -> int:
+    """List the calls that were made, newest first: what was asked for, and how it ended."""
+
+    async def read(journal: Journal) -> list[dict[str, Any]]:
+        return await _read_calls(journal, session_id, last)
+
+    found = with_journal(store, read)
+    if as_json:
+        print_json(found)
+        return DONE
+    for facts in found:
+        click.echo(f"{facts['call_id']}  {facts['began']}  {facts['status']:<15}  {visible(facts['tool'])}")
+        click.echo(f"    {summary_of(unhidden(facts['arguments'])) or 'no arguments'}")
+    if found:
+        click.echo("lastword show ID tells the life of one; lastword calls --session ID lists those of a session.")
+    else:
+        click.echo("Nothing was called yet.")
+    return DONE
+
+
+@click.command()
+@last_option
+@store_option
+@json_option
+def sessions(last: int, store: str | None, as_json: bool) -> int:
+    """List the sessions that called something, newest first, with how much they called."""
+
+    async def read(journal: Journal) -> list[dict[str, Any]]:
+        return await _read_sessions(journal, last)
+
+    found = with_journal(store, read)
+    if as_json:
+        print_json(found)
+        return DONE
+    for facts in found:
+        count = f"{facts['calls']} call{'' if facts['calls'] == 1 else 's'}"
+        click.echo(f"{visible(facts['session_id'])}  {facts['began']} to {facts['ended']}  {count}")
+    if found:
+        click.echo(
+            "lastword calls --session ID lists its calls; lastword chat --session ID comes back to a conversation."
+        )
+    else:
+        click.echo("No session has called anything yet.")
+    return DONE
+
+
+async def _read_calls(journal: Journal, session_id: str | None, last: int) -> list[dict[str, Any]]:
+    begun = await journal.store.read(kind=BEGUN, stream=session_id)
+    first: dict[str, Record] = {}
+    for record in begun:
+        first.setdefault(record.subject, record)
+    newest = list(reversed(first.values()))[:last]
+    waiting, damaged = await journal.questions(everybodys=True)
+    askers = dict.fromkeys(damaged, "unknown") | {facts["call_id"]: facts["asker"] for facts in waiting}
+    return [await _call(journal, record, askers.get(record.subject)) for record in newest]
+
+
+async def _call(journal: Journal, record: Record, asker: str | None) -> dict[str, Any]:
+    data = data_of(record)
+    ended = await journal.store.read(subject=record.subject, kind="finished", last=1)
+    if ended:
+        status = str(data_of(ended[0]).get("kind", "pruned"))
+        if status == "handed_over":
+            status = handover_in_words(await journal.life(record.subject))
+    elif asker is not None:
+        status = "left waiting" if asker == "ended" else "waiting"
+    else:
+        life = await journal.life(record.subject)
+        status = "running" if journal.is_running(life) else "in doubt" if life.in_doubt else "interrupted"
+    return {
+        "call_id": record.subject,
+        "session_id": record.stream,
+        "tool": data.get("tool", "(pruned)"),
+        "arguments": data.get("arguments", {}),
+        "began": _time(record),
+        "status": status,
+    }
+
+
+async def _read_sessions(journal: Journal, last: int) -> list[dict[str, Any]]:
+    found: dict[str, list[Record]] = {}
+    for record in await journal.store.read(kind=BEGUN):
+        found.setdefault(record.stream, []).append(record)
+    newest = sorted(found.items(), key=lambda pair: pair[1][-1].seq, reverse=True)[:last]
+    return [
+        {
+            "session_id": session_id,
+            "began": _time(records[0]),
+            "ended": _time(records[-1]),
+            "calls": len({record.subject for record in records}),
+        }
+        for session_id, records in _in_order(newest)
+    ]
+
+
+def _in_order(pairs: Sequence[tuple[str, list[Record]]]) -> Sequence[tuple[str, list[Record]]]:
+    return [(session_id, sorted(records, key=lambda record: record.seq)) for session_id, records in pairs]
+
+
+def _time(record: Record) -> str:
+    return f"{datetime.datetime.fromtimestamp(record.at / 1e6).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def held_by(records: Iterable[Record]) -> list[tuple[str, Kept]]:
+    """What these records hold, each with the call that returned it."""
+    return [(record.subject, kept) for record in records if record.kind == "finished" for kept in content_of(record)]
+
+
+def listed(id: str, held: Sequence[tuple[str, Kept]]) -> Iterator[str]:
+    """What there is, and how to get it."""
+    if not held:
+        return
+    yield "Kept:"
+    for call_id, kept in held:
+        about = f": {kept.alt}" if kept.alt else ""
+        of = "" if call_id == id else f" of {call_id}"
+        facts = f"{kept.name}{of}, {kept.media_type}, {size_in_words(kept.size)}{about}"
+        yield f"  {kept.kind:5}  {visible(facts)}"
+    yield f"lastword show {id} --save DIR writes {'it' if len(held) == 1 else 'them'} into a folder."
+
+
+async def save(journal: Journal, held: Sequence[tuple[str, Kept]], folder: Path) -> list[Path]:
+    """Write everything into a folder, over nothing that is there."""
+    try:
+        saved = []
+        for call_id, named in held:
+            kept, data = await journal.content(call_id, named.digest)  # Proven, whatever the list says.
+            saved.append(_write(folder, clean_name(named.name, kept.kind, kept.media_type), data))
+        return saved
+    except OSError as problem:
+        raise LastWordError(f"it cannot be written: {problem.strerror}", place=str(folder)) from None
+
+
+def _write(folder: Path, name: str, data: bytes) -> Path:
+    """A new file of this name, or with a number behind it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem, ending = os.path.splitext(name)
+    for number in count(1):
+        path = folder / (name if number == 1 else f"{stem}-{number}{ending}")
+        try:
+            # A link that somebody put there beforehand is not followed either.
+            with path.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError
+
+
+@click.command()
+@click.argument("call_id")
+@click.option("--project", metavar="DIR", help="The project folder, if it is not where it was when the call ran.")
+@store_option
+@json_option
+def undo(call_id: str, project: str | None, store: str | None, as_json: bool) -> int:
+    """Take back what a call changed in files: all of it, byte for byte, or nothing.
+
+    Refused when a file was changed since. A call that was running when its program died can be taken back too; make
+    sure that the program is really gone.
+    """
+
+    def open_editor(folder: Path | None) -> ProjectEditor:
+        where = folder if project is None else project
+        if where is None:
+            raise SessionError("the journal does not say in which folder it ran", place=call_id, hint="--project DIR")
+        return ProjectEditor(where)
+
+    async def do(journal: Journal) -> Undone:
+        return await take_back(journal, open_editor, call_id, by="a person at the command line")
+
+    try:
+        undone: Undone = with_own_journal(store, "lastword undo", do)
+    except EditError as problem:
+        click.echo(visible(str(problem)), err=True)
+        return FAILED
+    if as_json:
+        print_json(msgspec.to_builtins(undone))
+    else:
+        click.echo(visible(undone.message))
+    return DONE
