@@ -24,12 +24,11 @@ from lastword.card import face
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.server import build_app
 from lastword.store import MemoryStore
-from lastword.talk import Api, InProcessWire, ResolvedPreset, Said, Satellite
+from lastword.talk import Api, InProcessWire, ResolvedPreset, Said
 from lastword.talk.bounds import Bounds
 from lastword.talk.rehearsal import Rehearsal
-from lastword.web.card import card_of
+from lastword.web import AssistantSetup, card_of
 from lastword.web.conversation import ConversationView
-from lastword.web.events import Feed
 
 TICK_SECONDS = 0.005
 TIMES = 3
@@ -109,11 +108,11 @@ def heavy_in_an_editor(folder: Path) -> dict[str, Work]:
 def heavy_in_a_window() -> dict[str, Work]:
     store = MemoryStore()
     session = lastword.Session(lastword.ToolRegistry(), journal=lastword.Journal(store))
-    satellite = Satellite(session, Api(InProcessWire(build_app(store, Rehearsal(), log=lambda line: None))))
+    api = Api(InProcessWire(build_app(store, Rehearsal(), log=lambda line: None)))
     preset = ResolvedPreset(
         preset=lastword.Preset(), protocol="script", model="lastword", persona=None, bounds=Bounds()
     )
-    view = ConversationView(satellite, {"default": preset}, "default", Feed(), model="")
+    view = ConversationView(session, api, AssistantSetup({"default": preset}, "default", ""))
 
     async def printed() -> None:
         view.hear_session(RunStarted("r", None, "PRINT"))
@@ -123,9 +122,9 @@ def heavy_in_a_window() -> dict[str, Work]:
 
     async def said() -> None:
         for _ in range(LONG_LINE // 10):
-            view.hear(Said("naïve word"))
+            view.assistant.hear(Said("naïve word"))
             await asyncio.sleep(0)
-        view.note("It has come to its end.")
+        view.shown.note("It has come to its end.")
 
     return {
         f"a line of {LONG_LINE:,} characters, printed": printed,

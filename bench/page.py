@@ -26,8 +26,7 @@ from figures import Result, arguments
 from playwright.sync_api import expect, sync_playwright
 
 from lastword.card import views
-from lastword.web.events import Feed
-from lastword.web.picture import SharedPicture
+from lastword.web.shared_items import Feed, SharedItems
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -107,16 +106,15 @@ def propagation() -> list[float]:
 def memory() -> tuple[float, float]:
     """What ten megabytes of streamed output leave with a window that reads none of it: at the most, and afterwards."""
     feed = Feed()
-    shown = SharedPicture(feed)
+    shown = SharedItems(feed)
     tracemalloc.start()
     line = "a line of output " * 30
     for run in range(MEGABYTES // 2):
         shown.show(views.ScriptItem(id=f"r{run}", text="PRINT"))
         for _ in range(1_000_000 // len(line)):
             shown.printed(f"r{run}", line)
-        shown.write(views.MessageItem(id=f"m{run}", by="assistant", open=True))
         for _ in range(1_000_000 // 20):
-            shown.add("a word, and another ")
+            shown.write("a word, and another ")
         shown.end_writing()
     after, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -26,7 +26,7 @@ from lastword.store import Entry, MemoryStore, Record, SqliteStore, Store
 from lastword.talk import Api, InProcessWire, Satellite
 from lastword.talk.rehearsal import Rehearsal
 from lastword.tools import ToolContext
-from lastword.web import past
+from lastword.web import history
 
 OWN = "page"
 CALLS_OF_OTHERS = 50
@@ -111,7 +111,7 @@ async def measure(store: Store) -> dict[str, float]:
         assert len(await journal.in_doubt()) == DOUBTFUL
 
     async def picture() -> None:
-        shown[:] = (await past.remembered(session, api)).items
+        shown[:] = (await history.remembered(session, api)).items
 
     async def reopen() -> None:
         async with a_session(store) as again:

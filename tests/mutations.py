@@ -412,7 +412,7 @@ MUTANTS = [
     ),
     Mutant(
         "records: an edited window is let in",
-        "web/gate.py",
+        "web/page_gate.py",
         "        await prove(self._store, records)",
         "        pass",
         "tests/attack/test_edited_records.py",
@@ -687,7 +687,7 @@ MUTANTS = [
     ),
     Mutant(
         "granting: the timeline's line",
-        "web/story.py",
+        "web/call_item.py",
         'self._change(reply=CallReply("standing", one_line(not_asked, MAX_WHY)))',
         "pass",
         "tests/surfaces/test_page_grants.py -k timeline_says",

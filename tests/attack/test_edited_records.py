@@ -21,7 +21,7 @@ from lastword.journal import Journal
 from lastword.store import Entry, Record, SqliteStore
 from lastword.store.contract import link
 from lastword.testing import FixedApprover
-from lastword.web.gate import STREAM, WINDOW, PageGate
+from lastword.web import PageGate, PageRecord
 from requirements import requirement
 from sending import until
 
@@ -182,8 +182,8 @@ async def test_a_window_that_was_edited_does_not_open_the_page(world: World, cha
     await world.restart()
     await PageGate(world.journal.store).open()
     await world.restart()
-    world.write(f"UPDATE records SET {change} WHERE kind = '{WINDOW}'")
-    with refused(WINDOW):
+    world.write(f"UPDATE records SET {change} WHERE kind = '{PageRecord.WINDOW}'")
+    with refused(PageRecord.WINDOW):
         await PageGate(world.journal.store).open()
 
 
@@ -193,11 +193,12 @@ async def test_a_window_that_was_put_in_does_not_open_the_page(world: World):
     await world.session().call("price", {"of": "rent"})
     head = await world.journal.store.head()
     await world.restart()
-    forged = link("f" * 64, head.seq + 1, Entry(STREAM, WINDOW, "the digest of my cookie", 1, b"{}"))
+    stream, kind = PageRecord.STREAM, PageRecord.WINDOW
+    forged = link("f" * 64, head.seq + 1, Entry(stream, kind, "the digest of my cookie", 1, b"{}"))
     row = (forged.seq, forged.stream, forged.kind, forged.subject, 1, b"{}", None, forged.data_digest, forged.digest)
     world.write("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
-    world.write("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", WINDOW, STREAM, forged.subject, forged.seq, forged.seq)
-    with refused(WINDOW):
+    world.write("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", kind, stream, forged.subject, forged.seq, forged.seq)
+    with refused(PageRecord.WINDOW):
         await PageGate(world.journal.store).open()
 
 

@@ -18,7 +18,7 @@ from lastword.store import Entry
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools import Tool
 from lastword.values import canonical
-from lastword.web.story import Story
+from lastword.web import CallItemBuilder
 from requirements import requirement
 from sending import CALL, until
 
@@ -90,11 +90,11 @@ async def test_a_person_called_like_a_preset_is_not_told_as_one(registry: ToolRe
     outcome = await session.call("send", CALL)
     [answered] = [event for event in heard if isinstance(event, Answered)]
     assert (outcome.approval, answered.by) == ("person", Answerer("person", "preset bold", "program"))
-    story = Story.begin("c")
+    story = CallItemBuilder.begin("c")
     story.answered(answered.action, answered.by, 1.0)
     assert story.item.reply is not None
     assert story.item.reply.how == "allowed"
-    past = Story.begin("c")
+    past = CallItemBuilder.begin("c")
     for record in await session.journal.history(session.id, kind="answered"):
         past.add(record)
     assert past.item.reply is not None

@@ -9,7 +9,7 @@ import pytest
 
 import lastword
 from lastword.card import called
-from lastword.web.other_sessions import programs_called
+from lastword.web import programs_called
 from surfaces.test_inbox_api import entries
 from surfaces.test_page_conversations import Listening, said, talk
 from surfaces.windows import Browserless, House

@@ -25,7 +25,7 @@ from lastword.editor.project import ProjectEditor
 from lastword.editor.provider import LintError
 from lastword.editor.tools import planning
 from lastword.testing import FixedApprover
-from lastword.web.card import card_of
+from lastword.web import card_of
 from requirements import requirement
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from lastword.hook.contract import Allowed, HookInput, Refused, answer, read_inp
 from lastword.hook.installing import command_for, is_denial, probe_for
 from lastword.hook.ruling import is_ruled
 from lastword.journal import attending, timeline
-from lastword.web.story import Story
+from lastword.web import CallItemBuilder
 from requirements import requirement
 from surfaces.screens import clean_environment
 
@@ -45,7 +45,7 @@ async def told(house: AgentHouse, agent: str = "claude") -> tuple[dict[str, Any]
     verdict = await heard(house, said)
     assert isinstance(verdict, Allowed)
     [handed] = await house.journal.store.read(kind="handed_over", last=1)
-    story = Story.begin(handed.subject)
+    story = CallItemBuilder.begin(handed.subject)
     records = await house.journal.store.read(subject=handed.subject)
     for record in records:
         story.add(record)

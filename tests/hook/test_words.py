@@ -15,7 +15,7 @@ from lastword.journal import attending, is_attended, timeline
 from lastword.journal.attendance import SEATS
 from lastword.store import MemoryStore
 from lastword.tools import ToolRegistry
-from lastword.web.past import stories
+from lastword.web import calls_of
 from requirements import requirement
 from surfaces.screens import clean_environment
 
@@ -41,7 +41,7 @@ async def test_lists_and_lives_do_not_say_that_we_ran_it(gate, queue, tmp_path, 
 
 
 async def on_the_page(queue: Queue, call_id: str) -> views.CallItem:
-    [story] = stories(await queue.journal.store.read(subject=call_id), ToolRegistry())
+    [story] = calls_of(await queue.journal.store.read(subject=call_id), ToolRegistry())
     return story.item
 
 

@@ -14,9 +14,7 @@ from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
 from lastword.store import Entry, Record, SqliteStore, Store
 from lastword.testing import FixedApprover
-from lastword.web import left_unfinished
-from lastword.web.gate import STREAM, WINDOW, PageGate
-from lastword.web.opening import SESSION
+from lastword.web import PageGate, PageRecord, left_unfinished
 from requirements import requirement
 
 FEW, MANY = 200, 5_000
@@ -75,11 +73,11 @@ async def fill(store: Store, calls: int) -> None:
     begun = [record for record in life if record.kind in ("asked", "answered", "burned", "started")]
     await store.commit(again(life[0], "waits"))
     await store.commit(*(again(record, "doubt") for record in begun))
-    await store.commit(Entry(STREAM, WINDOW, "a cookie", 1, b"{}"))
+    await store.commit(Entry(PageRecord.STREAM, PageRecord.WINDOW, "a cookie", 1, b"{}"))
     for number in range(calls):
         last = store.commit(
             *(again(record, f"call-{number}") for record in life),
-            Entry(STREAM, SESSION, f"session-{number}", number, b"{}"),
+            Entry(PageRecord.STREAM, PageRecord.SESSION, f"session-{number}", number, b"{}"),
         )
         await last if number % 200 == 199 else asyncio.ensure_future(last)
     await store.commit()

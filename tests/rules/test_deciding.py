@@ -20,7 +20,7 @@ from lastword.rules.counting import STREAM
 from lastword.rules.deciding import decide, explained
 from lastword.testing import FixedApprover
 from lastword.values import canonical
-from lastword.web.story import Story
+from lastword.web import CallItemBuilder
 from requirements import requirement
 
 
@@ -113,7 +113,7 @@ async def test_what_a_rule_denies_is_remembered_with_its_arguments_and_without_i
         session.listen(heard.append)
         assert (await session.call("enter", {"door": "front", "pin": "9876"}, call_id="tried")).kind == "denied"
         records = await session.journal.store.read(subject="tried")
-        story = Story.begin("tried")
+        story = CallItemBuilder.begin("tried")
         for record in records:
             story.add(record)
     assert [record.kind for record in records] == ["forbidden", "finished"]

@@ -14,8 +14,7 @@ from lastword.store.memory import MemoryStore
 from lastword.terminal.composer import open_history
 from lastword.tools import Trust
 from lastword.tools.trust import read_no_caches
-from lastword.web import JoinFile
-from lastword.web.gate import PageGate
+from lastword.web import JoinFile, PageGate
 
 
 def here() -> Path:

@@ -34,8 +34,7 @@ from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
 from lastword.store.standing import RULES
 from lastword.tools import Guard, StateChange
-from lastword.web.gate import CLOSED, WINDOW
-from lastword.web.opening import SESSION
+from lastword.web import PageRecord
 from requirements import requirement
 
 
@@ -256,7 +255,7 @@ def test_threads_with_loops_of_their_own_share_a_store(store):
 
 
 # Kinds that replace and end each other, and a few that do not.
-KINDS = st.sampled_from([*RULES, "finished", "run_finished", StateChange.CLEARED, CLOSED, "", "other"])
+KINDS = st.sampled_from([*RULES, "finished", "run_finished", StateChange.CLEARED, PageRecord.CLOSED, "", "other"])
 NAMES = st.one_of(KINDS, st.text(max_size=4))
 KEYS = st.sampled_from([b'{"key":"k","value":1}', b'{"key":"l"}', b'{"key":5}', b"{", b""])
 ENTRIES = st.builds(
@@ -478,8 +477,9 @@ async def test_of_a_state_the_last_value_of_each_key_counts_until_all_is_cleared
 
 def test_the_rules_speak_of_kinds_that_exist():
     """They are the store's, and the words are others': a kind that is renamed there must be renamed here."""
-    assert {StateChange.SET, StateChange.DESCRIBED, WINDOW, SESSION} <= set(RULES)
-    assert {RULES[StateChange.SET].all_ended_by, RULES[WINDOW].all_ended_by} == {StateChange.CLEARED, CLOSED}
+    assert {StateChange.SET, StateChange.DESCRIBED, PageRecord.WINDOW, PageRecord.SESSION} <= set(RULES)
+    assert RULES[StateChange.SET].all_ended_by == StateChange.CLEARED
+    assert RULES[PageRecord.WINDOW].all_ended_by == PageRecord.CLOSED
 
 
 async def test_the_links_of_the_chain_come_without_what_they_say(store):

@@ -16,8 +16,8 @@ from lastword.card import called, entry_of, groups, views
 from lastword.consent import Outcome, People
 from lastword.journal import Journal
 from lastword.journal.asker import program_name
-from lastword.web.events import Feed
-from lastword.web.inbox import Inbox
+from lastword.web.answers import Inbox
+from lastword.web.shared_items import Feed
 from requirements import requirement
 from surfaces.askers import tools_of_an_asker, until_pending
 from surfaces.test_terminal_inbox import entry as an_entry

@@ -14,8 +14,8 @@ from lastword.call import wait_for_answer
 from lastword.consent import Call, LiveCall, person, seal
 from lastword.journal import Journal
 from lastword.store import Entry, MemoryStore
-from lastword.web.events import Feed
-from lastword.web.gate import HEADERS
+from lastword.web.page_gate import HEADERS
+from lastword.web.shared_items import Feed
 from requirements import requirement
 from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House, tools_of_every_kind
 from surfaces.windows import told as fields_told
@@ -194,7 +194,7 @@ def test_the_page_has_no_inline_code_and_names_no_other_host(window):
 
 @pytest.mark.parametrize(
     "path",
-    ["/assets/..%2f..%2froutes.py", "/assets/../routes.py", "/assets/.hidden", "/assets/", "/page/", "/page/nothing"],
+    ["/assets/..%2f..%2fpage.py", "/assets/../page.py", "/assets/.hidden", "/assets/", "/page/", "/page/nothing"],
 )
 def test_only_built_files_are_served(window, path):
     """The folder beside the page is Python."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastword.web.assets import preferred
+from lastword.web.endpoints import preferred
 from surfaces.windows import Browserless, House
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

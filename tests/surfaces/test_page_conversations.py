@@ -112,13 +112,13 @@ def test_thousands_of_conversations_are_searched_without_using_up_what_the_serve
     house = houses("The harbour is closed.", "Heard.")
     window = Browserless(house.address).enter(house.key())
     talk(window, "/page/say", {"text": "Plan a trip"})
-    shelf = house.front.page._shelf
+    conversations = house.front.page._conversations
 
     async def many() -> None:
         for n in range(2_500):
-            shelf.opened(f"old{n}")
-            shelf.entitle(f"old{n}", f"Letter {n}")
-        shelf.opened(house.session.id)
+            conversations.opened(f"old{n}")
+            conversations.entitle(f"old{n}", f"Letter {n}")
+        conversations.opened(house.session.id)
 
     house.do(many())
     for words in ("harbour", "harbou", "harbo", "harb", "har", "ha", "nothing of the kind", "harbour"):

@@ -17,10 +17,10 @@ from lastword.store import MemoryStore
 from lastword.terminal.picture import MAX_PENDING, Pending
 from lastword.terminal.picture import Picture as TerminalPicture
 from lastword.terminal.window import WindowEvent
-from lastword.web import open_message, past, picture
-from lastword.web.events import EVENT_BYTES, MAX_KEPT_BYTES, Feed
-from lastword.web.picture import SharedPicture
-from lastword.web.story import Story
+from lastword.web import shared_items
+from lastword.web.call_item import CallItemBuilder
+from lastword.web.history import FIRST_ITEMS
+from lastword.web.shared_items import EVENT_BYTES, MAX_KEPT_BYTES, Feed, SharedItems
 from lastword.wire import EventReader
 from requirements import requirement
 from surfaces.windows import PATIENCE_SECONDS, Browserless, House
@@ -28,7 +28,7 @@ from surfaces.windows import PATIENCE_SECONDS, Browserless, House
 VECTORS = Path(__file__).parents[2] / "src" / "lastword" / "web" / "ui" / "tests" / "pictures.json"
 
 WORDS = st.text(st.sampled_from("ab \n\n аΑ1О\u202e\u0301😀‹\t"), max_size=30)
-IDS = st.sampled_from(["m1", "r1", "r2", "c1", "c2"])
+IDS = st.sampled_from(["c3", "r1", "r2", "c1", "c2"])
 HAPPENINGS = st.lists(
     st.one_of(
         st.tuples(st.just("say"), WORDS),
@@ -46,48 +46,45 @@ HAPPENINGS = st.lists(
 
 
 class Windows:
-    """A picture, and the stream of its events as it travels."""
+    """What is shown, and the stream of its events as it travels."""
 
     def __init__(self, max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
         self.feed = Feed(max_kept_bytes)
-        self.picture = SharedPicture(self.feed)
+        self.shown = SharedItems(self.feed, clock=lambda: 0.0)
         self.notes = 0
 
     def state(self) -> dict[str, Any]:
         """What a window that comes now is sent."""
-        items = msgspec.to_builtins(list(self.picture.items.values()))
+        items = msgspec.to_builtins(list(self.shown.items.values()))
         return {"session": "s", "items": items, "busy": False, "settings": {}, "inbox": [], "token": "", "window": ""}
 
     def happen(self, what: Any) -> None:
         match what:
             case ("say", words):
-                if not self.picture.is_writing:
-                    self.notes += 1
-                    self.picture.write(views.MessageItem(id=f"said{self.notes}", by="assistant", open=True))
-                self.picture.add(words)
+                self.shown.write(words)
             case ("end", keep):
-                self.picture.end_writing(keep=keep)
+                self.shown.end_writing(keep=keep)
             case ("run", id, text):
-                self.picture.show(views.ScriptItem(id=id, text=text))
+                self.shown.show(views.ScriptItem(id=id, text=text))
             case ("print", id, line):
-                self.picture.printed(id, line)
+                self.shown.printed(id, line)
             case ("over", id, error):
-                known = self.picture.items.get(id)
+                known = self.shown.items.get(id)
                 if isinstance(known, views.ScriptItem):
-                    self.picture.show(msgspec.structs.replace(known, status="failed", error=error))
+                    self.shown.show(msgspec.structs.replace(known, status="failed", error=error))
             case ("start" | "report", id, *more):
-                known = self.picture.items.get(id)
-                story = Story(known) if isinstance(known, views.CallItem) else Story.begin(id)
+                known = self.shown.items.get(id)
+                builder = CallItemBuilder(known) if isinstance(known, views.CallItem) else CallItemBuilder.begin(id)
                 if more:
-                    story.reported(more[0], more[1], 0.5)
+                    builder.reported(more[0], more[1], 0.5)
                 else:
-                    story.started("t", {"a": 1}, "", 1.0)
-                self.picture.show(story.item)
+                    builder.started("t", {"a": 1}, "", 1.0)
+                self.shown.show(builder.item)
             case ("hide", id):
-                self.picture.hide(id)
+                self.shown.hide(id)
             case ("note", text):
                 self.notes += 1
-                self.picture.show(views.MessageItem(id=f"n{self.notes}", by="lastword", text=text))
+                self.shown.show(views.MessageItem(id=f"n{self.notes}", by="lastword", text=text))
 
 
 class Follower:
@@ -140,13 +137,13 @@ def test_what_is_told_adds_up_to_what_is_there(happenings, looks, tight):
 
     with pytest.MonkeyPatch.context() as patch:
         # Small bounds, so that few events go over each of them.
-        patch.setattr(picture, "MAX_ITEMS", 5)
-        patch.setattr(picture, "MAX_BYTES", 8_000)
-        patch.setattr(picture, "MAX_LINES", 3)
-        patch.setattr(picture, "MAX_PRINTED", 40)
-        patch.setattr(picture, "MAX_LINE", 20)
-        patch.setattr(open_message, "MAX_TEXT", 60)
-        patch.setattr(open_message, "MAX_LINE", 10)
+        patch.setattr(shared_items, "MAX_ITEMS", 5)
+        patch.setattr(shared_items, "MAX_BYTES", 8_000)
+        patch.setattr(shared_items, "MAX_LINES", 3)
+        patch.setattr(shared_items, "MAX_PRINTED", 40)
+        patch.setattr(shared_items, "MAX_LINE", 20)
+        patch.setattr(shared_items, "MAX_MESSAGE", 60)
+        patch.setattr(shared_items, "MAX_OPEN_LINE", 10)
         asyncio.run(live())
 
 
@@ -211,8 +208,8 @@ async def test_what_is_kept_for_windows_is_bounded_by_its_bytes():
     assert asleep.states == 1
     streamed(windows, 10)
     assert windows.feed.bytes_kept <= MAX_KEPT_BYTES
-    assert windows.picture.bytes_kept <= picture.MAX_BYTES
-    assert len(msgspec.json.encode(windows.state())) <= 2 * picture.MAX_BYTES
+    assert windows.shown.bytes_kept <= shared_items.MAX_BYTES
+    assert len(msgspec.json.encode(windows.state())) <= 2 * shared_items.MAX_BYTES
     await asleep.catch_up()
     assert asleep.states == 2
     assert asleep.items() == windows.state()["items"]
@@ -246,9 +243,9 @@ async def test_a_line_or_a_word_more_costs_what_it_is_long():
 
 def test_a_word_changes_no_marks_far_before_it():
     """A line of a hundred thousand characters would be marked from its beginning with every word, for half a minute."""
-    message = open_message.OpenMessage(views.MessageItem(id="m", by="assistant", open=True))
+    message = shared_items.OpenMessage(views.MessageItem(id="m", by="assistant", open=True))
     assert message.add("ас") == views.TextPiece("m", 0, "а‹U+0430›с‹U+0441›")  # Two letters that pass for Latin ones.
-    for _ in range(open_message.MAX_LINE):
+    for _ in range(shared_items.MAX_OPEN_LINE):
         message.add(" word")
     # Now its script is spoken, and the word would be an ordinary one.
     piece = message.add(" привет")
@@ -273,25 +270,25 @@ async def test_an_event_larger_than_everything_that_is_kept_comes_as_a_state():
 async def test_what_waits_is_never_taken_out_of_the_picture():
     """Old is not over: a card, a call that runs or is in doubt, and a script that goes on stay until they are."""
     windows = Windows()
-    windows.picture.show(views.ScriptItem(id="goes on"))
+    windows.shown.show(views.ScriptItem(id="goes on"))
     for status in ("waiting", "running", "doubt"):
-        windows.picture.show(views.CallItem(id=status, status=status))
-    for _ in range(3 * picture.MAX_ITEMS):
+        windows.shown.show(views.CallItem(id=status, status=status))
+    for _ in range(3 * shared_items.MAX_ITEMS):
         windows.happen(("note", "x"))
-    assert list(windows.picture.items)[:4] == ["goes on", "waiting", "running", "doubt"]
-    assert len(windows.picture.items) == picture.MAX_ITEMS
+    assert list(windows.shown.items)[:4] == ["goes on", "waiting", "running", "doubt"]
+    assert len(windows.shown.items) == shared_items.MAX_ITEMS
 
 
 def test_what_is_left_out_of_a_long_text_is_counted():
     """A message, a line and a report that nobody could read to their ends say so, and cannot be forged."""
     windows = Windows()
     for _ in range(3):
-        windows.happen(("say", "a" * open_message.MAX_TEXT))
+        windows.happen(("say", "a" * shared_items.MAX_MESSAGE))
     windows.happen(("end", True))
     windows.happen(("run", "r1", ""))
     windows.happen(("print", "r1", "b" * 200_000))
     windows.happen(("report", "c1", None, "c" * 5_000))
-    said, script, call = windows.picture.items.values()
+    said, script, call = windows.shown.items.values()
     assert isinstance(said, views.MessageItem)
     assert said.text.endswith("a ‹200,000 more characters›")
     assert isinstance(script, views.ScriptItem)
@@ -352,7 +349,7 @@ def test_a_long_conversation_begins_with_its_end_and_has_the_rest_for_whoever_as
     store = MemoryStore()
     house = House(tmp_path, store, id="kept").open()
     try:
-        made = [house.call("count", to=0).result(PATIENCE_SECONDS).call_id for _ in range(3 * past.FIRST_ITEMS)]
+        made = [house.call("count", to=0).result(PATIENCE_SECONDS).call_id for _ in range(3 * FIRST_ITEMS)]
     finally:
         house.close()
     again = House(tmp_path, store, id="kept").open()
@@ -360,9 +357,9 @@ def test_a_long_conversation_begins_with_its_end_and_has_the_rest_for_whoever_as
         window = Browserless(again.address).enter(again.key())
         state = window.get("/page/state")[1]
         assert state["has_earlier"]
-        assert [item["id"] for item in state["items"]] == made[-past.FIRST_ITEMS :]
+        assert [item["id"] for item in state["items"]] == made[-FIRST_ITEMS:]
         older = window.get("/page/earlier")[1]["items"]
-        assert [item["id"] for item in older] == made[: -past.FIRST_ITEMS]
+        assert [item["id"] for item in older] == made[:-FIRST_ITEMS]
     finally:
         again.close()
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lastword.card import first_units, responses, script_line, script_origin, units, views
 from lastword.consent import UserAction, outcome
-from lastword.web.story import own_words
+from lastword.web.call_item import own_words
 from surfaces.windows import PATIENCE_SECONDS, WELCOME, Browserless, House
 
 UI = Path(__file__).parents[2] / "src" / "lastword" / "web" / "ui"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastword import Session, ToolRegistry
-from lastword.web.settings import tool_entries
+from lastword.web.assistant import tool_entries
 from requirements import requirement
 
 

@@ -24,7 +24,7 @@ from lastword.talk import Api, HttpWire, Repairing
 from lastword.terminal import Window, attend
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
-from lastword.web import JoinFile, find_joinable, news
+from lastword.web import JoinFile, assistant, find_joinable
 from surfaces.screens import Terminal
 from surfaces.windows import CHROMIUM, PATIENCE_SECONDS, Browserless, House, told
 
@@ -354,5 +354,7 @@ def test_a_page_whose_server_fails_says_what_the_server_says(house, browser):
 
 def test_what_the_model_is_told_of_its_mistake_is_one_sentence_for_the_person():
     """The excerpt with its caret is for whoever writes it again; in one line it was a muddle of signs."""
-    said = news.told(Repairing("2:6: pay needs the argument to\n  CALL pay { }\n       ^^^\nhint: it takes { to }"))
+    said = assistant.told(
+        Repairing("2:6: pay needs the argument to\n  CALL pay { }\n       ^^^\nhint: it takes { to }")
+    )
     assert said == "The model is told what was wrong with its message: 2:6: pay needs the argument to"

@@ -43,9 +43,7 @@ from lastword.talk import Api, InProcessWire, KeptModel, ResolvedPreset, Wire
 from lastword.talk.bounds import Bounds
 from lastword.talk.rehearsal import Rehearsal
 from lastword.tools import ToolContext
-from lastword.web import ModelForm, open_page
-from lastword.web.front import Front
-from lastword.web.gate import PageGate
+from lastword.web import AssistantSetup, ModelForm, PageApp, PageGate, PageSetup, open_page
 
 # The shell is Chromium without its own windows and menus: the same pages, with less than half of the work. The whole
 # browser is for tests that need to know which window is in front, and for all of them when the long ones are run.
@@ -217,7 +215,7 @@ class House:
         self._thread = threading.Thread(target=self._run, name="house", daemon=True)
         self.session: Session
         self.gate: PageGate
-        self.front: Front
+        self.front: PageApp
         self.address = ""
         self._failure: BaseException | None = None
 
@@ -317,14 +315,10 @@ class House:
                     app,
                     self.session,
                     wire,
-                    presets,
-                    "default",
-                    model="Model: the one that these tests bring.",
-                    is_rehearsal=is_rehearsal,
-                    hosts=self.hosts,
-                    folder=str(self.folder),
-                    model_form=form or None,
-                    servers=self.servers,
+                    AssistantSetup(
+                        presets, "default", "Model: the one that these tests bring.", is_rehearsal, form or None
+                    ),
+                    PageSetup(hosts=self.hosts, folder=str(self.folder), servers=self.servers),
                 )
             )
             sock = Serving.bind("127.0.0.1", 0)

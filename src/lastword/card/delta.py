@@ -1,7 +1,7 @@
 """What is new about an item, for windows that have it: found by whoever tells, put in by whoever is told.
 
 A long script that prints one more line is told as one line, and not once more from its beginning. What does not live
-here: words that a model is writing, which grow too fast to be compared (web/open_message.py).
+here: words that a model is writing, which grow too fast to be compared (web/shared_items.py).
 """
 
 from __future__ import annotations

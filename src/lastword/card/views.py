@@ -2,7 +2,7 @@
 
 One vocabulary for the page and for terminals. The page's TypeScript types are generated from these structs
 (web/ui/generate_wire.py). Texts are marked and secrets are dots before they get here. What does not live here: what a
-single request is answered (responses.py), how an item comes about (web/story.py) and how it looks (terminal/, web/ui).
+single request is answered (responses.py), how an item comes about (web/call_item.py), how it looks (terminal/, web/ui).
 """
 
 from __future__ import annotations

@@ -64,16 +64,18 @@ from lastword.talk import (
 from lastword.terminal import Window, fitted, is_interactive
 from lastword.tools import refuse_below
 from lastword.web import (
+    AssistantSetup,
     JoinableServer,
     JoinFile,
     ModelForm,
     NoBrowser,
+    PageSetup,
     begins_session,
     find_joinable,
     left_unfinished,
+    open_browser,
     open_last,
     open_page,
-    opened,
 )
 
 # A session's id is also a conversation's, and a part of a path.
@@ -270,11 +272,8 @@ class Setup:
                     Response(status_code=404),
                     session,
                     api,
-                    presets,
-                    chosen,
-                    model=words,
-                    is_rehearsal=is_rehearsal,
-                    watches_others=False,
+                    AssistantSetup(presets, chosen, words, is_rehearsal),
+                    PageSetup(watches_others=False),
                 )
             )
             beside = find_here(find_joinable(join_folder())) if self.seat.is_attended else []
@@ -344,17 +343,18 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
                 app,
                 session,
                 Api(InProcessWire(app)),
-                presets,
-                chosen,
-                model=choice.fact,  # Its form is right below.
-                is_rehearsal=choice.is_rehearsal,
-                limits=config.limits,
-                hosts=config.hosts,
-                origins=config.origins,
-                log=log,
-                folder=str(Path.cwd()),
-                model_form=None if config.upstream else form,
-                servers=setup.servers,
+                # Of the model the bare fact: its form is right below.
+                AssistantSetup(
+                    presets, chosen, choice.fact, choice.is_rehearsal, form=None if config.upstream else form
+                ),
+                PageSetup(
+                    limits=config.limits,
+                    hosts=config.hosts,
+                    origins=config.origins,
+                    log=log,
+                    folder=str(Path.cwd()),
+                    servers=setup.servers,
+                ),
             )
         )
         after.enter_context(attending(store))
@@ -375,7 +375,7 @@ async def _up(setup: Setup, *, is_opened: bool) -> None:
         after.enter_context(JoinFile(join_folder(), address, gate, Path.cwd()).published())
         if is_opened:
             try:
-                after.enter_context(opened(gate, address, join_folder(), lambda: complain(NO_BROWSER)))
+                after.enter_context(open_browser(gate, address, join_folder(), lambda: complain(NO_BROWSER)))
             except NoBrowser:
                 complain(NO_BROWSER)
         try:

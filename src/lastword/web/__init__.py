@@ -1,24 +1,28 @@
 """The page for the person who decides: cards, chat and timeline in a browser on this machine.
 
-    routes.py          the paths, and what may be asked of them
-    assets.py          the built files, compressed
-    gate.py            who may come in: the one-time key, the cookie, the CSRF token, the headers of every answer
-    join_file.py       a key for the person's own programs, in a file that only they can read
-    events.py          numbered events, so that a window that was away catches up exactly
-    conversation.py    what every window shows: one conversation, its calls, its cards
-    picture.py         the items that all windows show
-    open_message.py    the model's words as they come
-    settings.py        who answers, who approves, which tools there are
-    servers.py         MCP servers to look at, trust and remove, and the clients that use our tools
-    answers.py         what a person did with a card
-    story.py           one call as the page tells it, from events as they happen or from the journal afterwards
-    card.py            a question as the page shows it: marked, masked, with everything that a decision needs
-    past.py            the same conversation after a restart, and the timeline, from the journal
-    opening.py         all of it together, over a session
-    other_sessions.py  questions of other programs that share the memory
-    ui/                the page itself, in TypeScript; static/ is built from it
+`open_page` serves it over a session, beside an API, until it is closed again; nobody comes in but by a key of its
+`PageGate`, and every window shows the same. A card that one window answers is gone from all of them.
 
-What does not live here: deciding and running (call/door.py), and talking with the model (talk/satellite.py).
+    page.py               all paths, the app that serves them, and opening it
+    page_gate.py          who may come in: keys, cookies, tokens; keys in files for own programs and the browser
+    endpoints.py          how a path answers: read, changed, streamed, or as a file
+    bodies.py             what windows send
+    conversation.py       one conversation as all windows show it: its calls, its cards, what people do
+    assistant.py          who talks in it: model, preset, turns
+    model_form.py         trying another model, and keeping it
+    conversation_list.py  which conversations there are, and going from one to another
+    history.py            the same conversation after a restart, the timeline, the tokens
+    shared_items.py       the items that all windows show, and the numbered events that tell of them
+    call_item.py          one call as an item, from events or from the journal
+    card_view.py          a question as the page shows it: marked, masked, with everything that a decision needs
+    answers.py            the inbox, and what counts as an answer
+    card_routes.py        looking at cards and answering them
+    other_sessions.py     questions of other programs that share the memory
+    grant_routes.py       the second step of a card, and the grants that stand
+    server_routes.py      MCP servers to look at, trust and remove
+    ui/                   the page itself, in TypeScript; static/ is built from it
+
+What does not live here: deciding and running (call/), and talking with the model (talk/).
 """
 
 from typing import TYPE_CHECKING
@@ -26,22 +30,35 @@ from typing import TYPE_CHECKING
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.web.browser import NoBrowser as NoBrowser
-    from lastword.web.browser import opened as opened
-    from lastword.web.join_file import JoinableServer as JoinableServer
-    from lastword.web.join_file import JoinFile as JoinFile
-    from lastword.web.join_file import find_joinable as find_joinable
+    from lastword.web.assistant import AssistantSetup as AssistantSetup
+    from lastword.web.call_item import CallItemBuilder as CallItemBuilder
+    from lastword.web.card_view import card_of as card_of
+    from lastword.web.conversation_list import begins_session as begins_session
+    from lastword.web.conversation_list import left_unfinished as left_unfinished
+    from lastword.web.conversation_list import open_last as open_last
+    from lastword.web.history import calls_of as calls_of
     from lastword.web.model_form import ModelForm as ModelForm
-    from lastword.web.opening import left_unfinished as left_unfinished
-    from lastword.web.opening import open_page as open_page
-    from lastword.web.shelf import begins_session as begins_session
-    from lastword.web.shelf import open_last as open_last
+    from lastword.web.other_sessions import programs_called as programs_called
+    from lastword.web.page import PageApp as PageApp
+    from lastword.web.page import PageSetup as PageSetup
+    from lastword.web.page import open_page as open_page
+    from lastword.web.page_gate import JoinableServer as JoinableServer
+    from lastword.web.page_gate import JoinFile as JoinFile
+    from lastword.web.page_gate import NoBrowser as NoBrowser
+    from lastword.web.page_gate import PageGate as PageGate
+    from lastword.web.page_gate import PageRecord as PageRecord
+    from lastword.web.page_gate import find_joinable as find_joinable
+    from lastword.web.page_gate import open_browser as open_browser
 else:
     __getattr__ = open_door(
         __name__,
-        browser="NoBrowser opened",
-        join_file="JoinFile JoinableServer find_joinable",
+        assistant="AssistantSetup",
+        call_item="CallItemBuilder",
+        card_view="card_of",
+        conversation_list="begins_session left_unfinished open_last",
+        history="calls_of",
         model_form="ModelForm",
-        opening="left_unfinished open_page",
-        shelf="begins_session open_last",
+        other_sessions="programs_called",
+        page="PageApp PageSetup open_page",
+        page_gate="JoinFile JoinableServer NoBrowser PageGate PageRecord find_joinable open_browser",
     )

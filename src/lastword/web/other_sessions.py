@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from lastword.rules import answer_elsewhere, folder_elsewhere
 from lastword.server import Refusal
 from lastword.store import Record
 from lastword.web.answers import action_on, answer_to, changed, not_waiting
+from lastword.web.bodies import AnswerBody, QuestionBody
+from lastword.web.call_item import CallItemBuilder
 from lastword.web.conversation import ConversationView
-from lastword.web.story import Story
 
 # The memory changes with every call; looking once in this time is soon enough for another program's question.
 LOOK_SECONDS = 0.5
@@ -45,6 +46,8 @@ YES = ("allowed", "second", "edited", "standing")
 
 class OtherSessions:
     """Watches the memory for questions of sessions other than the page's own."""
+
+    is_own = False
 
     def __init__(self, view: ConversationView, journal: Journal, look_seconds: float = LOOK_SECONDS) -> None:
         self._view = view
@@ -75,7 +78,9 @@ class OtherSessions:
                 # A broken record or a full disk is met again at every look, and is told once.
                 if (what := f"{type(problem).__name__}: {problem}") != told:
                     told = what
-                    self._view.note(trouble("Questions of other programs cannot be shown now", problem), problem=True)
+                    self._view.shown.note(
+                        trouble("Questions of other programs cannot be shown now", problem), problem=True
+                    )
             await asyncio.sleep(self._look_seconds)
 
     async def _until_something_happens(self, after: int) -> None:
@@ -99,7 +104,7 @@ class OtherSessions:
         damaged |= more
         for call_id in damaged.keys() - self._damaged:
             what = "A question that waits cannot be shown"
-            self._view.note(trouble(what, damaged[call_id]), problem=True)
+            self._view.shown.note(trouble(what, damaged[call_id]), problem=True)
         self._damaged = damaged.keys()
         self._answered &= {facts["digest"] for facts in found}
         theirs = [f for f in found if self._is_theirs(f) and f["digest"] not in self._answered]
@@ -169,17 +174,17 @@ class OtherSessions:
 
     async def _gone(self, call_id: str) -> views.InboxGone:
         """What became of a card that waits no longer. What was answered before it was asked again is no reply."""
-        story = Story.begin(call_id)
+        call = CallItemBuilder.begin(call_id)
         kinds = ("asked", "answered", "started", "handed_over", "finished")
         for record in await self._journal.store.read(subject=call_id, kind=kinds):
             if record.kind == "asked":
-                story = Story.begin(call_id)
+                call = CallItemBuilder.begin(call_id)
             else:
-                story.add(record)
-        reply, end = story.item.reply, story.item.end
+                call.add(record)
+        reply, end = call.item.reply, call.item.end
         if end is not None:
             end = replace(end, message=shortened(end.message, MAX_SAID))
-            return views.InboxGone(call_id, reply, end, story.item.ended_at)
+            return views.InboxGone(call_id, reply, end, call.item.ended_at)
         if reply is not None and reply.how in YES and len(self._running) < MAX_FOLLOWED:
             self._running.add(call_id)
         return views.InboxGone(call_id, reply)
@@ -190,27 +195,25 @@ class OtherSessions:
         asking = {s.question.call_id: s for s in found if s.question.session_id != own and not s.is_dead}
         for call_id in self._asking.keys() - asking.keys():
             del self._asking[call_id]
-            self._view.hide(call_id)
+            self._view.shown.hide(call_id)
         for call_id, standing in asking.items():
             known = self._asking.get(call_id)
             if known is None or known.question.id != standing.question.id:
                 self._asking[call_id] = standing
-                story = Story.begin(call_id, standing.question.session_id)
-                story.questioned(standing.question, elsewhere=True)
-                self._view.show(story.item)
+                call = CallItemBuilder.begin(call_id, standing.question.session_id)
+                call.questioned(standing.question, elsewhere=True)
+                self._view.show(call.item)
 
     def has_question(self, call_id: str) -> bool:
         """Whether this call of another session asks something."""
         return call_id in self._asking
 
-    async def answer_question(
-        self, call_id: str, question_id: str, action: str, values: Mapping[str, str], by: Answerer
-    ) -> None:
+    async def answer_question(self, body: QuestionBody, by: Answerer) -> None:
         """Answer what a tool of another program asks."""
-        standing = self._asking.get(call_id)
-        if standing is None or standing.question.id != question_id:
+        standing = self._asking.get(body.call_id)
+        if standing is None or standing.question.id != body.question:
             raise not_waiting()
-        answer = answer_to(standing.question, action, values)
+        answer = answer_to(standing.question, body)
         first = await answer_from_elsewhere(self._journal, standing, answer, by)
         await self.look()
         if not first:
@@ -232,20 +235,14 @@ class OtherSessions:
     def card(self, call_id: str, digest: str) -> views.CallItem:
         """The call with its card, to be looked at."""
         request = self.question(call_id, digest)
-        story = Story.begin(call_id, self._shown[call_id]["session_id"])
-        story.asked(request, self._asked_at.get(call_id, 0.0), me=self._journal.people.me)
-        return story.item
+        call = CallItemBuilder.begin(call_id, self._shown[call_id]["session_id"])
+        call.asked(request, self._asked_at.get(call_id, 0.0), me=self._journal.people.me)
+        return call.item
 
-    def folded(self, call_id: str, digest: str) -> tuple[str, ...]:
-        """The parts of a card on the page that are not shown whole at first."""
-        card = self.card(call_id, digest).card
-        return () if card is None else card.folded
-
-    async def answer(
-        self, call_id: str, digest: str, action: str, reason: str | None, edits: Mapping[str, str], by: Answerer
-    ) -> None:
+    async def answer(self, body: AnswerBody, by: Answerer) -> None:
         """Answer one, having seen the request with this digest. Windows hear of it with the next look."""
-        await self._answer(call_id, digest, action_on(self.question(call_id, digest), action, reason, edits), by)
+        request = self.question(body.call_id, body.digest)
+        await self._answer(body.call_id, body.digest, action_on(request, body), by)
 
     def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
         """The cards that wait beside it, and where its program works."""

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { defineConfig } from "vite";
 
-// Compressed once, here, as well as it can be: the server only chooses (web/assets.py).
+// Compressed once, here, as well as it can be: the server only chooses (web/endpoints.py).
 const compressed = {
   name: "compressed",
   writeBundle({ dir }, bundle) {

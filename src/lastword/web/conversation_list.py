@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterable
 
 import msgspec
+from starlette.requests import Request
+from starlette.routing import Route
 
 from lastword.card import one_line, responses
 from lastword.consent import People
@@ -21,17 +23,14 @@ from lastword.errors import LastWordError, MayNotForget, did_you_mean
 from lastword.journal import Journal, is_visible
 from lastword.server import Refusal
 from lastword.store import Entry, Record, Store
-from lastword.talk import PROGRAM, Api, ApiError, ConnectionLost
+from lastword.talk import PROGRAM, ApiError, ConnectionLost
 from lastword.values import canonical
-from lastword.web.gate import STREAM
+from lastword.web.bodies import ConversationBody, EmptyBody, RenameBody
+from lastword.web.conversation import ConversationView
+from lastword.web.endpoints import Endpoints
+from lastword.web.page_gate import PageRecord, Visitor
 
 _log = logging.getLogger("lastword")
-
-SESSION = "page.session"
-SEEN = "page.seen"
-"""The same for a chat in a terminal, to which no `up` comes back by itself."""
-TITLE = "page.title"
-REMOVED = "page.removed"
 
 # What a list shows. Older ones are there for `--session`.
 MAX_LISTED = 100
@@ -50,29 +49,69 @@ UNNAMED = "Without a title"
 LEAST_TITLE = 20
 
 
-class Shelf:
-    """The list, kept in the store."""
+class PageConversations:
+    """The list, kept in the store, and what people do with it."""
 
-    def __init__(self, journal: Journal, api: Api, folder: str) -> None:
-        self._journal = journal
+    def __init__(self, view: ConversationView, folder: str) -> None:
+        self._view = view
+        self._journal = journal = view.session.journal
         self._store = journal.store
-        self._api = api
+        self._api = view.assistant.api
         self._folder = folder
         self._clock = journal.clock
         self._said: dict[tuple[str, float], list[str]] = {}
         """The lines of conversations that were searched, as they were when each was opened last."""
         self._may_ask, self._asked_at = float(MAX_ASKED), time.monotonic()
 
+    def routes(self, at: Endpoints) -> list[Route]:
+        return [
+            at.reading("/page/conversations", self._found),
+            at.changing("/page/new", EmptyBody, self._new),
+            at.changing("/page/open", ConversationBody, self._open),
+            at.changing("/page/rename", RenameBody, self._rename),
+            at.changing("/page/delete", ConversationBody, self._delete),
+        ]
+
+    async def _found(self, request: Request, visitor: Visitor) -> responses.ConversationsFound:
+        words = request.query_params.get("words", "")[:200]
+        return await self.find(words, self._view.session.id)
+
+    async def _new(self, body: EmptyBody, visitor: Visitor) -> None:
+        await self._go_to(None)
+
+    async def _open(self, body: ConversationBody, visitor: Visitor) -> None:
+        await self.check_known(body.id)
+        if body.id != self._view.session.id:
+            await self.check_free(body.id)
+            await self._go_to(body.id)
+
+    async def _go_to(self, id: str | None) -> None:
+        self._view.check_idle()
+        session = self._view.session.beside(id)
+        await session.open()
+        await self._view.go_to(session)
+        self.opened(session.id)
+
+    async def _rename(self, body: RenameBody, visitor: Visitor) -> None:
+        await self.check_known(body.id)
+        self.entitle(body.id, body.title)
+
+    async def _delete(self, body: ConversationBody, visitor: Visitor) -> None:
+        await self.check_finished(body.id)
+        if body.id == self._view.session.id:
+            await self._go_to(None)
+        await self.remove(body.id)
+
     def opened(self, id: str) -> None:
         """A conversation is open from now on."""
-        self._note(SESSION if self._folder else SEEN, id, {"folder": self._folder})
+        self._note(PageRecord.SESSION if self._folder else PageRecord.SEEN, id, {"folder": self._folder})
 
     def entitle(self, id: str, title: str) -> None:
         """Give it a title."""
         title = " ".join(title.split())[:MAX_TITLE]
         if not title:
             raise Refusal(400, "no_title", "the title is empty", param="title")
-        self._note(TITLE, id, {"title": title})
+        self._note(PageRecord.TITLE, id, {"title": title})
 
     async def begin(self, id: str, said: str) -> None:
         """Something is said in it. The first words are its title, until a person gives it another."""
@@ -115,7 +154,7 @@ class Shelf:
         for record in await self._journal.standing("conversation", id):
             await self._api.delete(record.subject)
         await self._api.delete(id)
-        self._note(REMOVED, id, {})
+        self._note(PageRecord.REMOVED, id, {})
         await self._store.commit()
         try:
             await self._store.forget([record.seq for record in await self._titles(id)])
@@ -125,29 +164,30 @@ class Shelf:
     async def check_finished(self, id: str) -> None:
         """Refuse while something of it waits or is in doubt."""
         await self.check_known(id)
-        journal = self._journal
-        if any(facts["session_id"] == id for facts in await journal.waiting()) or await journal.in_doubt(id):
+        if await _is_unfinished(self._journal, id):
             hint = "open it, and answer what waits"
             raise Refusal(409, "unfinished", "something in this conversation is not finished", hint=hint)
 
-    async def check_free(self, journal: Journal, id: str) -> None:
+    async def check_free(self, id: str) -> None:
         """Refuse while another program is at work in it: a turn that it goes on with must not be taken back here."""
-        if await journal.is_used_elsewhere(id):
+        if await self._journal.is_used_elsewhere(id):
             hint = "answer its card in the inbox, or wait until it has ended"
             raise Refusal(409, "busy", "another program is at work in this conversation", hint=hint)
 
     async def _times(self) -> dict[str, float]:
         """When each was opened last, newest first."""
-        records = await self._store.read(stream=STREAM, kind=(SESSION, SEEN, REMOVED), last=MAX_READ)
+        records = await self._store.read(
+            stream=PageRecord.STREAM, kind=(PageRecord.SESSION, PageRecord.SEEN, PageRecord.REMOVED), last=MAX_READ
+        )
         times: dict[str, float] = {}
         for record in records:
             times.pop(record.subject, None)
-            if record.kind != REMOVED:
+            if record.kind != PageRecord.REMOVED:
                 times[record.subject] = record.at / 1e6
         return dict(reversed(times.items()))
 
     async def _titles(self, id: str) -> list[Record]:
-        records = await self._store.read(stream=STREAM, kind=TITLE, subject=id)
+        records = await self._store.read(stream=PageRecord.STREAM, kind=PageRecord.TITLE, subject=id)
         return [record for record in records if record.data is not None]
 
     async def _lines(self, id: str, at: float, *, is_open: bool) -> list[str] | None:
@@ -176,7 +216,7 @@ class Shelf:
         return lines
 
     def _note(self, kind: str, id: str, data: dict[str, str]) -> None:
-        self._store.append(Entry(STREAM, kind, id, int(self._clock() * 1e6), canonical(data)))
+        self._store.append(Entry(PageRecord.STREAM, kind, id, int(self._clock() * 1e6), canonical(data)))
 
 
 def _line_with(lines: Iterable[str], wanted: str) -> str:
@@ -190,18 +230,34 @@ def _line_with(lines: Iterable[str], wanted: str) -> str:
 async def open_last(store: Store, folder: str, people: People | None = None) -> str | None:
     """The conversation that the page of this folder had open last, unless it was deleted."""
     journal = Journal(store, people=people)
-    records = await store.read(stream=STREAM, kind=(SESSION, REMOVED), last=MAX_READ)
-    removed = {record.subject for record in records if record.kind == REMOVED}
+    records = await store.read(stream=PageRecord.STREAM, kind=(PageRecord.SESSION, PageRecord.REMOVED), last=MAX_READ)
+    removed = {record.subject for record in records if record.kind == PageRecord.REMOVED}
     for record in reversed(records):
-        is_here = record.kind == SESSION and msgspec.json.decode(record.data or b"{}").get("folder") == folder
+        is_here = (
+            record.kind == PageRecord.SESSION and msgspec.json.decode(record.data or b"{}").get("folder") == folder
+        )
         if is_here and await is_visible(journal, record.subject):
             return None if record.subject in removed else record.subject
     return None
 
 
+async def left_unfinished(store: Store, people: People | None = None) -> str | None:
+    """The last session of the page, when it still has a card that waits or a call in doubt."""
+    last = await store.standing(PageRecord.SESSION, stream=PageRecord.STREAM)
+    journal = Journal(store, people=people)
+    if not last or not await is_visible(journal, last[0].subject):
+        return None
+    return last[0].subject if await _is_unfinished(journal, last[0].subject) else None
+
+
+async def _is_unfinished(journal: Journal, id: str) -> bool:
+    """Whether something of it waits or is in doubt."""
+    return any(facts["session_id"] == id for facts in await journal.waiting()) or bool(await journal.in_doubt(id))
+
+
 async def begins_session(store: Store, id: str) -> bool:
     """Whether a session of this name would be a new one. Refused when there is one with nearly the same name."""
-    opened = await store.read(stream=STREAM, kind=(SESSION, SEEN), last=MAX_READ)
+    opened = await store.read(stream=PageRecord.STREAM, kind=(PageRecord.SESSION, PageRecord.SEEN), last=MAX_READ)
     called = await store.read(kind="conversation", last=MAX_READ)
     known = {record.subject for record in opened} | {record.stream for record in called}
     if id in known or await store.read(stream=id, limit=1):

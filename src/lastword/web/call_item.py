@@ -1,6 +1,6 @@
 """One call as the page tells it: asked, answered, started, reported, finished, with times.
 
-The same story comes about in two ways: from events, as they happen, and from the journal's records, afterwards.
+The same item comes about in two ways: from events, as they happen, and from the journal's records, afterwards.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from lastword.display import color_name, glyph, shortened, visible
 from lastword.journal import content_of, data_of
 from lastword.store import Record
 from lastword.tools import Manifest, ToolQuestion
-from lastword.web.card import card_of
-from lastword.web.gate import surface_of
+from lastword.web.card_view import card_of
+from lastword.web.page_gate import surface_of
 
 # Lines of progress that a window is shown. The journal keeps a few more, and the screen has no use for them.
 MAX_REPORTS = 30
@@ -49,7 +49,7 @@ _WELL = ("succeeded", "handed_over")
 CLOSED = "closed"
 
 
-class Story:
+class CallItemBuilder:
     """Puts an item together. `item` is what windows get of it so far."""
 
     def __init__(self, item: views.CallItem) -> None:
@@ -57,7 +57,7 @@ class Story:
         self._action: UserAction | None = None
 
     @classmethod
-    def begin(cls, call_id: str, session: str | None = None) -> Story:
+    def begin(cls, call_id: str, session: str | None = None) -> CallItemBuilder:
         """A call of which nothing is known yet; `session` is that of another program."""
         return cls(views.CallItem(id=call_id, run=run_of(call_id), session=session))
 

@@ -1,9 +1,13 @@
-"""Who may come in, and what every answer says about itself.
+"""Who may come in: the one-time keys, the cookies, the tokens, and the headers of every answer.
 
 `lastword up` prints an address with a key that works once. It becomes a cookie that scripts cannot read and other sites
 cannot send. The cookie lets a window read; to change something it also shows a token that only a page of ours could
 have read. The store keeps digests of cookies, so that a window outlives the program and a stolen copy of the
 store opens nothing. A terminal is a window like any other, and comes in the same way.
+
+Two keys lie in files that only the person can read: one for their own programs, which a `JoinFile` renews whenever it
+was used, and one for the browser that is opened for them (`open_browser`). Every account of a machine may read the
+command line of every program, so no browser is started with a key in its address.
 
 Host and Origin are checked before anything comes here (server/middleware.py).
 """
@@ -11,11 +15,18 @@ Host and Origin are checked before anything comes here (server/middleware.py).
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hmac
+import logging
+import os
 import secrets
+import threading
 import time
-from collections.abc import Callable
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 from starlette.requests import Request
@@ -23,11 +34,24 @@ from starlette.requests import Request
 from lastword.card import views
 from lastword.consent import Answerer, person
 from lastword.server import Refusal, is_loopback
-from lastword.store import Entry, Store, prove
+from lastword.store import Entry, Store, make_private, prove
 
-STREAM = "page"
-WINDOW = "page.window"
-CLOSED = "page.closed"
+
+class PageRecord:
+    """The kinds of records that the page writes, all in one stream of its own."""
+
+    STREAM = "page"
+    WINDOW = "page.window"
+    """A cookie that lets a window in."""
+    CLOSED = "page.closed"
+    """No cookie until now counts any more."""
+    SESSION = "page.session"
+    """A conversation was opened."""
+    SEEN = "page.seen"
+    """The same for a chat in a terminal, to which no `up` comes back by itself."""
+    TITLE = "page.title"
+    REMOVED = "page.removed"
+
 
 # A window that was not used for a month has to be opened with a new key.
 COOKIE_SECONDS = 30 * 24 * 3600
@@ -92,7 +116,7 @@ class PageGate:
 
     async def open(self) -> None:
         """Remember the windows of earlier runs. Tampered when the store did not write them."""
-        records = await self._store.standing(WINDOW, stream=STREAM)
+        records = await self._store.standing(PageRecord.WINDOW, stream=PageRecord.STREAM)
         await prove(self._store, records)  # Whoever wrote one into the file would come in with a cookie of their own.
         for record in records:
             self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
@@ -127,7 +151,7 @@ class PageGate:
         cookie = secrets.token_urlsafe(32)
         now = self._clock()
         facts = msgspec.json.encode({"surface": surface})
-        await self._store.commit(Entry(STREAM, WINDOW, _digest(cookie), int(now * 1e6), facts))
+        await self._store.commit(Entry(PageRecord.STREAM, PageRecord.WINDOW, _digest(cookie), int(now * 1e6), facts))
         self._windows[_digest(cookie)] = KnownWindow(now + COOKIE_SECONDS, surface)
         return cookie
 
@@ -144,7 +168,7 @@ class PageGate:
 
     async def close_windows(self) -> None:
         """Let no cookie count any more, in this run and in later ones."""
-        await self._store.commit(Entry(STREAM, CLOSED, "", int(self._clock() * 1e6), b"{}"))
+        await self._store.commit(Entry(PageRecord.STREAM, PageRecord.CLOSED, "", int(self._clock() * 1e6), b"{}"))
         self._windows.clear()
         self.closed.set()
         self.closed = asyncio.Event()
@@ -240,3 +264,148 @@ def _token(cookie: str) -> str:
 
 def _digest(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
+
+
+_log = logging.getLogger("lastword")
+
+
+class JoinableServer(msgspec.Struct, frozen=True):
+    """A server that can be joined."""
+
+    address: str
+    key: str
+    folder: str
+    """Where it was started."""
+
+
+class JoinFile:
+    """The file of one server."""
+
+    def __init__(self, join_folder: Path, address: str, gate: PageGate, folder: Path) -> None:
+        self._file = join_folder / f"{address.rpartition(':')[2]}.json"
+        self._address = address
+        self._gate = gate
+        self._folder = folder
+        self._held: int | None = None
+
+    @contextmanager
+    def published(self) -> Iterator[None]:
+        """Publish the file, with a key in it. Where it cannot be written, the page has addresses all the same."""
+        self._renew()
+        try:
+            yield
+        finally:
+            if self._held is not None:
+                with suppress(OSError):
+                    self._file.unlink()
+                os.close(self._held)
+
+    def _renew(self) -> None:
+        key = self._gate.make_standing_key(self._renew)
+        try:
+            self._write(key)
+        except OSError as problem:
+            _log.warning("`lastword chat --attach` will not find this server: %s", problem)
+
+    def _write(self, key: str) -> None:
+        make_private(self._file.parent)
+        # Complete and locked before it gets the name under which it is looked for.
+        new = self._file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        held = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        os.write(held, msgspec.json.encode(JoinableServer(self._address, key, str(self._folder))))
+        os.replace(new, self._file)
+        if self._held is not None:
+            os.close(self._held)
+        self._held = held
+
+
+def find_joinable(join_folder: Path) -> list[JoinableServer]:
+    """The servers of this person that live now."""
+    files = sorted(join_folder.glob("*.json")) if join_folder.is_dir() else []
+    return [found for file in files if (found := _read_join_file(file)) is not None]
+
+
+def _read_join_file(file: Path) -> JoinableServer | None:
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as opened:
+        facts = os.fstat(fd)
+        if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+            return None  # Another user could have written it, or read its key.
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with suppress(msgspec.MsgspecError):
+                return msgspec.json.decode(opened.read(), type=JoinableServer)
+    return None
+
+
+# A browser that has not come by then was closed again, or never came up.
+KEY_SECONDS = 120
+# They would draw over the chat, and could not run the page.
+IN_TERMINALS = ("www-browser", "links", "elinks", "lynx", "w3m", "browsh")
+
+
+class NoBrowser(Exception):
+    """There is no browser that could show the page."""
+
+
+@contextmanager
+def open_browser(gate: PageGate, address: str, folder: Path, failed: Callable[[], None]) -> Iterator[None]:
+    """Open the page of this server in a browser. Raises NoBrowser when there is none; `failed` if it will not start."""
+    browser = _find_browser()
+    file = folder / f"enter-{secrets.token_hex(8)}.html"
+
+    def remove() -> None:
+        file.unlink(missing_ok=True)
+
+    def expire() -> None:
+        gate.withdraw(key)
+        remove()
+
+    key = gate.make_standing_key(remove)
+    _write_entry_page(file, f"{address}/enter?key={key}")
+    loop = asyncio.get_running_loop()
+    overdue = loop.call_later(KEY_SECONDS, expire)
+
+    def start() -> None:
+        # Some browsers come back when they are closed, so this has a thread for itself, which keeps nothing alive.
+        try:
+            is_started = browser.open(file.resolve().as_uri())
+        except (webbrowser.Error, OSError):
+            is_started = False
+        if not is_started and not loop.is_closed():
+            loop.call_soon_threadsafe(failed)
+
+    threading.Thread(target=start, daemon=True, name="lastword browser").start()
+    try:
+        yield
+    finally:
+        overdue.cancel()
+        expire()
+
+
+def _find_browser() -> webbrowser.BaseBrowser:
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        raise NoBrowser from None
+    if Path(getattr(browser, "name", "")).name in IN_TERMINALS:
+        raise NoBrowser
+    return browser
+
+
+def _write_entry_page(file: Path, address: str) -> None:
+    make_private(file.parent)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    # The address is ours: a number for the port, and a key of letters, digits, - and _.
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened_file:
+        opened_file.write(
+            '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+            f'<meta http-equiv="refresh" content="0;url={address}"><title>lastword</title></head>'
+            f'<body><p><a href="{address}">Open the page</a></p></body></html>'
+        )

@@ -11,11 +11,10 @@ import asyncio
 import json
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from lastword import values
@@ -24,7 +23,6 @@ from lastword.config import McpConfig
 from lastword.display import visible
 from lastword.editor import Preview
 from lastword.errors import ConfigError, LastWordError
-from lastword.journal import Journal
 from lastword.mcp import (
     Definition,
     McpServer,
@@ -42,11 +40,12 @@ from lastword.mcp import (
     way_of,
 )
 from lastword.server import Refusal
-from lastword.web.answers import changed, too_soon
+from lastword.web.answers import changed
 from lastword.web.bodies import AddServerBody, ServerBody, TrustBody
-from lastword.web.card import fold_of, preview_of
+from lastword.web.card_view import fold_of, preview_of
 from lastword.web.conversation import ConversationView
-from lastword.web.gate import PageGate, Visitor
+from lastword.web.endpoints import Endpoints
+from lastword.web.page_gate import Visitor
 
 TRUST = "trust"
 MAX_WAY = 4_000
@@ -56,56 +55,39 @@ MAX_SEEN = 20
 
 _ADDRESS = re.compile(r"https?://[^/?#\s]+\S*")
 
-Respond = Callable[[Any], Response]
 
-
-class ServerDesk:
+class ServerRoutes:
     """What the part of the settings about MCP shows and does."""
 
-    def __init__(self, servers: McpServers, view: ConversationView, journal: Journal, gate: PageGate) -> None:
+    def __init__(self, servers: McpServers, view: ConversationView) -> None:
         self._servers = servers
         self._view = view
-        self._journal = journal
-        self._gate = gate
         self._seen: dict[str, Sighting] = {}
         self._one_at_a_time = asyncio.Lock()
         self._is_telling = False
-        self._stop_listening = view.session.registry.listen(lambda change: self._tell_soon())
+        self._stop_listening: Callable[[], None] = lambda: None
+
+    def open(self) -> None:
+        """Hear of tools that come and go."""
+        self._stop_listening = self._view.session.registry.listen(lambda change: self._tell_soon())
 
     def close(self) -> None:
+        """Hear nothing any more."""
         self._stop_listening()
 
-    def routes(
-        self,
-        headed: Callable[[Callable[[Request], Awaitable[Response]]], Any],
-        changing: Callable[..., Route],
-        respond: Respond,
-    ) -> list[Route]:
-        """Its paths, made by those who make all paths of the page."""
-
-        async def found(request: Request) -> Response:
-            self._gate.check_reading(request)
-            return respond(await self.found())
-
-        async def question(request: Request) -> Response:
-            self._gate.check_reading(request)
-            try:
-                return respond(self.question(request.query_params.get("name", "")))
-            except LastWordError as problem:
-                raise Refusal(409, "refused", visible(problem.fact), hint=problem.hint) from None
-
+    def routes(self, at: Endpoints) -> list[Route]:
         return [
-            Route("/page/servers", headed(found), methods=["GET"]),
-            Route("/page/server", headed(question), methods=["GET"]),
-            changing("/page/server_add", AddServerBody, self.add),
-            changing("/page/server_look", TrustBody, self.look),
-            changing("/page/server_trust", TrustBody, self.trust),
-            changing("/page/server_remove", ServerBody, self.remove),
+            at.reading("/page/servers", self._found),
+            at.reading("/page/server", self._asked),
+            at.changing("/page/server_add", AddServerBody, self.add),
+            at.changing("/page/server_look", TrustBody, self.look),
+            at.changing("/page/server_trust", TrustBody, self.trust),
+            at.changing("/page/server_remove", ServerBody, self.remove),
         ]
 
-    async def found(self) -> responses.ServersFound:
+    async def _found(self, request: Request, visitor: Visitor) -> responses.ServersFound:
         """How everything stands now."""
-        clients = await connected(self._journal)
+        clients = await connected(self._view.session.journal)
         return responses.ServersFound(
             place=one_line(str(self._servers.place), 300),
             servers=tuple(map(_entry, self._servers.all)),
@@ -120,6 +102,12 @@ class ServerDesk:
                 for client in clients
             ),
         )
+
+    async def _asked(self, request: Request, visitor: Visitor) -> responses.ServerQuestion:
+        try:
+            return self.question(request.query_params.get("name", ""))
+        except LastWordError as problem:
+            raise Refusal(409, "refused", visible(problem.fact), hint=problem.hint) from None
 
     def question(self, name: str) -> responses.ServerQuestion:
         """What would be started or contacted, as it is now, and whether that has to be agreed to first."""
@@ -136,7 +124,7 @@ class ServerDesk:
             rights=rights_of(launch),
             word=word,
         )
-        self._view.put.note(asked.digest)
+        self._view.times.shown(asked.digest)
         return asked
 
     async def add(self, body: AddServerBody, visitor: Visitor) -> None:
@@ -173,7 +161,7 @@ class ServerDesk:
         self._seen[shown.digest] = seen
         if len(self._seen) > MAX_SEEN:
             del self._seen[next(iter(self._seen))]
-        self._view.put.note(shown.digest)
+        self._view.times.shown(shown.digest)
         return shown
 
     async def trust(self, body: TrustBody, visitor: Visitor) -> None:
@@ -204,8 +192,7 @@ class ServerDesk:
         """Refuse a yes that our own window would not send."""
         if body.digest != digest:
             raise changed()
-        if self._view.put.is_unread(digest):
-            raise too_soon()
+        self._view.times.check_read(digest)
         if word is not None and not is_typed(body.word, word):
             raise Refusal(400, "not_confirmed", why, param="word", hint=f"type the word {word} as well")
 
@@ -217,7 +204,7 @@ class ServerDesk:
 
     def _tell(self) -> None:
         self._is_telling = False
-        self._view.feed.tell("settings", self._view.settings())
+        self._view.assistant.tell_settings()
 
 
 def _entry(server: McpServer) -> responses.ServerEntry:

@@ -1,4 +1,11 @@
-"""What the memory holds, for the page: the conversation as it was before a restart, and the timeline of a session."""
+"""What the memory holds: a conversation as it was before a restart, the timeline of a session, and its tokens.
+
+    stream of the session    tokens_used · went_back (talk/satellite.py)
+
+A count of tokens belongs to the turn that ended with the answer. When a person goes back to an earlier message, the
+turns after it do not count any more, and their numbers are given out again: the counts are no longer of answers that
+are shown. The tokens were spent all the same, and stay in the sum.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +20,13 @@ from lastword.journal import Journal, data_of
 from lastword.server import is_script
 from lastword.session import Session
 from lastword.store import Record
-from lastword.talk import PROGRAM, TOOLS_USED, WENT_BACK, Api, used_in_words
+from lastword.talk import PROGRAM, TOOLS_USED, WENT_BACK, Api, Ended, used_in_words
 from lastword.tools import ToolRegistry
-from lastword.web import tokens
-from lastword.web.picture import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines
-from lastword.web.story import Story
+from lastword.web.call_item import CallItemBuilder
+from lastword.web.shared_items import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines
 from lastword.wire import ToolRequest, parse_tool_request
+
+TOKENS_USED = "tokens_used"
 
 # What the first picture shows: a few screens. It costs the same however long the conversation was.
 FIRST_ITEMS = 60
@@ -38,20 +46,20 @@ _OF_CALLS = frozenset(
 )  # fmt: skip
 
 
-def stories(records: Iterable[Record], registry: ToolRegistry) -> list[Story]:
+def calls_of(records: Iterable[Record], registry: ToolRegistry) -> list[CallItemBuilder]:
     """The calls of a session, in the order in which they began."""
-    found: dict[str, Story] = {}
+    found: dict[str, CallItemBuilder] = {}
     for record in records:
         if record.kind in _OF_CALLS:
-            found.setdefault(record.subject, Story.begin(record.subject)).add(record)
-    for story in found.values():
+            found.setdefault(record.subject, CallItemBuilder.begin(record.subject)).add(record)
+    for call in found.values():
         # The journal has the names of tools that asked; of the others it has ids.
-        tool = registry.find(story.item.tool) if story.item.name == story.item.tool else None
-        story.introduce(None if tool is None else tool.manifest)
-    return [story for story in found.values() if story.item.tool]
+        tool = registry.find(call.item.tool) if call.item.name == call.item.tool else None
+        call.introduce(None if tool is None else tool.manifest)
+    return [call for call in found.values() if call.item.tool]
 
 
-def scripts(records: Iterable[Record]) -> list[views.ScriptItem]:
+def scripts_of(records: Iterable[Record]) -> list[views.ScriptItem]:
     """The scripts of a session, in the order in which they began."""
     found: dict[str, views.ScriptItem] = {}
     for record in records:
@@ -100,12 +108,12 @@ async def _conversation(session: Session, api: Api, most: int) -> tuple[list[vie
     if not records:
         return [], True
     named = [record.subject for record in records if record.kind == "conversation"]
-    calls = [story.item for story in stories(records, session.registry)]
-    items: list[views.Item] = [*calls, *scripts(records)]
+    calls = [call.item for call in calls_of(records, session.registry)]
+    items: list[views.Item] = [*calls, *scripts_of(records)]
     conversation_id = named[-1] if named else session.id
     conversation = await api.conversation(conversation_id)
     messages = conversation["messages"] if conversation else []
-    used, counted = _used(records, conversation_id), tokens.by_turn(records, conversation_id)
+    used, counted = _used(records, conversation_id), tokens_by_turn(records, conversation_id)
     first = max(0, len(messages) - most)
     for place, said in enumerate(messages[first:], first):
         if (message := _message(said, f"p{place}")) is not None:
@@ -150,16 +158,16 @@ def _time(item: views.Item) -> float:
 async def timeline(session: Session, session_id: str, running: Iterable[str]) -> responses.SessionTimeline:
     """The calls and runs of this or an earlier session with their times. What is `running` is not in doubt."""
     records = await session.journal.history(session_id)
-    calls = stories(records, session.registry)
+    calls = calls_of(records, session.registry)
     alive = set(running)
-    for story in calls:
-        if story.item.status in ("doubt", "left") and story.item.id in alive:
-            story.resumed()
+    for call in calls:
+        if call.item.status in ("doubt", "left") and call.item.id in alive:
+            call.resumed()
     return responses.SessionTimeline(
         session=session_id,
         own=session.id,
-        calls=tuple(story.item for story in calls[-MAX_CALLS:]),
-        runs=tuple(scripts(records)),
+        calls=tuple(call.item for call in calls[-MAX_CALLS:]),
+        runs=tuple(scripts_of(records)),
         left_out=max(0, len(calls) - MAX_CALLS),
         sessions=tuple(await sessions(session.journal)),
     )
@@ -205,3 +213,53 @@ def _message(said: dict[str, Any], id: str) -> views.MessageItem | None:
     if isinstance(parse_tool_request(content), ToolRequest) or is_script(content):
         return None
     return views.MessageItem(id=id, by="assistant", text=visible(content.strip("\n")), at=said["created"] + 0.5)
+
+
+async def keep_tokens(session: Session, conversation_id: str, ended: Ended) -> None:
+    """Remember what an answer took, durably: it cannot be counted again. None where the server did not count."""
+    facts = {"turn": ended.turn, "tokens": ended.counted}
+    session.journal.note(session.id, TOKENS_USED, conversation_id, facts)
+    await session.journal.store.commit()
+
+
+def tokens_by_turn(records: Iterable[Record], conversation_id: str) -> dict[int, int]:
+    """What the answers that still stand took, by their turns."""
+    standing: dict[int, int] = {}
+    for record in records:
+        if record.subject != conversation_id or not (data := data_of(record)):
+            continue
+        if record.kind == WENT_BACK:
+            standing = {turn: tokens for turn, tokens in standing.items() if turn < data["turn"]}
+        elif record.kind == TOKENS_USED and data["tokens"] is not None:
+            standing[data["turn"]] = data["tokens"]
+    return standing
+
+
+async def token_total(session: Session) -> responses.TokenTotal:
+    """The sum for a conversation since it began, whatever was taken back in it."""
+    records = await session.journal.history(session.id, kind=(TOKENS_USED, WENT_BACK))
+    counts = [data["tokens"] for r in records if r.kind == TOKENS_USED and (data := data_of(r))]
+    counted = [count for count in counts if count is not None]
+    standing = {name: tokens_by_turn(records, name) for name in {record.subject for record in records}}
+    left = sum(len(turns) for turns in standing.values())
+    spent = sum(counted)
+    gone = spent - sum(sum(turns.values()) for turns in standing.values())
+    return responses.TokenTotal(
+        tokens=spent,
+        answers=len(counted),
+        uncounted=len(counts) - len(counted),
+        taken_back=len(counted) - left,
+        words=_token_words(counted, len(counts) - len(counted), len(counted) - left, gone),
+    )
+
+
+def _token_words(counted: list[int], uncounted: int, taken_back: int, gone: int) -> str:
+    if not counted:
+        return "The model's server has counted no tokens here."
+    answers = "the only answer" if len(counted) == 1 else f"all {len(counted)} answers"
+    said = f"{counted[-1]:,} tokens for the last answer that was counted, {sum(counted):,} for {answers}."
+    if taken_back:
+        said += f" In the sum are {gone:,} for {taken_back} that you took back: they were spent all the same."
+    if uncounted:
+        said += f" {uncounted} more {'was' if uncounted == 1 else 'were'} not counted."
+    return said

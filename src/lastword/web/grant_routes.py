@@ -7,19 +7,16 @@ nothing of it comes from the window. What can be granted at all is in rules/.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from lastword.card import is_typed, read_value, responses
 from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
-from lastword.journal import Journal
 from lastword.rules import (
     GrantChoice,
     Policy,
@@ -36,13 +33,12 @@ from lastword.rules import (
 )
 from lastword.server import Refusal
 from lastword.tools import Manifest
-from lastword.web.answers import changed, check_opened, too_soon
+from lastword.web.answers import changed, check_opened
 from lastword.web.bodies import ExplainBody, GrantBody, GrantChoiceBody, RevokeBody
+from lastword.web.card_routes import CardRoutes
 from lastword.web.conversation import ConversationView
-from lastword.web.gate import PageGate, Visitor
-from lastword.web.inbox import LookedAt
-from lastword.web.other_sessions import OtherSessions
-from lastword.web.own_questions import OwnQuestions
+from lastword.web.endpoints import Endpoints
+from lastword.web.page_gate import Visitor
 
 # Steps that windows were shown and said nothing to yet. Whoever opens more looks again at the first.
 MAX_SHOWN = 200
@@ -53,63 +49,41 @@ ENDS_THERE = "This session is that of the program that asks, and ends with it."
 # What is said of a field for whoever has never heard of JSON: what it is, and an example.
 _PLAIN = {"number": ("a number", "3"), "boolean": ("true or false", "true")}
 
-Respond = Callable[[Any], Response]
 
-
-class GrantDesk:
+class GrantRoutes:
     """What windows show and do about standing yeses."""
 
-    def __init__(
-        self,
-        view: ConversationView,
-        journal: Journal,
-        gate: PageGate,
-        asker: Callable[[str], OwnQuestions | OtherSessions],
-        looked_at: LookedAt,
-    ) -> None:
+    def __init__(self, view: ConversationView, cards: CardRoutes) -> None:
         self._view = view
-        self._journal = journal
-        self._gate = gate
-        self._asker = asker
-        self._looked_at = looked_at
+        self._journal = view.session.journal
+        self._cards = cards
         self._shown: dict[tuple[str, str], SeenStep] = {}
 
-    def routes(
-        self,
-        headed: Callable[[Callable[[Request], Awaitable[Response]]], Any],
-        changing: Callable[..., Route],
-        respond: Respond,
-    ) -> list[Route]:
-        """Its paths, made by those who make all paths of the page."""
-
-        async def found(request: Request) -> Response:
-            self._gate.check_reading(request)
-            return respond(await self.found())
-
+    def routes(self, at: Endpoints) -> list[Route]:
         return [
-            Route("/page/grants", headed(found), methods=["GET"]),
-            changing("/page/grant_step", GrantChoiceBody, self.step),
-            changing("/page/grant", GrantBody, self.grant),
-            changing("/page/grant_revoke", RevokeBody, self.revoke),
-            changing("/page/explain", ExplainBody, self.explain),
+            at.reading("/page/grants", self.found),
+            at.changing("/page/grant_step", GrantChoiceBody, self.step),
+            at.changing("/page/grant", GrantBody, self.grant),
+            at.changing("/page/grant_revoke", RevokeBody, self.revoke),
+            at.changing("/page/explain", ExplainBody, self.explain),
         ]
 
     async def step(self, body: GrantChoiceBody, visitor: Visitor) -> responses.GrantStep:
         """What would be granted. Nothing is."""
-        request = self._asker(body.call_id).question(body.call_id, body.digest)
+        request = self._cards.of(body.call_id).question(body.call_id, body.digest)
         choice = GrantChoice(loosened=body.loosened, scope=body.scope, calls=body.calls, sums=body.sums)
         seen = await self._step(request, choice)
         if seen.terms is not None:
             self._shown[visitor.name, seen.step.digest] = seen
             if len(self._shown) > MAX_SHOWN:
                 del self._shown[next(iter(self._shown))]
-            self._view.put.note(seen.step.digest)
+            self._view.times.shown(seen.step.digest)
         return seen.step
 
     async def grant(self, body: GrantBody, visitor: Visitor) -> None:
         """Allow a card, and what its second step said: both, or neither."""
-        asker = self._asker(body.call_id)
-        request = asker.question(body.call_id, body.digest)
+        cards = self._cards.of(body.call_id)
+        request = cards.question(body.call_id, body.digest)
         seen = self._shown.get((visitor.name, body.step))
         if seen is None:
             raise Refusal(
@@ -119,23 +93,20 @@ class GrantDesk:
         fresh = await self._step(request, seen.choice)
         if fresh.terms is None or seen.terms is None or not fresh.means_the_same(seen):
             raise changed()
-        self._check(request, asker, body, visitor)
+        self._check(request, body, visitor)
         # Of the cards that were listed, those that still wait. One that came since was not read by anybody.
         settles = tuple(call_id for call_id in seen.terms.settles if call_id in fresh.terms.settles)
-        await asker.grant(request, replace(fresh.terms, settles=settles), visitor.by)
+        await cards.grant(request, replace(fresh.terms, settles=settles), visitor.by)
         self._shown.pop((visitor.name, body.step), None)  # It may have been crowded out since.
 
-    def _check(
-        self, request: ApprovalRequest, asker: OwnQuestions | OtherSessions, body: GrantBody, visitor: Visitor
-    ) -> None:
+    def _check(self, request: ApprovalRequest, body: GrantBody, visitor: Visitor) -> None:
         """Refuse a yes that our own windows would not send: they would not have taken it for meant."""
-        if isinstance(asker, OtherSessions):
-            self._looked_at.check(visitor.name, request.digest)
-        if self._view.put.is_unread(request.digest) or self._view.put.is_unread(body.step):
-            raise too_soon()
+        if not self._cards.of(request.call_id).is_own:
+            self._view.times.check_fetched(visitor.name, request.digest)
+        self._view.times.check_read(request.digest, body.step)
         if visitor.surface == "page":
             # Whatever the effect: the sentence has the beginning of a long text, and only the card has all of it.
-            check_opened(asker.folded(request.call_id, request.digest), body.opened)
+            check_opened(self._cards.folded(request.call_id, request.digest), body.opened)
         if not is_typed(body.word, responses.GRANT_WORD):
             raise Refusal(
                 400, "not_confirmed", "one press does not grant anything", param="word",
@@ -143,14 +114,14 @@ class GrantDesk:
             )  # fmt: skip
 
     async def _step(self, request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
-        asker = self._asker(request.call_id)
-        folder, waiting = asker.beside(request)
+        cards = self._cards.of(request.call_id)
+        folder, waiting = cards.beside(request)
         seen = await step_of(request, choice, folder, waiting, self._journal, self._view.feed.last_id)
-        if isinstance(asker, OtherSessions) and seen.step.scope == "session":
+        if not cards.is_own and seen.step.scope == "session":
             return replace(seen, step=replace(seen.step, ends=ENDS_THERE))
         return seen
 
-    async def found(self) -> responses.GrantsFound:
+    async def found(self, request: Request, visitor: Visitor) -> responses.GrantsFound:
         """What stands now."""
         me = self._journal.people.me
         entries = []

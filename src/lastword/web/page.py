@@ -1,0 +1,320 @@
+"""The page over one session: all of its paths, and the app that serves them beside the API.
+
+docs/page.md describes the paths; what they do is in conversation.py, and in the modules of cards, grants, servers and
+conversations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lastword.card import responses, views
+from lastword.display import visible
+from lastword.journal import is_visible
+from lastword.mcp import McpServers
+from lastword.server import Middleware, Refusal, ServerLimits
+from lastword.session import Session
+from lastword.talk import Api
+from lastword.web import history
+from lastword.web.assistant import AssistantSetup
+from lastword.web.bodies import (
+    AgainBody,
+    CallBody,
+    EmptyBody,
+    ModelBody,
+    PresetBody,
+    ResolveBody,
+    SayBody,
+    StopBody,
+    UndoBody,
+)
+from lastword.web.card_routes import CardRoutes
+from lastword.web.conversation import ConversationView
+from lastword.web.conversation_list import PageConversations
+from lastword.web.endpoints import Endpoints, asset, content, page_of_words, page_that_leads
+from lastword.web.grant_routes import GrantRoutes
+from lastword.web.other_sessions import OtherSessions
+from lastword.web.page_gate import PageGate, Visitor, check_surface, is_from_elsewhere
+from lastword.web.server_routes import ServerRoutes
+
+STATIC = files("lastword.web") / "static"
+
+
+class PageSetup(msgspec.Struct, frozen=True):
+    """How the page is served, and what it shows beside its own conversation."""
+
+    limits: ServerLimits = ServerLimits()
+    hosts: Collection[str] = ()
+    origins: Collection[str] = ()
+    log: Callable[[str], Any] | None = None
+    folder: str = ""
+    """Where it was started: the conversation that was open there last is open again the next time."""
+    watches_others: bool = True
+    """Whether it shows the questions of other programs too."""
+    servers: McpServers | None = None
+    """The MCP servers that it shows."""
+
+
+@asynccontextmanager
+async def open_page(
+    app: ASGIApp, session: Session, api: Api, assistant: AssistantSetup, setup: PageSetup | None = None
+) -> AsyncIterator[tuple[PageApp, PageGate]]:
+    """The page beside the API app, and the gate that makes its keys."""
+    setup = setup or PageSetup()
+    gate = PageGate(session.journal.store)
+    await gate.open()
+    view = ConversationView(session, api, assistant, has_servers=setup.servers is not None)
+    await view.open()
+    page = Page(view, gate, setup)
+    page.open()
+    try:
+        yield PageApp(app, page, setup), gate
+    finally:
+        page.close()
+        await view.close()
+
+
+class PageApp:
+    """The page and the API behind one address. Each is checked by itself."""
+
+    def __init__(self, api: ASGIApp, page: Page, setup: PageSetup) -> None:
+        self._api = api
+        self.page = page
+        router = Router(page.routes(), default=_unknown_path, redirect_slashes=False)
+        log = setup.log or (lambda line: None)
+        self._checked = Middleware(router, hosts=setup.hosts, origins=setup.origins, log=log)
+
+    def end_streams(self) -> None:
+        """Let every window go: a server that stops waits for its connections."""
+        self.page.end_streams()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        is_page = scope["type"] == "http" and (path in ("/", "/enter") or path.startswith(("/page/", "/assets/")))
+        await (self._checked if is_page else self._api)(scope, receive, send)
+
+
+async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    raise Refusal(404, "unknown_path", "there is nothing here")
+
+
+class Page:
+    """The paths of one conversation."""
+
+    def __init__(
+        self, view: ConversationView, gate: PageGate, setup: PageSetup, *, static: Traversable = STATIC
+    ) -> None:
+        self._view = view
+        self._journal = view.session.journal
+        self._gate = gate
+        self._limits = setup.limits
+        self._static = static
+        self._others = OtherSessions(view, self._journal) if setup.watches_others else None
+        self._watching: asyncio.Future[None] | None = None
+        self._cards = CardRoutes(view, self._others)
+        self._grants = GrantRoutes(view, self._cards)
+        self._servers = None if setup.servers is None else ServerRoutes(setup.servers, view)
+        self._conversations = PageConversations(view, setup.folder)
+
+    def open(self) -> None:
+        """Watch what others ask, and which tools there are, until it is closed."""
+        self._conversations.opened(self._view.session.id)
+        if self._servers is not None:
+            self._servers.open()
+        if self._others is not None:
+            self._watching = asyncio.ensure_future(self._others.watch())
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._servers is not None:
+            self._servers.close()
+
+    def routes(self) -> list[Route]:
+        """Everything the page needs, for the app to stand beside its own."""
+        at = Endpoints(self._view, self._gate, self._limits)
+        return [
+            at.public("/", self._index),
+            at.public("/enter", self._enter),
+            at.public("/assets/{name}", self._asset),
+            at.events("/page/events"),
+            at.reading("/page/state", self._state),
+            at.reading("/page/shared", self._shared),
+            at.reading("/page/timeline", self._timeline),
+            at.reading("/page/earlier", self._earlier),
+            at.reading("/page/export", self._export),
+            at.reading("/page/tokens", self._tokens),
+            at.reading("/page/content", self._content),
+            at.changing("/page/say", SayBody, self._say),
+            at.changing("/page/again", AgainBody, self._again),
+            at.changing("/page/stop", StopBody, self._stop),
+            at.changing("/page/stop_everything", EmptyBody, self._stop_everything),
+            at.changing("/page/cancel", CallBody, self._cancel),
+            at.changing("/page/resolve", ResolveBody, self._resolve),
+            at.changing("/page/undo", UndoBody, self._undo),
+            at.changing("/page/preset", PresetBody, self._preset),
+            at.changing("/page/model", ModelBody, self._model),
+            at.changing("/page/key", EmptyBody, self._key),
+            at.changing("/page/lock", EmptyBody, self._lock),
+            *self._cards.routes(at),
+            *self._conversations.routes(at),
+            *self._grants.routes(at),
+            *([] if self._servers is None else self._servers.routes(at)),
+        ]
+
+    def end_streams(self) -> None:
+        """End every stream of events."""
+        self._view.feed.close()
+
+    # The files.
+
+    async def _index(self, request: Request) -> Response:
+        if not self._gate.knows(request):
+            return page_of_words(
+                401,
+                "This window has no key",
+                "Open the address that <code>lastword up</code> printed. It works once; a window that is open can make "
+                "another one, under Settings.",
+            )
+        index = self._static / "index.html"
+        if not index.is_file():
+            return page_of_words(
+                503,
+                "The page was not built",
+                "This copy of lastword was installed without its page. Install it again with a network: "
+                "<code>pip install .</code> builds it.",
+            )
+        # It names the files of this version. Those are kept by browsers; it is asked for each time.
+        return Response(index.read_bytes(), media_type="text/html", headers={"Cache-Control": "no-cache"})
+
+    async def _enter(self, request: Request) -> Response:
+        surface = check_surface(request.query_params.get("as", "page"))
+        cookie = await self._gate.enter(request.query_params.get("key", ""), surface)
+        if cookie is not None:
+            response = page_that_leads("/") if is_from_elsewhere(request) else Response(None, 303, {"Location": "/"})
+            response.headers["Set-Cookie"] = self._gate.set_cookie(request, cookie)
+            return response
+        if self._gate.knows(request):
+            return Response(status_code=303, headers={"Location": "/"})
+        if not self._gate.was_used(request.query_params.get("key", "")):
+            return page_of_words(
+                403,
+                "This key opens nothing",
+                "It is of an earlier <code>lastword up</code>, or a part of it is missing: copy the whole address that "
+                "was printed. An open window can make another one, under Settings.",
+            )
+        return page_of_words(
+            403,
+            "This key was used before",
+            "A key opens the page once. Start <code>lastword up</code> again, or let an open window make another one, "
+            "under Settings.",
+        )
+
+    async def _asset(self, request: Request) -> Response:
+        accepted = request.headers.get("accept-encoding", "")
+        found = asset(self._static / "assets", request.path_params["name"], accepted)
+        if found is None:
+            raise Refusal(404, "unknown_path", "there is nothing here")
+        return found
+
+    # Reading.
+
+    async def _state(self, request: Request, visitor: Visitor) -> views.PageState:
+        self._view.assistant.welcome(visitor.surface)
+        return self._view.state(visitor.token, visitor.name)
+
+    async def _shared(self, request: Request, visitor: Visitor) -> responses.SharedText:
+        return responses.SharedText(visible(self._view.session.format_state_for_prompt()))
+
+    async def _timeline(self, request: Request, visitor: Visitor) -> responses.SessionTimeline:
+        own = self._view.session.id
+        session_id = await self._visible(request.query_params.get("session") or own)
+        running = self._view.alive() if session_id == own else ()
+        return await history.timeline(self._view.session, session_id, running)
+
+    async def _earlier(self, request: Request, visitor: Visitor) -> responses.EarlierItems:
+        return await history.earlier(self._view.session, self._view.assistant.api, self._view.begins_with)
+
+    async def _export(self, request: Request, visitor: Visitor) -> Response:
+        session_id = await self._visible(request.query_params.get("session") or self._view.session.id)
+        records = await self._journal.history(session_id)
+        if not records:
+            raise _unknown_session()
+        encode = msgspec.json.Encoder().encode
+        lines = b"".join(encode(entry) + b"\n" for entry in history.exported(records))
+        name = "".join(char for char in session_id if char.isalnum() or char in "-_")[:60]
+        headers = {"Content-Disposition": f'attachment; filename="lastword-{name}.jsonl"'}
+        return Response(lines, media_type="application/x-ndjson", headers=headers)
+
+    async def _tokens(self, request: Request, visitor: Visitor) -> responses.TokenTotal:
+        return await history.token_total(self._view.session)
+
+    async def _content(self, request: Request, visitor: Visitor) -> Response:
+        call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
+        for record in await self._journal.store.read(subject=call_id, limit=1):
+            await self._visible(record.stream)
+        return await content(self._journal, call_id, digest)
+
+    async def _visible(self, session_id: str) -> str:
+        """A session that the person here may look at: their own, nobody's, or of one for whom they may answer."""
+        if session_id != self._view.session.id and not await is_visible(self._journal, session_id):
+            raise _unknown_session()
+        return session_id
+
+    # Changing.
+
+    async def _say(self, body: SayBody, visitor: Visitor) -> None:
+        await self._conversations.check_free(self._view.session.id)
+        self._view.say(body.text, str(visitor.by), visitor.name)
+        await self._conversations.begin(self._view.session.id, body.text)
+
+    async def _again(self, body: AgainBody, visitor: Visitor) -> None:
+        await self._conversations.check_free(self._view.session.id)
+        self._view.assistant.again(body.message, body.text, visitor.name)
+
+    async def _stop(self, body: StopBody, visitor: Visitor) -> None:
+        self._view.stop(turn=body.turn)
+
+    async def _stop_everything(self, body: EmptyBody, visitor: Visitor) -> responses.DoneInWords:
+        message = await self._view.stop_everything(visitor.by)
+        return responses.DoneInWords(event=self._view.feed.last_id, message=message)
+
+    async def _cancel(self, body: CallBody, visitor: Visitor) -> None:
+        self._view.cancel(body.call_id)
+
+    async def _resolve(self, body: ResolveBody, visitor: Visitor) -> responses.DoneInWords:
+        message = await self._view.resolve(body.call_id, body.decision, str(visitor.by), body.word)
+        return responses.DoneInWords(event=self._view.feed.last_id, message=visible(message))
+
+    async def _undo(self, body: UndoBody, visitor: Visitor) -> responses.DoneInWords:
+        message = await self._view.undo(body.call_id, str(visitor.by))
+        return responses.DoneInWords(event=self._view.feed.last_id, message=visible(message))
+
+    async def _preset(self, body: PresetBody, visitor: Visitor) -> None:
+        self._view.assistant.choose(body.name)
+
+    async def _model(self, body: ModelBody, visitor: Visitor) -> responses.TriedModel:
+        return await self._view.assistant.choose_model(body.address, body.model, body.key)
+
+    async def _key(self, body: EmptyBody, visitor: Visitor) -> responses.NewKey:
+        return responses.NewKey(event=self._view.feed.last_id, path=f"/enter?key={self._gate.make_key()}")
+
+    async def _lock(self, body: EmptyBody, visitor: Visitor) -> None:
+        await self._gate.close_windows()
+
+
+def _unknown_session() -> Refusal:
+    """Also what is said of another person's: whether there is one is nobody else's business."""
+    return Refusal(404, "unknown_session", "nothing is remembered of this session")
