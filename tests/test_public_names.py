@@ -1,8 +1,9 @@
 """What is public: the same in the package, in its lazy table, in its types and in the reference."""
 
 import ast
-import importlib.util
 import os
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import lastword
 from lastword import testing
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = ROOT / "docs" / "reference.md"
+DOCS = ROOT / "docs"
 
 
 def test_all_is_the_lazy_table():
@@ -64,19 +65,28 @@ def test_the_kit_says_what_is_public():
     assert all(hasattr(testing, name) for name in testing.__all__)
 
 
-def test_the_reference_is_what_the_code_says():
-    """Generated, committed, compared. LASTWORD_WRITE_GOLDEN=1 writes it again."""
-    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "docs" / "generate_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page = module.generate()
+@pytest.mark.parametrize("name", ["reference", "commands"])
+def test_a_generated_page_is_what_the_code_says(name):
+    """Generated, committed, compared: every name, command and option is in the docs."""
+    generator, page = DOCS / f"generate_{name}.py", DOCS / f"{name}.md"
+    written = runpy.run_path(str(generator))["generate"]()
     if os.environ.get("LASTWORD_WRITE_GOLDEN"):
-        REFERENCE.write_text(page)
-    assert page == REFERENCE.read_text(), "python docs/generate_reference.py writes it again"
-    for name in lastword.__all__:
-        assert f"### `lastword.{name}`" in page
+        page.write_text(written)
+    assert written == page.read_text(), f"python docs/{generator.name} writes it again"
+
+
+def test_the_reference_has_every_public_name():
+    """What a page of the reference leaves out nobody finds."""
+    page = (DOCS / "reference.md").read_text()
+    assert [name for name in lastword.__all__ if f"### `lastword.{name}`" not in page] == []
+
+
+def test_the_glossary_explains_every_public_name_once():
+    """Each belongs to one noun. A new name that belongs to none is a new noun, or is named wrongly."""
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|([^|]*)\|$", (DOCS / "glossary.md").read_text(), re.MULTILINE)[1:]
+    nouns = [noun for noun, _, _ in rows]
+    assert nouns == sorted(set(nouns), key=str.lower)
+    assert sorted(name for _, _, names in rows for name in re.findall(r"`(\w+)`", names)) == sorted(lastword.__all__)
 
 
 def test_the_version_is_the_one_that_is_built():

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from lastword.tools.registry import tool
     from lastword.wire import NotARequest, ToolRequest, parse_tool_request
 
-__version__ = "0.1.0"
+__version__ = "0.4.0.dev0"
 
 # Loaded on first use, so that `import lastword` costs nothing that a program does not need.
 _ROOMS = {
