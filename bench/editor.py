@@ -27,7 +27,7 @@ from ruff import find_ruff_bin
 
 from lastword import ApprovalRequest, Session, ToolRegistry, UserAction, editor_tools, open_journal
 from lastword.call import Limits
-from lastword.card import face
+from lastword.card import Face
 from lastword.editor import Preview, ProjectEditor, SealedEditor, diff_of, undo
 from lastword.editor.search import search
 
@@ -138,7 +138,7 @@ async def beside_the_loop(folder: Path, store: str, result: Result) -> None:
     """What is heavy, with the card drawn as a terminal draws it."""
 
     async def approve(request: ApprovalRequest) -> UserAction:
-        face(request)
+        Face.of(request)
         return request.allow()
 
     registry = ToolRegistry()

@@ -20,7 +20,7 @@ from figures import Result, arguments
 
 import lastword
 from lastword.call import Limits, Printed, RunStarted
-from lastword.card import face
+from lastword.card import Face
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.server import build_app
 from lastword.store import MemoryStore
@@ -41,7 +41,7 @@ Work = Callable[[], Awaitable[Any]]
 
 async def allow(request: lastword.ApprovalRequest) -> lastword.UserAction:
     """Draws the card on the loop first, as the terminal and the page do, each when it hears of it."""
-    face(request)
+    Face.of(request)
     await asyncio.sleep(0)
     card_of(request, "")
     await asyncio.sleep(0)

@@ -17,7 +17,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 from lastword import Session, ToolRegistry, UserAction
-from lastword.card.faces import face
+from lastword.card import Face
 from lastword.consent.approval import ApprovalRequest
 from lastword.editor import ScriptEditorProvider
 from lastword.editor.project import ProjectEditor
@@ -53,7 +53,7 @@ def lines() -> list[Text]:
     """The card, with its menu."""
     with TemporaryDirectory() as folder:
         Path(folder, "hello.py").write_text(BEFORE)
-        shown = face(asyncio.run(ask(folder)))
+        shown = Face.of(asyncio.run(ask(folder)))
     return [*card.draw(shown, WIDTH), *card.menu(shown, WIDTH, MENU), card.prompt(shown)]
 
 

@@ -22,6 +22,9 @@ MAX_BLANK_LINES = 3
 # No script stacks more marks on one letter; what does would run over the lines around it.
 MAX_STACKED = 6
 
+# What surfaces show for the tabs of source code, in place of their mark: they are no trick, and need not shout.
+TAB = "⇥   "
+
 # Letters that draw nothing, although Unicode calls them letters or symbols.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800\u034f\u180b\u180c\u180d\u180e\u180f")
 _PLAIN = re.compile(r"[\x20-\x7e\n]*\Z")
@@ -248,3 +251,15 @@ def color_name(color: str | None) -> str | None:
         return None
     name = color.removeprefix("system").lower()
     return name if name in _COLORS else None
+
+
+def units(text: str) -> int:
+    """The length of a text as browsers count it: in units of sixteen bits, of which a character has one or two."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def first_units(text: str, count: int) -> str:
+    """The beginning of a text, of so many units."""
+    if text.isascii():
+        return text[:count]
+    return text.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "surrogatepass")

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 
+from lastword import ids
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError, did_you_mean
 
@@ -82,6 +83,15 @@ class Log:
             logging.getLogger("lastword").setLevel(self._level_before)
             self._handler.close()
             self._handler = None
+
+
+def trouble(what: str, problem: BaseException) -> str:
+    """Log a problem with its traceback; gives back what to say of it. `what` says what does not work because of it."""
+    id = ids.new(8)[8:]  # Random, and short enough to be read aloud.
+    logging.getLogger("lastword").error("%s: %s", id, what, exc_info=problem)
+    # The text of an error that is not ours may hold anything, and means nothing in a conversation.
+    words = f": {visible(str(problem))}" if isinstance(problem, LastWordError) else "."
+    return f"{what} ({id} in the log){words}".replace("\n", " ")
 
 
 def traceback_of(problem: BaseException) -> str:

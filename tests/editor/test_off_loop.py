@@ -16,8 +16,8 @@ from workbench import Workbench
 
 from lastword import Session
 from lastword.call import Limits
-from lastword.card import face
-from lastword.card import faces as card_face
+from lastword.card import Face
+from lastword.card import face as card_face
 from lastword.editor.changing import Deleting, Writing
 from lastword.editor.findings import Findings
 from lastword.editor.lint import Sources
@@ -95,7 +95,7 @@ async def test_the_card_of_a_large_change_is_drawn_from_the_comparison_that_was_
 
     def draw(request: Any) -> Any:
         start = time.thread_time()
-        assert face(request).diff_hidden > 1_000
+        assert Face.of(request).diff_hidden > 1_000
         took.append(time.thread_time() - start)
         return request.deny()
 
@@ -111,7 +111,7 @@ async def test_a_very_long_line_does_not_hold_the_loop(bench: Workbench):
     rows: list[str] = []
 
     def draw(request: Any) -> Any:
-        rows.extend(row.text for row in face(request, fold=False).diff)
+        rows.extend(row.text for row in Face.of(request, fold=False).diff)
         return request.allow()
 
     bench.answers(draw)
@@ -418,7 +418,7 @@ async def test_the_digest_and_the_rows_of_a_large_change_are_made_beside_the_loo
     monkeypatch.setattr(card_face, "unified", drawing)
 
     def draw(request: Any) -> Any:
-        assert face(request).diff_hidden > 1_000
+        assert Face.of(request).diff_hidden > 1_000
         assert len(card_of(request, "").previews[0].lines or ()) > 1_000
         return request.allow()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hook.gates import CLAUDE_BEFORE, GEMINI_BEFORE, Gate, Queue, heard
-from lastword.card import face
+from lastword.card import Face
 from requirements import requirement
 
 LINES = "one\ntwo\nthree\n"
@@ -46,7 +46,7 @@ async def test_what_cannot_be_seen_in_a_command_is_marked(gate: Gate, queue: Que
     """A model that read a hostile page writes what a terminal would show as something else."""
     process = await gate.start(CLAUDE_BEFORE | {"tool_input": {"command": hidden, "description": hidden}})
     card = await queue.card()
-    words = face(card, fold=False)
+    words = Face.of(card, fold=False)
     shown = [*(passage.text for _, passage in words.arguments), *(row.text for row in words.diff), words.message.text]
     for text in shown:
         assert not set(text) & {"\x1b", "\u202e", "\u200b", "\U000e0041"}

@@ -12,7 +12,7 @@ import pytest
 from ruled_house import LUNCH, PolicyHouse, saying
 
 from lastword import DeniedByRule, Finished, Policy, Preset, Session, ToolRegistry, values
-from lastword.card import face
+from lastword.card import Face
 from lastword.consent import MASK, Call
 from lastword.editor import ProjectEditor, editor_tools
 from lastword.journal import data_of, timeline
@@ -29,7 +29,7 @@ async def line_of(house: PolicyHouse, amount: float, to: str = "Ada") -> str:
     asked = FixedApprover(lambda request: request.deny())
     async with house.session(asked) as session:
         await session.call("pay", {"to": to, "amount": amount})
-    return face(asked.requests[0]).why_asked
+    return Face.of(asked.requests[0]).why_asked
 
 
 @requirement("RULE-7")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lastword import Outcome, Session, ToolRegistry
-from lastword.card import faces as face
+from lastword.card import face
 from lastword.editor import Preview, ProjectEditor, editor_tools
 from lastword.testing import FixedApprover
 from lastword.testing.scripted import ScriptedModel
@@ -241,7 +241,7 @@ def test_the_same_at_a_terminal_with_lastword_run_and_lastword_undo(copy: Path, 
     before = texts(copy)
     uses = [path for path, text in sorted(before.items()) if OLD.search(text)]
     (tmp_path / "rename.nuwa").write_text(RENAME)
-    program = run("run", "rename.nuwa", "--project", "copy", lines=400)
+    program = run("run", "rename.nuwa", "--project", "copy", lines=1000)
     for number, path in enumerate(uses, 1):
         program.until(f"│ ▌ Change {path}")
         program.until("[Esc] close", times=number)

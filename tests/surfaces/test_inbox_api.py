@@ -12,10 +12,11 @@ import pytest
 import lastword
 from lastword import Session
 from lastword.call import Limits, wait_for_answer
-from lastword.card import called, entry_of, groups, views
+from lastword.card import called, entry_of, views
 from lastword.consent import Outcome, People
 from lastword.journal import Journal
 from lastword.journal.asker import program_name
+from lastword.terminal.inbox import groups
 from lastword.web.answers import Inbox
 from lastword.web.shared_items import Feed
 from requirements import requirement

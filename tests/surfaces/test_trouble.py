@@ -17,8 +17,8 @@ from playwright.sync_api import expect
 
 from lastword import Session, ToolRegistry
 from lastword.call import Reported, Started, wait_for_answer
-from lastword.card import trouble
 from lastword.errors import Tampered
+from lastword.log import trouble
 from lastword.store import Entry, MemoryStore, Record
 from lastword.talk import Api, HttpWire, Repairing
 from lastword.terminal import Window, attend

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, Session, ToolRegistry
-from lastword.card import face, in_one_line, literal, one_line
-from lastword.card.reading import MAX_LAID_OUT, readable
+from lastword.card import Face, in_one_line, literal, one_line
+from lastword.card.text import MAX_LAID_OUT, readable
 from lastword.consent import MASK
 from lastword.testing import FixedApprover
 
@@ -129,5 +129,5 @@ async def test_dots_without_quotes_are_a_secret_and_nothing_else():
 
     approver = FixedApprover(ApprovalRequest.deny)
     await Session(registry, approver=approver).call("open_door", {"pin": "1234", "note": MASK})
-    shown = {name: value.text for name, value in face(approver.requests[0]).arguments}
+    shown = {name: value.text for name, value in Face.of(approver.requests[0]).arguments}
     assert shown == {"pin": MASK, "note": f'"{MASK}"'}

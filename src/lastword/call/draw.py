@@ -17,7 +17,7 @@ import msgspec
 from lastword.call.looking import Finish, at_home, look
 from lastword.call.setting import Setting
 from lastword.call.threads import THREADS
-from lastword.card import diff_rows
+from lastword.card import Face
 from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, is_large
 from lastword.display import displayable
 from lastword.editor import Preview, RecordingEditor
@@ -116,7 +116,7 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
 def _large(build: Callable[[], ApprovalRequest]) -> ApprovalRequest:
     """A request of megabytes, whose digest and whose rows take moments that others on the loop have use for."""
     request = build()
-    diff_rows(request.preview, fold=False)  # They are kept for those who show them.
+    Face.keep_rows(request)
     return request
 
 

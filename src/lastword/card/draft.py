@@ -1,21 +1,74 @@
-"""The arguments of a card as the person has changed them so far: their types survive, and nothing invalid gets in."""
+"""The arguments of a call as a person types them: `name=value` in the type the tool wants, and what they change on a
+card. For `lastword call`, and for every surface on which a card is edited.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lastword import values
-from lastword.card.arguments import read_value
-from lastword.card.faces import one_line
-from lastword.card.reading import literal, readable
+from lastword.card.text import literal, one_line, readable
 from lastword.consent import MASK, ApprovalRequest, UserAction
-from lastword.errors import ArgumentsError, Problem, did_you_mean
-from lastword.tools import Tool
+from lastword.errors import ArgumentsError, NotJSON, Problem, did_you_mean
+from lastword.tools import Manifest, Tool
+
+_EXAMPLES = {
+    "number": "3",
+    "boolean": "true",
+    "null": "null",
+    "array": '["a", "b"]',
+    "object": '{"a": 1}',
+}
+
+
+def read_arguments(manifest: Manifest, pairs: Iterable[str], given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The arguments of a call: those given as JSON, then `name=value` pairs. Every problem at once."""
+    read = dict(given or {})
+    problems: list[Problem] = []
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            hint = f"write {name}=VALUE" if _type_of(manifest, name) else "an argument is NAME=VALUE"
+            problems.append(Problem(f"{pair[:60]} is not an argument", hint=hint))
+            continue
+        try:
+            read[name] = read_value(manifest, name, text)
+        except Problem as problem:
+            problems.append(problem)
+    if problems:
+        raise ArgumentsError(f"the arguments of {manifest.id} could not be read:", problems)
+    return read
+
+
+def read_value(manifest: Manifest, name: str, text: str) -> Any:
+    """One value: a string is taken as it stands, everything else is JSON."""
+    kind = _type_of(manifest, name)
+    if kind is None:
+        if not manifest.additional_parameters:
+            known = [p.name for p in manifest.parameters]
+            listed = f"the arguments are: {', '.join(known)}" if known else f"{manifest.id} takes no arguments"
+            raise Problem(f"unknown argument {name[:60]}", hint=did_you_mean(name, known) or listed)
+        kind = "any"
+    if kind == "string":
+        return text
+    try:
+        return values.parse(text)
+    except NotJSON as problem:
+        if kind == "any":
+            return text  # what is not JSON can only be meant as text
+        example, article = _EXAMPLES[kind], "an" if kind[0] in "ao" else "a"
+        raise Problem(
+            f"the argument {name} must be {article} {kind}, found {text[:60]} ({problem.fact})",
+            hint=f"write it as JSON, for instance {name}={example if kind == 'number' else repr(example)}",
+        ) from None
 
 
 class Draft:
-    """Begins as the request's arguments. Every change is valid as a whole, or refused in words."""
+    """The arguments of a card as a person has changed them so far: their types survive, and nothing invalid gets in.
+
+    Every change is valid as a whole, or refused in words.
+    """
 
     def __init__(self, request: ApprovalRequest) -> None:
         self._request = request
@@ -88,3 +141,7 @@ class Draft:
         """A text stays a text: `42` typed over a string is the string 42."""
         kind = next((p.type for p in self._request.manifest.parameters if p.name == name), "any")
         return kind == "string" or (kind == "any" and isinstance(self._arguments.get(name), str))
+
+
+def _type_of(manifest: Manifest, name: str) -> str | None:
+    return next((p.type for p in manifest.parameters if p.name == name), None)

@@ -8,11 +8,11 @@ where entries come from (web/answers.py, web/other_sessions.py) and how they loo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 
-from lastword.card.faces import EFFECT_WORDS, one_line
-from lastword.card.reading import in_one_line
+from lastword.card.face import EFFECT_WORDS
+from lastword.card.text import in_one_line, one_line
 from lastword.card.views import InboxEntry, Waits
 from lastword.consent import ApprovalRequest
 from lastword.display import color_name, glyph
@@ -23,8 +23,6 @@ MAX_VALUE = 60
 MAX_NAMED = 6
 # Of the name of a program. The number of its process stands behind it, however long it is.
 MAX_PROGRAM = 60
-# Fewer than these are quicker read one by one than as a group.
-MIN_GROUP = 4
 
 
 def entry_of(
@@ -50,7 +48,7 @@ def entry_of(
         origin=one_line(request.origin),
         asked_at=asked_at,
         asker=asker,
-        alone=is_alone(request),
+        alone=manifest.counts_as_irreversible,
         alike=sha256(alike.encode()).hexdigest()[:16],
     )
 
@@ -70,22 +68,6 @@ def called(program: str, process: str, session: str, namesakes: int = 1) -> str:
         words = f"{one_line(known[1], MAX_PROGRAM)}, process {known[2]}"
     # Ids begin with their time, which programs that were started together share.
     return words if namesakes < 2 else f"{words} (one of {namesakes} of this name: {one_line(process[-6:])})"
-
-
-def is_alone(request: ApprovalRequest) -> bool:
-    """Whether it is never allowed together with others. What nobody said can be undone counts as if it could not."""
-    return request.manifest.counts_as_irreversible
-
-
-def groups(entries: Iterable[InboxEntry]) -> list[list[InboxEntry]]:
-    """The entries in their order, those alike together where there are enough of them."""
-    found: dict[str, list[InboxEntry]] = {}
-    for entry in entries:
-        found.setdefault(entry.alike, []).append(entry)
-    gathered: list[list[InboxEntry]] = []
-    for members in found.values():
-        gathered += [members] if len(members) >= MIN_GROUP else [[entry] for entry in members]
-    return sorted(gathered, key=lambda members: (members[0].asked_at, members[0].id))
 
 
 def summary_of(arguments: Mapping[str, object]) -> str:

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from lastword.call import Stopped, stop
-from lastword.card import EFFECT_WORDS, read_arguments, summary_of
+from lastword.card import entry_of, read_arguments
 from lastword.cli import DONE, FAILED, NOT_ALLOWED, complain
 from lastword.commands.confirm import WHO, check_seen, is_meant, one_of
 from lastword.commands.options import (
@@ -64,12 +64,13 @@ def approvals(store: str | None, as_json: bool) -> int:
 def _list_questions(waiting: Sequence[dict[str, Any]]) -> None:
     for facts in waiting:
         request = ApprovalRequest.from_facts(facts)
-        given = f", {summary}" if (summary := summary_of(request.shown_arguments)) else ""
+        entry = entry_of(request, 0, session=None)
+        given = f", {entry.summary}" if entry.summary else ""
         asked_by = f" Asked for by {visible(request.origin)}." if request.origin else ""
         unknown = " Nobody knows whether the program that asked lives." if facts["asker"] == "unknown" else ""
         click.echo(f"{request.call_id}  {visible(cut(request.title))}")
         click.echo(f"    {visible(request.tool)}{given}")
-        click.echo(f"    {EFFECT_WORDS[request.manifest.effect]}.{asked_by}{unknown}")
+        click.echo(f"    {entry.effect_words}.{asked_by}{unknown}")
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lastword.card import why_two, word_for
+from lastword.card import SecondAct
 from lastword.cli import complain
 from lastword.consent import ApprovalRequest, person
 from lastword.display import visible
@@ -66,12 +66,13 @@ def check_seen(given: str | None, exactly: str | None, place: str) -> None:
 
 async def is_meant(request: ApprovalRequest, *, plain: bool) -> bool:
     """Whether a yes that was given by a command is meant. What cannot be undone takes another act, as on every card."""
-    if word_for(request) is None:
+    second_act = SecondAct.of(request)
+    if second_act is None:
         return True
     approver = terminal_approver(plain=plain)
     if approver is None:
         raise LastWordError(
-            f"{why_two(request)}, and one act does not allow it",
+            f"{second_act.why}, and one act does not allow it",
             place="lastword answer",
             hint="read its card in lastword approvals --json, and say which one you have read: --digest DIGEST",
         )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lastword import values
-from lastword.card import entry_of, one_line, responses
+from lastword.card import one_line, responses, summary_of
 from lastword.consent import SCOPE_WORDS, ApprovalRequest, GrantTerms, Scope
 from lastword.display import visible
 from lastword.errors import LastWordError
@@ -122,9 +122,7 @@ async def step_of(
         sentence=sentence,
         granted=granted_words(request.tool, terms),
         settling=_settling(len(settled)),
-        settles=tuple(
-            responses.GrantSettled(id=o.call_id, summary=entry_of(o, 0, session=None).summary) for o in settled
-        ),
+        settles=tuple(responses.GrantSettled(id=o.call_id, summary=summary_of(o.shown_arguments)) for o in settled),
         counting="" if choice.calls is None and not sums else NOT_COUNTED,
         past=(await covered_before(journal, request, terms, folder, {o.call_id for o in waiting})).words,
     )

@@ -1,6 +1,6 @@
 """Cards, progress and chat in a terminal.
 
-    card.py       the face of a card (card/faces.py) with a frame and colour
+    card.py       the face of a card (card/face.py) with a frame and colour
     flat.py       the face as plain sentences, for screen readers and dumb terminals
     screen.py     the terminal itself: its size, and whether a person is at it
     arming.py     which press was meant for the card, told from when keys come

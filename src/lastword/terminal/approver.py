@@ -1,6 +1,6 @@
 """Asking the person at this terminal: one card at a time, and the number of those that wait.
 
-What does not live here: what a card says (card/faces.py) and the conversation about it (dialogue.py).
+What does not live here: what a card says (card/face.py) and the conversation about it (dialogue.py).
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastword import values
 from lastword.call import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
-from lastword.card import trouble
 from lastword.consent import Outcome
 from lastword.display import visible
+from lastword.log import trouble
 from lastword.rules import call_words, granted_words
 from lastword.session import Session
 from lastword.terminal.progress import Progress

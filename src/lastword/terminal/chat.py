@@ -16,10 +16,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-from lastword.card import trouble, views
+from lastword.card import views
 from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import LastWordError
+from lastword.log import trouble
 from lastword.talk import ApiError, ConnectionLost
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.dialogue import CLOSED, CardDialogue, FlatDialogue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TextIO
 
-from lastword.card import WORD, Draft, Face, face, one_line, responses
+from lastword.card import Draft, Face, SecondAct, one_line, responses
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import Problem
 from lastword.terminal.arming import CLOSE, ENTER
@@ -23,7 +23,7 @@ CLOSED = "Closed without an answer."
 EDITED = " (edited)"
 # Beside the first button, and not beside the letters of the others: it is a yes.
 SECOND = "2"
-SECOND_WORDS = f"{WORD} the second"
+SECOND_WORDS = "allow the second"
 SECOND_AS_IT_IS = "The second button takes the call as it was asked for, without your changes."
 GRANT = "g"
 GRANT_AS_IT_IS = "A grant is for the call as it was asked for, without your changes."
@@ -45,7 +45,7 @@ class CardDialogue:
         """`steps` says what could be granted from it, where that can be found out; `close_words`, what Esc does."""
         self._close_words = close_words
         self._request = request
-        self._face = face(request)
+        self._face = Face.of(request)
         self._draft = Draft(request)
         self._sheet = Sheet(self._face, screen)
         self._keyboard = keys
@@ -70,9 +70,9 @@ class CardDialogue:
     async def confirm(self) -> bool:
         """Draw the card whole and ask for the second act alone: the first was done elsewhere, by a command."""
         with self._keyboard.taken():
-            self._sheet.card(face(self._request, fold=False), self._waiting)
+            self._sheet.card(Face.of(self._request, fold=False), self._waiting)
             try:
-                return not self._face.two_acts or await self._is_typed()
+                return self._face.second_act is None or await self._is_typed(self._face.second_act)
             except EOFError:
                 return False
 
@@ -120,33 +120,35 @@ class CardDialogue:
             await self._edit()
             await self._listen()
         elif key == "p":
-            self._sheet.preview(face(request, fold=False))
+            self._sheet.preview(Face.of(request, fold=False))
             self._unseen.discard(key)
             await self._listen()
         elif key == "v":
-            self._sheet.card(face(request, fold=False, exact=True))
+            self._sheet.card(Face.of(request, fold=False, exact=True))
             self._unseen.clear()
             await self._listen()
         return None
 
     async def _is_meant(self) -> bool:
         """Whether the key for yes is enough, or what else it takes was done."""
-        if not self._face.two_acts:
+        second_act = self._face.second_act
+        if second_act is None:
             return True
         if self._unseen:
             await self._listener.again(UNSEEN.format(min(self._unseen)))
             return False
-        if await self._is_typed():
+        if await self._is_typed(second_act):
             return True
         await self._listen()
         return False
 
-    async def _is_typed(self) -> bool:
+    async def _is_typed(self, second_act: SecondAct) -> bool:
         """Whether the word of the second act was typed, alone and by hand."""
-        self._sheet.say(f"{self._face.two_acts}.")
-        if await self._listener.is_word(WORD, f"Type {WORD} and press Enter to go on: "):
+        word = second_act.word
+        self._sheet.say(f"{second_act.why.capitalize()}.")
+        if await self._listener.is_word(word, f"Type {word} and press Enter to go on: "):
             return True
-        self._sheet.say(f"Not approved: the word {WORD} was not typed, alone and by hand.")
+        self._sheet.say(f"Not approved: the word {word} was not typed, alone and by hand.")
         return False
 
     async def _grant(self, steps: Steps) -> UserAction | None:
@@ -205,7 +207,7 @@ class CardDialogue:
         """The keys that mean something, with what they do."""
         shown = self._face
         # The dots say that this key asks once more.
-        more = "…" if shown.two_acts else ""
+        more = "…" if shown.second_act else ""
         items = {"a": self._primary + more}
         if shown.second:
             items[SECOND] = shown.second + more
@@ -249,7 +251,7 @@ class FlatDialogue:
         self, request: ApprovalRequest, stdin: TextIO, screen: TextIO, waiting: int = 0, steps: Steps | None = None
     ) -> None:
         self._request = request
-        self._face = face(request)
+        self._face = Face.of(request)
         self._draft = Draft(request)
         self._words = WordReader(stdin)
         self._screen = screen
@@ -286,7 +288,7 @@ class FlatDialogue:
     async def confirm(self) -> bool:
         """Say the card whole and ask for the second act alone: the first was done elsewhere, by a command."""
         self._unseen.clear()
-        self._say_all(flat(face(self._request, fold=False)))
+        self._say_all(flat(Face.of(self._request, fold=False)))
         return await self._is_meant()
 
     def say(self, words: str) -> None:
@@ -299,7 +301,7 @@ class FlatDialogue:
         request, shown = self._request, self._face
         word, _, rest = typed.partition(" ")
         word, rest = word.casefold(), rest.strip()
-        if word == WORD and not rest:
+        if word == "allow" and not rest:
             if not await self._is_meant():
                 return None
             self.say(f"You chose: {shown.primary}{EDITED if self._draft.is_changed else ''}.")
@@ -325,24 +327,25 @@ class FlatDialogue:
             self._edit(rest)
         elif word == "preview" and shown.preview_label:
             self._unseen.discard("p")
-            self._say_all(flat_diff(face(request, fold=False)))
+            self._say_all(flat_diff(Face.of(request, fold=False)))
         elif word in ("all", "exactly"):
             self._unseen.clear()
-            self._say_all(flat(face(request, fold=False, exact=True)))
+            self._say_all(flat(Face.of(request, fold=False, exact=True)))
         else:
             self.say("That is not one of the answers." if typed else "An empty line does not answer.")
         return None
 
     async def _is_meant(self) -> bool:
         """Whether the word for yes is enough, or what else it takes was done."""
-        if not self._face.two_acts:
+        second_act = self._face.second_act
+        if second_act is None:
             return True
         if self._unseen:
             self.say(self._unseen_words)
             return False
         tool = self._request.tool
         await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
-        self.say(f"{self._face.two_acts}. Type the name of the tool, {tool}, and press Enter to go on.")
+        self.say(f"{second_act.why.capitalize()}. Type the name of the tool, {tool}, and press Enter to go on.")
         try:
             typed = await self._words.line()
         except Crowded:

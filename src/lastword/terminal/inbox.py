@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from lastword.card import groups, views
+from lastword.card import views
 from lastword.errors import LastWordError
 
 # More than a screen holds is searched, and not read.
 MAX_LISTED = 60
 MAX_MISSED = 10
+# Fewer than these are quicker read one by one than as a group.
+MIN_GROUP = 4
 # A filter is a name of these with a value, or a word that has to be in the entry.
 FILTERS = ("tool", "program", "effect", "newer", "older")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -122,6 +124,17 @@ class NumberedInbox:
                 raise LastWordError(f"there is no {part} in the last list", hint="/inbox lists what waits")
             picked |= {entry.id: entry for entry in self._listed[first - 1 : last]}
         return list(picked.values())
+
+
+def groups(entries: Iterable[views.InboxEntry]) -> list[list[views.InboxEntry]]:
+    """The entries in their order, those alike together where there are enough of them."""
+    found: dict[str, list[views.InboxEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.alike, []).append(entry)
+    gathered: list[list[views.InboxEntry]] = []
+    for members in found.values():
+        gathered += [members] if len(members) >= MIN_GROUP else [[entry] for entry in members]
+    return sorted(gathered, key=lambda members: (members[0].asked_at, members[0].id))
 
 
 def _missed_lines(missed: Sequence[views.InboxMissed]) -> list[str]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from lastword.card import first_units, put_in, views
+from lastword.card import put_in, views
+from lastword.display import first_units
 from lastword.terminal.window import WindowEvent, in_our_shape, understood
 
 ItemChange = tuple[views.Item | None, views.Item | None]

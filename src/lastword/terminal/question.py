@@ -13,8 +13,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from lastword.card import DECLINE, GIVE, first_units, views
+from lastword.card import views
 from lastword.consent import MASK
+from lastword.display import first_units
 from lastword.terminal.arming import CLOSE, ENTER
 from lastword.terminal.card import MIN_WIDTH, wrap
 from lastword.terminal.keys import Crowded, WordReader
@@ -26,6 +27,8 @@ BAR = "┆ "
 PROMPT = "┆ ? "
 COLOR = "magenta"
 CLOSED = "Closed without an answer."
+# None of these is a word of a card that asks for consent.
+GIVE, DECLINE = "Send answer", "Rather not say"
 
 
 class QuestionReply(msgspec.Struct, frozen=True):

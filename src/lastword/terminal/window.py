@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from lastword.call import Decision
-from lastword.card import responses, word_for
+from lastword.card import SecondAct, responses
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice
@@ -131,7 +131,8 @@ class Window:
         body: dict[str, Any] = {"call_id": request.call_id, "digest": request.digest, "action": how}
         body["reason"] = action.reason
         if action.agrees:  # The dialogue takes no yes to what cannot be undone without its word.
-            body["word"] = word_for(request)
+            second_act = SecondAct.of(request)
+            body["word"] = second_act.word if second_act else None
         if how == "allow":
             body["edits"] = edits
         return (await self._post("answer", body, responses.Done)).event

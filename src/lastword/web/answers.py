@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from msgspec.structs import replace
 
-from lastword.card import Draft, is_alone, is_typed, one_line, views, why_two, word_for
+from lastword.card import Draft, SecondAct, one_line, views
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import ArgumentsError, Problem
@@ -154,16 +154,16 @@ def check_deliberate(
     request: ApprovalRequest, word: str | None, *, folded: Collection[str], opened: Collection[str]
 ) -> None:
     """Refuse a yes that our own windows would not send: they would not have taken it for meant."""
-    if (needed := word_for(request)) is None:
+    if (needed := SecondAct.of(request)) is None:
         return
-    check_opened(folded, opened, f"{why_two(request)}, and ")
-    if not is_typed(word, needed):
+    check_opened(folded, opened, f"{needed.why}, and ")
+    if not needed.is_done(word):
         raise Refusal(
             400,
             "not_confirmed",
-            f"{why_two(request)}, so one press does not allow it",
+            f"{needed.why}, so one press does not allow it",
             param="word",
-            hint=f"type the word {needed} as well",
+            hint=f"type the word {needed.word} as well",
         )
 
 
@@ -181,7 +181,7 @@ def check_opened(folded: Collection[str], opened: Collection[str], why: str = ""
 
 def check_again(tool: str, word: str | None) -> None:
     """Refuse to run a call in doubt once more by one press, whatever its tool says: it may be the second time."""
-    if not is_typed(word, tool.casefold()):
+    if not SecondAct(tool.casefold()).is_done(word):
         raise Refusal(
             400,
             "not_confirmed",
@@ -193,7 +193,7 @@ def check_again(tool: str, word: str | None) -> None:
 
 def check_together(request: ApprovalRequest) -> None:
     """Refuse a yes to what is allowed by itself only."""
-    if is_alone(request):
+    if request.manifest.counts_as_irreversible:
         raise Refusal(
             409, "alone", "this cannot be undone, or nobody said that it can: it is allowed by itself only",
             hint="open its card, and answer it there",

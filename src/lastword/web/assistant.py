@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lastword.card import one_line, responses, trouble, views
+from lastword.card import one_line, responses, views
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError
+from lastword.log import trouble
 from lastword.server import Refusal
 from lastword.session import Session
 from lastword.talk import (

@@ -11,10 +11,11 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.routing import Route
 
-from lastword.card import responses, trouble, views
+from lastword.card import responses, views
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms
 from lastword.display import visible
 from lastword.errors import LastWordError, StoreError
+from lastword.log import trouble
 from lastword.rules import folder_beside
 from lastword.server import Refusal
 from lastword.web.answers import (

@@ -13,22 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card import (
-    FOLD_CHARACTERS,
-    FOLD_DIFF_LINES,
-    FOLD_LINES,
-    TAB,
-    Face,
-    face,
-    literal,
-    one_line,
-    responses,
-    units,
-    views,
-    word_for,
-)
+from lastword.card import Face, fold_of, literal, one_line, responses, views
 from lastword.consent import ApprovalRequest, mask
-from lastword.display import is_plain, marks, visible, visible_parts
+from lastword.display import TAB, is_plain, marks, units, visible, visible_parts
 from lastword.editor import DiffLine, FileDiff, Preview, diff_of
 from lastword.rules import why_no_step
 
@@ -41,9 +28,8 @@ FOLD_LINES_OF_DIFF = 400
 def card_of(request: ApprovalRequest, me: str) -> views.CardView:
     """Everything that a person needs to decide."""
     given = request.arguments
-    words = face(request, fold=False, given=mask(given, request.manifest.secrets), preview=False)
+    words = Face.of(request, fold=False, given=mask(given, request.manifest.secrets), preview=False)
     content = _content_of(request, given)
-    word = word_for(request)
     arguments = tuple(_arguments(request, given, words, content))
     message_fold = fold_of(words.message.text)
     previews = tuple(preview_of(preview, content if len(request.preview) == 1 else None) for preview in request.preview)
@@ -67,19 +53,13 @@ def card_of(request: ApprovalRequest, me: str) -> views.CardView:
         second=words.second or None,
         offers_rest=words.offers_rest,
         editable=words.editable,
-        word=word,
+        word=words.second_act.word if words.second_act else None,
         folded=folded,
-        must_open=() if word is None else folded,
+        must_open=folded if words.second_act else (),
         arguments=arguments,
         left_out=tuple(_left_out(request, given)),
         previews=previews,
     )
-
-
-def fold_of(text: str) -> int | None:
-    """Where a text folds, in units of sixteen bits; None when all of it is shown."""
-    kept = "\n".join(text.split("\n", FOLD_LINES)[:FOLD_LINES])[:FOLD_CHARACTERS]
-    return None if kept == text else units(kept)
 
 
 def _folded(
@@ -173,7 +153,7 @@ def preview_of(preview: Preview, content: str | None = None) -> views.CardPrevie
     is_large = len(base) + len(proposed) > MAX_TEXT
     if diff.kind in ("changed", "created", "deleted"):
         lines = tuple(_diff_rows(diff))
-        room = FOLD_DIFF_LINES if is_large else FOLD_LINES_OF_DIFF
+        room = Face.FOLD_DIFF_LINES if is_large else FOLD_LINES_OF_DIFF
         shown = replace(shown, lines=lines, fold=room if len(lines) > room else None)
     if is_large:
         return shown

@@ -26,10 +26,11 @@ from lastword.call import (
     Started,
     last_changed,
 )
-from lastword.card import entry_of, one_line, trouble, views
+from lastword.card import entry_of, one_line, views
 from lastword.consent import Answerer, Outcome
 from lastword.display import shortened, visible
 from lastword.errors import SessionError
+from lastword.log import trouble
 from lastword.server import Refusal
 from lastword.session import Session
 from lastword.talk import Api

@@ -22,10 +22,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lastword.card import responses, trouble
+from lastword.card import responses
 from lastword.consent import Kept
 from lastword.errors import LastWordError, SessionError, StoreError
 from lastword.journal import Journal
+from lastword.log import trouble
 from lastword.server import EventStream, Refusal, ServerLimits, read_body
 from lastword.tools import UNKNOWN_TYPE
 from lastword.web.conversation import ConversationView

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.routing import Route
 
-from lastword.card import is_typed, read_value, responses
+from lastword.card import SecondAct, read_value, responses
 from lastword.consent import ApprovalRequest
 from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
@@ -107,7 +107,7 @@ class GrantRoutes:
         if visitor.surface == "page":
             # Whatever the effect: the sentence has the beginning of a long text, and only the card has all of it.
             check_opened(self._cards.folded(request.call_id, request.digest), body.opened)
-        if not is_typed(body.word, responses.GRANT_WORD):
+        if not SecondAct(responses.GRANT_WORD).is_done(body.word):
             raise Refusal(
                 400, "not_confirmed", "one press does not grant anything", param="word",
                 hint=f"type the word {responses.GRANT_WORD} as well",

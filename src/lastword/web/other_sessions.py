@@ -16,11 +16,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lastword.card import called, entry_of, trouble, views
+from lastword.card import called, entry_of, views
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, UserAction
 from lastword.display import shortened
 from lastword.errors import SessionError, Tampered
 from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, data_of, is_held, standing_questions
+from lastword.log import trouble
 from lastword.rules import answer_elsewhere, folder_elsewhere
 from lastword.server import Refusal
 from lastword.store import Record

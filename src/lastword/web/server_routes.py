@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from lastword import values
-from lastword.card import is_typed, one_line, responses
+from lastword.card import SecondAct, fold_of, one_line, responses
 from lastword.config import McpConfig
 from lastword.display import visible
 from lastword.editor import Preview
@@ -42,7 +42,7 @@ from lastword.mcp import (
 from lastword.server import Refusal
 from lastword.web.answers import changed
 from lastword.web.bodies import AddServerBody, ServerBody, TrustBody
-from lastword.web.card_view import fold_of, preview_of
+from lastword.web.card_view import preview_of
 from lastword.web.conversation import ConversationView
 from lastword.web.endpoints import Endpoints
 from lastword.web.page_gate import Visitor
@@ -193,7 +193,7 @@ class ServerRoutes:
         if body.digest != digest:
             raise changed()
         self._view.times.check_read(digest)
-        if word is not None and not is_typed(body.word, word):
+        if word is not None and not SecondAct(word).is_done(body.word):
             raise Refusal(400, "not_confirmed", why, param="word", hint=f"type the word {word} as well")
 
     def _tell_soon(self) -> None:

@@ -1,8 +1,10 @@
-"""Values as people read them, and exactly as they travel.
+"""Texts and values as every surface shows them: what a person reads, marked, and folded where it is long.
 
-A text stands as it is, a list has a line for each of its items, and an object one for each of its names. What could be
-taken for something else keeps its quotes: no two values read the same, so whoever agrees to what they read agrees to
-one value alone. The exact form, JSON, is one key away on every surface.
+A value stands as people read it: a text as it is, a list with a line for each of its items, an object with one for each
+of its names. What could be taken for something else keeps its quotes: no two values read the same, so whoever agrees to
+what they read agrees to one value alone. The exact form, JSON, is one key away on every surface.
+
+What does not live here: which characters are marked (display.py).
 """
 
 from __future__ import annotations
@@ -10,9 +12,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from lastword.consent import MASK
+from lastword.display import units, visible
+
+# A card that fills more than a screen hides its own question. Longer texts fold, and say how much is folded.
+FOLD_LINES = 10
+FOLD_CHARACTERS = 600
 
 NOTHING = "(nothing)"
 NO_ITEMS = "(an empty list)"
@@ -28,6 +36,49 @@ MAX_LAID_OUT = 100_000
 # A name that cannot be mistaken for the text after it; every other one has quotes.
 _NAME = re.compile(r"[^\W\d][\w.-]{0,59}", re.ASCII)
 _NAMED_LINE = re.compile(rf"{_NAME.pattern}:( |\Z)", re.ASCII)
+_IN_A_SCRIPT = re.compile(r"line ([1-9][0-9]{0,8}) of ")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text as it may be shown, and how many characters of it are not."""
+
+    text: str
+    hidden: int = 0
+
+
+def passage(text: str, *, fold: bool = True) -> Passage:
+    """A text with its marks, folded to its beginning when it is long."""
+    kept = beginning(text) if fold else text
+    return Passage(visible(kept), len(text) - len(kept))
+
+
+def beginning(text: str) -> str:
+    """What is shown of a text at first."""
+    return "\n".join(text.split("\n", FOLD_LINES)[:FOLD_LINES])[:FOLD_CHARACTERS]
+
+
+def fold_of(text: str) -> int | None:
+    """Where a marked text folds, in units of sixteen bits; None when all of it is shown."""
+    kept = beginning(text)
+    return None if kept == text else units(kept)
+
+
+def one_line(text: str, limit: int = 120) -> str:
+    """A text for a place with one line. A line break is shown as such; a longer text says how much longer it is."""
+    kept = visible(text[:limit].replace("\n", "⏎"))
+    return kept if len(text) <= limit else f"{kept}… ({len(text) - limit} more characters)"
+
+
+def script_origin(line: int, name: str | None) -> str:
+    """The origin of a call that a script makes in this line: words for people, which the journal keeps."""
+    return f"line {line} of {name or 'the script'}"
+
+
+def script_line(origin: str) -> int | None:
+    """The line that such an origin names; None for any other origin."""
+    found = _IN_A_SCRIPT.match(origin)
+    return int(found[1]) if found else None
 
 
 def readable(value: Any) -> str:

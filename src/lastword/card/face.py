@@ -1,26 +1,24 @@
-"""What a card says, as data: every word of it, marked and folded, before it gets a shape.
+"""What cards say, as data: every word, marked and folded, before it gets a shape.
 
-We write the tool's name, the effect, the arguments and the reasons. What the tool wrote is kept apart, so that a
-surface can quote it and it is not mistaken for ours.
+Of a card that asks for consent we write the tool's name, the effect, the arguments and the reasons; of a question that
+a running tool asks, where the answer goes. What the tool wrote is kept apart, so that a surface can quote it and it is
+not mistaken for ours. What does not live here: the structs that travel to windows (views.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from lastword.card.reading import literal, readable
-from lastword.card.second_act import why_two, word_for
+from lastword.card.text import Passage, beginning, literal, one_line, passage, readable
+from lastword.card.views import FormChoice, FormField, QuestionView
 from lastword.consent import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
-from lastword.display import glyph, is_plain, visible, visible_parts
+from lastword.display import TAB, glyph, is_plain, units, visible, visible_parts
 from lastword.editor import KEPT_FROM_CHARACTERS, DrawnOnce, Preview, Row, diff_of, unified
+from lastword.tools import QuestionField, ToolQuestion
 
-# A card that fills more than a screen hides its own question. Longer values fold, and say how much is folded.
-FOLD_LINES = 10
-FOLD_CHARACTERS = 600
 FOLD_ARGUMENTS = 20
-FOLD_DIFF_LINES = 20
 # The names of all files come first: which ones would change matters more than how. A longer list is not read.
 FOLD_FILES = 100
 # The rows of long texts are kept for as many characters of them.
@@ -37,18 +35,47 @@ EFFECT_WORDS = {
 # A button that says no must not mean yes, whatever its tool calls it.
 _SAYS_NO = {"cancel", "deny", "no", "close", "stop", "decline", "reject", "abort", "don't allow", "not now", "skip"}
 
+_FIELD_KINDS = {
+    "string": "text",
+    "number": "number",
+    "integer": "whole number",
+    "boolean": "yes or no",
+    "choice": "choice",
+}
+
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A text as it may be shown, and how many characters of it are not."""
+class SecondAct:
+    """A word that is typed out besides the press.
 
-    text: str
-    hidden: int = 0
+    One press can be an accident. A word in one place and a press in another are none: every surface asks for both
+    before a call is allowed that cannot be undone, or does not say whether it can, and the paths below /page/ refuse an
+    answer that comes without the word. A tool that says `reversible` or `none` needs the press alone.
+    """
+
+    word: str
+    why: str = ""
+    """Why one press is not enough, as the beginning of a sentence."""
+
+    @classmethod
+    def of(cls, request: ApprovalRequest) -> SecondAct | None:
+        """The one that allowing this call needs; None where a press is enough."""
+        manifest = request.manifest
+        if not manifest.counts_as_irreversible:
+            return None
+        is_said = manifest.effect == "irreversible"
+        return cls("allow", "this cannot be undone" if is_said else "its tool does not say whether this can be undone")
+
+    def is_done(self, typed: str | None) -> bool:
+        """Whether the word was typed. A phone begins it with a capital, and ends it with a space."""
+        return typed is not None and typed.strip().casefold() == self.word
 
 
 @dataclass(frozen=True, slots=True)
 class Face:
     """The words of one card."""
+
+    FOLD_DIFF_LINES: ClassVar = 20
 
     glyph: str
     color: str | None
@@ -58,8 +85,8 @@ class Face:
     effect: str
     irreversible: bool
     """Whether its tool says that it cannot be undone."""
-    two_acts: str
-    """Why one key is not enough for a yes; empty where it is."""
+    second_act: SecondAct | None
+    """What a yes takes besides the press."""
     origin: str
     again: str
     """Why the same call is asked again; empty the first time."""
@@ -83,6 +110,67 @@ class Face:
     offers_rest: bool
     """Whether one of the answers is a no to the rest of the script."""
 
+    @classmethod
+    def of(
+        cls,
+        request: ApprovalRequest,
+        *,
+        fold: bool = True,
+        exact: bool = False,
+        given: dict[str, Any] | None = None,
+        preview: bool = True,
+    ) -> Face:
+        """The words for a request; with `fold=False` all of them, and with `exact` every value as JSON.
+
+        Who has its shown arguments at hand gives them, and who draws its preview themselves says so: of a change of
+        megabytes neither is made twice for nothing.
+        """
+        manifest = request.manifest
+        rows = list((request.shown_arguments if given is None else given).items())
+        shown = rows[:FOLD_ARGUMENTS] if fold else rows
+        read = literal if exact else readable
+        diff, diff_hidden = diff_rows(request.preview if preview else (), fold=fold)
+        message = Passage("") if request.message == manifest.description else passage(request.message, fold=fold)
+        title = "" if request.title == manifest.display_name else one_line(request.title)
+        return cls(
+            glyph=glyph(manifest.icon),
+            color=manifest.color,
+            name=one_line(manifest.display_name),
+            tool=request.tool,
+            description=one_line(manifest.description, 300),
+            effect=EFFECT_WORDS[manifest.effect],
+            irreversible=manifest.effect == "irreversible",
+            second_act=SecondAct.of(request),
+            origin=one_line(request.origin),
+            again=one_line(request.problem or "", 300),
+            edited=request.author == "person",
+            # Dots without quotes are ours: a text of dots keeps its own.
+            arguments=tuple(
+                (one_line(name), Passage(MASK) if name in manifest.secrets else passage(read(value), fold=fold))
+                for name, value in shown
+            ),
+            arguments_hidden=len(rows) - len(shown),
+            title=title,
+            message=message,
+            why_asked=_why_asked(
+                request.missing, visible(request.rule_line), request.denials if request.offers_rest else 0
+            ),
+            preview_label=one_line(request.preview_label or "", MAX_LABEL) or ("Preview" if request.preview else ""),
+            preview_heading="What would change" if any(p.path for p in request.preview) else "What the tool shows",
+            diff=tuple(diff),
+            diff_hidden=diff_hidden,
+            primary=_primary(request.primary_button_label),
+            secondary=DENY if manifest.secondary_acts else _secondary(request.secondary_button_label),
+            second=_second(request.secondary_button_label) if manifest.secondary_acts else "",
+            editable=bool(manifest.parameters) or manifest.additional_parameters,
+            offers_rest=request.offers_rest,
+        )
+
+    @staticmethod
+    def keep_rows(request: ApprovalRequest) -> None:
+        """Make the rows of long previews, which takes moments, for all who show them later."""
+        diff_rows(request.preview, fold=False)
+
     @property
     def folded(self) -> bool:
         """Whether anything is not shown."""
@@ -91,73 +179,19 @@ class Face:
         )
 
 
-def face(
-    request: ApprovalRequest,
-    *,
-    fold: bool = True,
-    exact: bool = False,
-    given: dict[str, Any] | None = None,
-    preview: bool = True,
-) -> Face:
-    """The words for a request; with `fold=False` all of them, and with `exact` every value as JSON.
-
-    Who has its shown arguments at hand gives them, and who draws its preview themselves says so: of a change of
-    megabytes neither is made twice for nothing.
-    """
-    manifest = request.manifest
-    rows = list((request.shown_arguments if given is None else given).items())
-    shown = rows[:FOLD_ARGUMENTS] if fold else rows
-    read = literal if exact else readable
-    diff, diff_hidden = diff_rows(request.preview if preview else (), fold=fold)
-    message = Passage("") if request.message == manifest.description else passage(request.message, fold=fold)
-    title = "" if request.title == manifest.display_name else one_line(request.title)
-    return Face(
-        glyph=glyph(manifest.icon),
-        color=manifest.color,
-        name=one_line(manifest.display_name),
-        tool=request.tool,
-        description=one_line(manifest.description, 300),
-        effect=EFFECT_WORDS[manifest.effect],
-        irreversible=manifest.effect == "irreversible",
-        two_acts=why_two(request).capitalize() if word_for(request) else "",
-        origin=one_line(request.origin),
-        again=one_line(request.problem or "", 300),
-        edited=request.author == "person",
-        # Dots without quotes are ours: a text of dots keeps its own.
-        arguments=tuple(
-            (one_line(name), Passage(MASK) if name in manifest.secrets else passage(read(value), fold=fold))
-            for name, value in shown
-        ),
-        arguments_hidden=len(rows) - len(shown),
-        title=title,
-        message=message,
-        why_asked=_why_asked(
-            request.missing, visible(request.rule_line), request.denials if request.offers_rest else 0
-        ),
-        preview_label=one_line(request.preview_label or "", MAX_LABEL) or ("Preview" if request.preview else ""),
-        preview_heading="What would change" if any(p.path for p in request.preview) else "What the tool shows",
-        diff=tuple(diff),
-        diff_hidden=diff_hidden,
-        primary=_primary(request.primary_button_label),
-        secondary=DENY if manifest.secondary_acts else _secondary(request.secondary_button_label),
-        second=_second(request.secondary_button_label) if manifest.secondary_acts else "",
-        editable=bool(manifest.parameters) or manifest.additional_parameters,
-        offers_rest=request.offers_rest,
+def question_view(question: ToolQuestion, *, elsewhere: bool = False) -> QuestionView:
+    """A question as surfaces get it; `elsewhere` when another program asks, to which no secret can be given."""
+    shown = beginning(question.message)
+    return QuestionView(
+        id=question.id,
+        about=one_line(question.description, 300),
+        message=visible(question.message),
+        message_fold=None if shown == question.message else units(visible(shown)),
+        goes_to=f"Your answer goes to {question.tool}, the tool that is running. "
+        "It is no approval, and lets nothing else happen.",
+        fields=tuple(_field(field) for field in question.fields),
+        can_give=not (elsewhere and any(field.secret and field.required for field in question.fields)),
     )
-
-
-def passage(text: str, *, fold: bool = True) -> Passage:
-    """A text with its marks, folded to its beginning when it is long."""
-    kept = text
-    if fold:
-        kept = "\n".join(text.split("\n", FOLD_LINES)[:FOLD_LINES])[:FOLD_CHARACTERS]
-    return Passage(visible(kept), len(text) - len(kept))
-
-
-def one_line(text: str, limit: int = 120) -> str:
-    """A text for a place with one line. A line break is shown as such; a longer text says how much longer it is."""
-    kept = visible(text[:limit].replace("\n", "⏎"))
-    return kept if len(text) <= limit else f"{kept}… ({len(text) - limit} more characters)"
 
 
 def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[Row], int]:
@@ -167,7 +201,7 @@ def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[R
     """
     rows: list[Row] = []
     hidden = 0
-    room = FOLD_DIFF_LINES
+    room = Face.FOLD_DIFF_LINES
     shown = previews[:FOLD_FILES] if fold else previews
     for number, preview in enumerate(shown):
         head, body = _rows(preview)
@@ -184,8 +218,17 @@ def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[R
     return rows, hidden
 
 
-# A tab in source code is no trick; it is shown, and does not shout.
-TAB = "⇥   "
+def _field(field: QuestionField) -> FormField:
+    return FormField(
+        name=field.name,
+        label=one_line(field.title or field.name),
+        about=one_line(field.description, 300),
+        kind=field.kind,
+        kind_words=_FIELD_KINDS[field.kind],
+        required=field.required,
+        secret=field.secret,
+        choices=tuple(FormChoice(choice.value, one_line(choice.title)) for choice in field.choices),
+    )
 
 
 def _marked(rows: list[Row]) -> list[Row]:
