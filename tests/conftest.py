@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from lastword import ToolRegistry
 from lastword.journal import Journal, data_of
-from lastword.tools import Tool, descent
+from lastword.tools import Tool
+from lastword.tools.guard import ancestry
 from lastword.tools.manifest import parse_manifest
 from lastword.values import canonical
 from postgres_server import PostgresServer, shared_server
@@ -23,8 +24,8 @@ settings.load_profile("untimed")
 
 # Sessions live in the process of the tests, and so every command that a test starts would be known as started below
 # tools. Tests start commands as a person would; those that are about this start a program of their own in between.
-os.environ.pop(descent.MARKER, None)
-descent._marked_for = os.getpid()
+os.environ.pop(ancestry.MARKER, None)
+ancestry._marked_for = os.getpid()
 
 # Where few tests take long. They are begun first: one that is begun last leaves the other process idle.
 LONG_FILES = tuple(

@@ -194,7 +194,7 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
         ("hook", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn", "lastword.session"}),
         ("token", {"aiohttp", "prompt_toolkit", "uvicorn", "lastword.session", "lastword.script.checker"}),
         ("approvals", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn"}),
-        ("tools", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn", "lastword.author.tooltests"}),
+        ("tools", {"aiohttp", "prompt_toolkit", "starlette", "uvicorn", "lastword.author.tool_tests"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(command: str, unneeded: set[str]) -> None:

@@ -19,8 +19,8 @@ import pytest
 
 from lastword import cli
 from lastword.rules import is_path
-from lastword.tools import MARKER
-from lastword.tools.facts import ToolFacts
+from lastword.tools.declaration import ToolFacts
+from lastword.tools.guard import MARKER
 from lastword.tools.manifest import parse_manifest
 from requirements import requirement
 

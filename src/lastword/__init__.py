@@ -31,25 +31,11 @@ if TYPE_CHECKING:
     from lastword.runs import Run, check, plan, script_grammar, script_prompt
     from lastword.session import Session
     from lastword.talk import tool_request_grammar, tool_request_schema
-    from lastword.tools import (
-        Audio,
-        Closed,
-        Declined,
-        File,
-        Given,
-        Image,
-        Manifest,
-        Parameter,
-        StateMetadata,
-        Text,
-        Tool,
-        ToolChanged,
-        ToolContext,
-        ToolQuestion,
-        ToolRegistry,
-        ToolResult,
-    )
-    from lastword.tools.registry import tool
+    from lastword.tools import Manifest, Parameter, Tool, ToolContext, ToolRegistry
+    from lastword.tools.content import Audio, File, Image, Text, ToolResult
+    from lastword.tools.questions import Closed, Declined, Given, ToolQuestion
+    from lastword.tools.registry import ToolChanged, tool
+    from lastword.tools.state import StateMetadata
     from lastword.wire import NotARequest, ToolRequest, parse_tool_request
 
 __version__ = "0.4.0.dev0"
@@ -62,15 +48,15 @@ _ROOMS = {
     "Approver": "consent",
     "Asked": "call",
     "AssistantTool": "author",
-    "Audio": "tools",
-    "Closed": "tools",
-    "Declined": "tools",
+    "Audio": "tools.content",
+    "Closed": "tools.questions",
+    "Declined": "tools.questions",
     "DeniedByRule": "call",
     "Detached": "errors",
-    "File": "tools",
+    "File": "tools.content",
     "Finished": "call",
-    "Given": "tools",
-    "Image": "tools",
+    "Given": "tools.questions",
+    "Image": "tools.content",
     "Journal": "journal",
     "Kept": "consent",
     "LastWordError": "errors",
@@ -94,16 +80,16 @@ _ROOMS = {
     "ScriptEditorProvider": "editor",
     "Session": "session",
     "Started": "call",
-    "StateMetadata": "tools",
-    "Text": "tools",
+    "StateMetadata": "tools.state",
+    "Text": "tools.content",
     "Tool": "tools",
-    "ToolChanged": "tools",
+    "ToolChanged": "tools.registry",
     "ToolContext": "tools",
     "ToolError": "errors",
-    "ToolQuestion": "tools",
+    "ToolQuestion": "tools.questions",
     "ToolRegistry": "tools",
     "ToolRequest": "wire",
-    "ToolResult": "tools",
+    "ToolResult": "tools.content",
     "Undone": "call",
     "UserAction": "consent",
     "check": "runs",

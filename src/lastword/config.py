@@ -49,7 +49,8 @@ import msgspec
 from lastword.errors import ConfigError, did_you_mean
 from lastword.server import ServerLimits
 from lastword.store import data_folder, from_folder, holds_password
-from lastword.tools import Trust, is_below
+from lastword.tools import Trust
+from lastword.tools.guard import is_below
 
 FILE = "lastword.toml"
 PREFIX = "LASTWORD_"

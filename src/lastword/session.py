@@ -47,7 +47,8 @@ from lastword.rules import (
     revoke_all,
     settled_by,
 )
-from lastword.tools import QuestionAnswer, State, StateChange, StateOwner, ToolQuestion, ToolRegistry, refuse_if_watched
+from lastword.store import refuse_if_watched
+from lastword.tools import QuestionAnswer, State, StateOwner, ToolQuestion, ToolRegistry
 
 if TYPE_CHECKING:
     from lastword import runs
@@ -59,7 +60,7 @@ else:
 
 T = TypeVar("T")
 
-_STATE = (StateChange.SET, StateChange.DESCRIBED)
+_STATE = (State.SET, State.DESCRIBED)
 
 
 class Session(StateOwner):

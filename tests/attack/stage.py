@@ -19,7 +19,7 @@ from typing import Any
 
 from lastword import Session, ToolRegistry
 from lastword.journal import Journal
-from lastword.tools import ToolContext, current
+from lastword.tools import ToolContext
 
 Act = Callable[[], Any]
 
@@ -44,7 +44,7 @@ class Stage:
 
     @property
     def context(self) -> ToolContext:
-        found = current.get()
+        found = ToolContext.current.get()
         assert found is not None
         return found
 

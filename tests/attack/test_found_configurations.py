@@ -9,7 +9,8 @@ from lastword.cli import run
 from lastword.config import Config, EditorConfig, ServerConfig, load
 from lastword.errors import ConfigError
 from lastword.testing.scripted import ScriptedModel
-from lastword.tools import MARKER, digest_of_text
+from lastword.tools import Trust
+from lastword.tools.guard import MARKER
 from requirements import requirement
 from surfaces.screens import Program, lastword_command, piped
 
@@ -90,11 +91,11 @@ def test_a_file_counts_once_it_was_accepted_and_only_as_it_was(home, capsys):
     assert run(["trust"]) == 3
     said = capsys.readouterr().err
     assert "auto_approve = true" in said
-    assert f"--digest {digest_of_text(text)}" in said
+    assert f"--digest {Trust.digest_of(text)}" in said
     assert accepted(home).preset == {}
     assert run(["trust", "--digest", "0" * 64]) == 2
     assert accepted(home).preset == {}
-    assert run(["trust", "--digest", digest_of_text(text)]) == 0
+    assert run(["trust", "--digest", Trust.digest_of(text)]) == 0
     assert accepted(home).preset["default"].auto_approve
     assert (home / "data" / "lastword" / "trusted.json").stat().st_mode & 0o077 == 0
     capsys.readouterr()
@@ -111,7 +112,7 @@ def test_what_was_accepted_in_one_folder_counts_in_no_other(home):
     (home / "key").write_text("sk-here")
     (home / "key").chmod(0o600)
     found(home, text)
-    assert run(["trust", "--digest", digest_of_text(text)]) == 0
+    assert run(["trust", "--digest", Trust.digest_of(text)]) == 0
     assert accepted(home).upstream_key == "sk-here"
     there = home / "there"
     there.mkdir()
@@ -126,7 +127,7 @@ def test_an_accepted_file_that_is_replaced_by_a_link_is_another(home):
     """The place is where the file really lies."""
     text = '[server]\nmodel = "x"\n'
     file = found(home, text)
-    assert run(["trust", "--digest", digest_of_text(text)]) == 0
+    assert run(["trust", "--digest", Trust.digest_of(text)]) == 0
     (home / "other.toml").write_text(text)
     file.unlink()
     file.symlink_to(home / "other.toml")
@@ -138,7 +139,7 @@ def test_a_list_of_accepted_files_that_others_could_write_is_not_believed(home):
     """It would be the shorter way."""
     text = '[server]\nmodel = "x"\n'
     found(home, text)
-    assert run(["trust", "--digest", digest_of_text(text)]) == 0
+    assert run(["trust", "--digest", Trust.digest_of(text)]) == 0
     (home / "data" / "lastword" / "trusted.json").chmod(0o666)
     with pytest.raises(ConfigError, match="is not believed"):
         accepted(home)
@@ -148,7 +149,7 @@ def test_a_file_with_a_mistake_is_not_accepted(home, capsys):
     """What it means is not known."""
     text = "[preset.default]\nauto_aprove = true\n"
     found(home, text)
-    assert run(["trust", "--digest", digest_of_text(text)]) == 2
+    assert run(["trust", "--digest", Trust.digest_of(text)]) == 2
     assert "did you mean auto_approve?" in capsys.readouterr().err
     assert not (home / "data" / "lastword" / "trusted.json").exists()
 
@@ -184,7 +185,7 @@ def test_an_accepted_preset_that_auto_approves_asks_below_a_tool(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     text = '[preset.default]\nauto_approve = true\n[preset.bold]\nauto_approve = true\nprotocol = "script"\n'
     found(tmp_path, text)
-    assert run(["trust", "--digest", digest_of_text(text)]) == 0
+    assert run(["trust", "--digest", Trust.digest_of(text)]) == 0
     environ = {"XDG_DATA_HOME": str(tmp_path / ".data")}
     assert load(environ=environ).preset["bold"].auto_approve
     monkeypatch.setenv(MARKER, "1")

@@ -20,7 +20,7 @@ from lastword.journal.records import answer_facts
 from lastword.server import Tokens
 from lastword.store import Entry, Store, open_store
 from lastword.testing import FixedApprover
-from lastword.tools import Given
+from lastword.tools import questions
 from requirements import requirement
 
 LEAD = {"lead": ("*",), "deputy": ("ann",)}
@@ -181,8 +181,8 @@ async def test_what_a_tool_asks_is_for_its_own_person(ann, at, store):
     found, _ = await standing_questions(mine)
     assert await standing_questions(theirs) == ([], {})
     with pytest.raises(SessionError, match="another person's to answer"):
-        await answer_from_elsewhere(theirs, found[0], Given({"count": 3}), person("ann", "page"))
-    assert await answer_from_elsewhere(mine, found[0], Given({"count": 3}), person(where="page"))
+        await answer_from_elsewhere(theirs, found[0], questions.Given({"count": 3}), person("ann", "page"))
+    assert await answer_from_elsewhere(mine, found[0], questions.Given({"count": 3}), person(where="page"))
     assert (await asyncio.wait_for(call, PATIENCE_SECONDS)).value == "Given"
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from lastword.cli import WRONG_USAGE, lastword, run
 from lastword.hook import AGENTS
-from lastword.tools import MARKER
-from lastword.tools.descent import AGENT_NAMES
+from lastword.tools.guard import MARKER
+from lastword.tools.guard.ancestry import AGENT_NAMES
 from requirements import requirement
 from surfaces.screens import PATIENCE_SECONDS, Program, clean_environment, lastword_command, piped
 
@@ -284,7 +284,9 @@ def test_of_every_command_it_is_decided_whether_a_tool_may_type_it(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv(MARKER, "1")
-    monkeypatch.setattr("lastword.tools.descent._marked_itself", 0)  # Tests before this one may have run tools here.
+    monkeypatch.setattr(
+        "lastword.tools.guard.ancestry._marked_itself", 0
+    )  # Tests before this one may have run tools here.
     decided = set(ANYBODYS)
     for command in PERSONS:
         assert run(command.split()) == WRONG_USAGE, command
@@ -393,7 +395,7 @@ def test_a_person_beside_it_answers_as_before(tmp_path, home):
 
 ORPHAN = """
 import os, sys
-from lastword.tools.descent import note_agent
+from lastword.tools.guard.ancestry import note_agent
 parent = os.getpid()
 if os.fork():
     os._exit(0)

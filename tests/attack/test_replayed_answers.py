@@ -16,7 +16,7 @@ from lastword.journal import Journal, data_of
 from lastword.journal.keys import start_key
 from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
-from lastword.tools import Look
+from lastword.tools.guard import Observation
 from lastword.values import canonical
 from requirements import requirement
 from sending import CALL, until
@@ -343,7 +343,7 @@ async def test_the_seal_covers_everything_that_was_shown_or_would_run(registry: 
         "argument_bytes": b'{"to":"Mallory"}',
         "preview": (Preview("a.txt", None, None, "x"),),
         "reads": (("a.txt", None),),
-        "looked_at": (Look("state", "a", "x"),),
+        "looked_at": (Observation("state", "a", "x"),),
         "missing": ("the tool",),
         "author": "person",
     }

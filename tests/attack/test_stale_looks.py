@@ -15,7 +15,7 @@ from lastword.consent import DENIED
 from lastword.editor import ProjectEditor
 from lastword.journal import data_of
 from lastword.testing import FixedApprover, memory_journal
-from lastword.tools import Look, looks
+from lastword.tools.guard import Observation, observations
 from lastword.values import canonical, digest
 from requirements import requirement
 from sending import CALL, until
@@ -356,7 +356,7 @@ async def test_a_request_with_looks_is_the_same_request_in_another_process(regis
     assert (again.looked_at, again.digest) == (asked.looked_at, asked.digest)
     assert again.looked_at[0].name == "a"
     facts = {name: getattr(asked, name) for name in asked.__struct_fields__ if name != "looked_at"}
-    assert ApprovalRequest(**facts, looked_at=(Look("state", "a", "forged"),)).digest != asked.digest
+    assert ApprovalRequest(**facts, looked_at=(Observation("state", "a", "forged"),)).digest != asked.digest
 
 
 @requirement("TOOL-54")
@@ -365,7 +365,7 @@ async def test_a_large_file_is_known_by_size_time_and_inode(
     registry: ToolRegistry, assistant, tmp_path: Path, monkeypatch, change: bool
 ):
     """Reading gigabytes twice more would cost more than it is worth."""
-    monkeypatch.setattr(looks, "MAX_DIGESTED_BYTES", 10)
+    monkeypatch.setattr(observations, "MAX_DIGESTED_BYTES", 10)
     path = tmp_path / "large.txt"
     path.write_text("x" * 11)
     found = path.stat()
@@ -379,7 +379,7 @@ async def test_a_large_file_is_known_by_size_time_and_inode(
     approver = FixedApprover([then(meanwhile), DENIED])
     await Session(registry, approver=approver).call("send", CALL)
     mark = f"11 bytes, changed at {found.st_mtime_ns}, inode {found.st_ino}"
-    assert approver.requests[0].looked_at == (Look("file", str(path), mark),)
+    assert approver.requests[0].looked_at == (Observation("file", str(path), mark),)
     assert len(approver.requests) == (2 if change else 1)
 
 
@@ -422,7 +422,7 @@ async def test_who_looks_at_too_much_gets_no_card(
     registry: ToolRegistry, assistant, tmp_path: Path, monkeypatch, what: str
 ):
     """A question that could not be checked again is not asked."""
-    monkeypatch.setattr(looks, "MAX_LOOKS", 3)
+    monkeypatch.setattr(observations, "MAX_OBSERVATIONS", 3)
     for number in range(4):
         (tmp_path / str(number)).write_text("x")
 

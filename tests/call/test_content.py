@@ -10,7 +10,7 @@ import pytest
 import lastword
 from lastword.errors import SessionError, Tampered
 from lastword.store import verify_store
-from lastword.tools import MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_RESULT_BYTES
+from lastword.tools import content as tool_content
 from requirements import requirement
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -187,12 +187,15 @@ async def test_a_description_stays_on_its_line_and_inside_of_its_brackets(regist
 
 
 TOO_LARGE = [
-    lastword.Image(bytes(MAX_BLOCK_BYTES + 1)),
-    [lastword.File(bytes(MAX_BLOCK_BYTES)) for _ in range(MAX_RESULT_BYTES // MAX_BLOCK_BYTES + 1)],
-    [lastword.Image(PNG)] * (MAX_BLOCKS + 1),
-    lastword.Text("x" * (MAX_BLOCK_BYTES + 1)),
-    lastword.Text("€" * (MAX_BLOCK_BYTES // 2)),
-    lastword.ToolResult("kept?", lastword.File(bytes(MAX_BLOCK_BYTES + 1))),
+    lastword.Image(bytes(tool_content.MAX_BLOCK_BYTES + 1)),
+    [
+        lastword.File(bytes(tool_content.MAX_BLOCK_BYTES))
+        for _ in range(tool_content.MAX_RESULT_BYTES // tool_content.MAX_BLOCK_BYTES + 1)
+    ],
+    [lastword.Image(PNG)] * (tool_content.MAX_BLOCKS + 1),
+    lastword.Text("x" * (tool_content.MAX_BLOCK_BYTES + 1)),
+    lastword.Text("€" * (tool_content.MAX_BLOCK_BYTES // 2)),
+    lastword.ToolResult("kept?", lastword.File(bytes(tool_content.MAX_BLOCK_BYTES + 1))),
 ]
 
 
@@ -211,10 +214,13 @@ async def test_a_result_that_is_too_large_is_no_success_and_not_cut(registry, re
 @requirement("TOOL-64")
 async def test_the_largest_result_that_fits_is_kept_whole(registry):
     """A limit is what its name says."""
-    blocks = [lastword.File(bytes([n]) * MAX_BLOCK_BYTES) for n in range(MAX_RESULT_BYTES // MAX_BLOCK_BYTES)]
+    blocks = [
+        lastword.File(bytes([n]) * tool_content.MAX_BLOCK_BYTES)
+        for n in range(tool_content.MAX_RESULT_BYTES // tool_content.MAX_BLOCK_BYTES)
+    ]
     outcome = await returned(registry, blocks)
     assert outcome.success
-    assert sum(kept.size for kept in outcome.content) == MAX_RESULT_BYTES
+    assert sum(kept.size for kept in outcome.content) == tool_content.MAX_RESULT_BYTES
 
 
 @requirement("TOOL-64")
@@ -246,7 +252,7 @@ async def test_fifty_megabytes_grow_neither_journal_nor_process_beyond_the_cap(r
     await journal.close()
     assert outcome.kind == "failed"
     assert "large" in outcome.message
-    assert peak < MAX_RESULT_BYTES
+    assert peak < tool_content.MAX_RESULT_BYTES
     assert sum(file.stat().st_size for file in tmp_path.glob("journal.db*")) < 1_000_000
 
 

@@ -10,7 +10,7 @@ from lastword.consent.answerer import Answerer, person
 from lastword.consent.approval import MASK, Seal, hide, keep_secrets, mask, why_void
 from lastword.editor import Preview
 from lastword.testing import FixedApprover
-from lastword.tools import Look
+from lastword.tools.guard import Observation
 from requirements import requirement
 from sending import CALL
 from test_values import json_values
@@ -53,7 +53,7 @@ OTHERWISE = {
     "preview_label": "Another",
     "preview": (Preview("a.txt", None, None, "new"),),
     "reads": (("a.txt", None),),
-    "looked_at": (Look("state", "key", None),),
+    "looked_at": (Observation("state", "key", None),),
     "missing": ("preset",),
     "origin": "line 3 of another.nuwa",
     "author": "person",

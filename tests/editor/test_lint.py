@@ -20,7 +20,7 @@ from lastword.editor.provider import LintError
 from lastword.editor.recording import RecordingEditor
 from lastword.errors import EditError
 from lastword.script import Signature
-from lastword.tools import Guard
+from lastword.tools.guard import Guard
 from requirements import requirement
 
 

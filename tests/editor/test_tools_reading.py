@@ -15,7 +15,7 @@ from lastword.consent.outcome import MAX_MESSAGE
 from lastword.editor.listing import list_project
 from lastword.editor.provider import MAX_FILE_BYTES
 from lastword.editor.tools import EDITOR_TOOLS, editor_tools, reading, surveying
-from lastword.tools.registry import tool_from
+from lastword.tools import Tool
 from requirements import requirement
 
 READERS = ("read_file", "list_files", "search_files", "lint_files")
@@ -58,7 +58,7 @@ def test_a_tool_of_the_applications_own_keeps_its_name():
         return path
 
     registry = ToolRegistry()
-    own = registry.add(tool_from(read_file))
+    own = registry.add(Tool.from_function(read_file))
     assert "read_file" not in [tool.name for tool in editor_tools(registry)]
     assert registry.lookup("read_file") is own
 

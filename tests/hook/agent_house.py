@@ -21,7 +21,7 @@ from lastword.hook.ruling import places_of, policy_of
 from lastword.journal import attending
 from lastword.mcp import write_private
 from lastword.rules import GrantOffer, answer_elsewhere, folder_elsewhere, offer_for
-from lastword.tools import rule_name
+from lastword.tools import Trust
 
 _numbers = itertools.count(1)
 
@@ -65,7 +65,9 @@ class AgentHouse:
             trust = trusted(os.environ)
             trust.remember_file(file, text)
             tools = list(agents_tools(policy.rules))
-            trust.remember_rules({rule_name(r.key, tool.name): tool.digest for r in policy.rules for tool in tools})
+            trust.remember_rules(
+                {Trust.rule_name(r.key, tool.name): tool.digest for r in policy.rules for tool in tools}
+            )
 
     async def hear(self, said: HookInput) -> str:
         """`ran` when nobody was asked, the line of the card, which is then denied, or why it was refused."""

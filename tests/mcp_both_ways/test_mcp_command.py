@@ -17,7 +17,8 @@ from lastword.mcp.entries import add_entry, remove_entry
 from lastword.mcp.foreign import servers_in
 from lastword.mcp.pins import Pins
 from lastword.testing.scripted import ScriptedModel
-from lastword.tools import MARKER, digest_of_text
+from lastword.tools import Trust
+from lastword.tools.guard import MARKER
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement
 from surfaces.screens import Program, clean_environment, lastword_command
@@ -182,7 +183,7 @@ def test_only_a_person_names_and_trusts_servers(home, capsys, monkeypatch):
 def test_a_file_that_was_accepted_stays_accepted_when_a_server_is_added(home):
     """The change is the person's own, made by their command."""
     (home / FILE).write_text("[preset.mine]\nauto_approve = true\n")
-    assert run(["trust", "--digest", digest_of_text((home / FILE).read_text())]) == 0
+    assert run(["trust", "--digest", Trust.digest_of((home / FILE).read_text())]) == 0
     assert run(["mcp", "add", "far", "https://example.com/mcp", "--header", "Authorization=Bearer ${FAR}"]) == 0
     config = load(environ={"XDG_DATA_HOME": str(home / ".data")}, folder=home)
     assert config.preset["mine"].auto_approve

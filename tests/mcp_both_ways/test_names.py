@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lastword.errors import ConfigError
 from lastword.mcp.names import check_server_name, tool_id
-from lastword.tools import MAX_ID_LENGTH
+from lastword.tools import Manifest
 from lastword.tools.manifest import NAME
 from requirements import requirement
 
@@ -35,7 +35,7 @@ def test_every_id_can_be_called_by_scripts_and_models(pair):
     """An id has the form of all our ids, whatever a server calls its tool."""
     made = tool_id(*pair)
     assert NAME.match(made)
-    assert len(made) <= MAX_ID_LENGTH
+    assert len(made) <= Manifest.MAX_ID_LENGTH
 
 
 @requirement("MCP-4")

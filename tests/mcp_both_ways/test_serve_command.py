@@ -17,8 +17,8 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from served import served, token
 
-from lastword.tools import MARKER
-from lastword.tools.descent import _agent_name, _began
+from lastword.tools.guard import MARKER
+from lastword.tools.guard.ancestry import _agent_name, _began
 from mcp_neighbour import MONEY, Neighbour, defined
 from requirements import requirement
 from surfaces.screens import clean_environment, lastword_command, piped

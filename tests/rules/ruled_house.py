@@ -14,7 +14,7 @@ from lastword.rules.layers import load_policy
 from lastword.rules.places import PolicyPlaces
 from lastword.rules.policy import Policy
 from lastword.testing import FixedApprover
-from lastword.tools import Trust, rule_name
+from lastword.tools import Trust
 
 LUNCH = """
 [[rule]]
@@ -80,7 +80,7 @@ class PolicyHouse:
         for file in policy.files:
             self.trust.remember_file(file.path, file.text)
         self.trust.remember_rules(
-            {rule_name(rule.key, tool.name): tool.digest for rule in policy.rules for tool in self.registry.all()}
+            {Trust.rule_name(rule.key, tool.name): tool.digest for rule in policy.rules for tool in self.registry.all()}
         )
 
     def policy(self) -> Policy | None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from commands.paying import MANIFEST, PAY
-from lastword.tools import MARKER, digest_of_text
+from lastword.tools import Trust
+from lastword.tools.guard import MARKER
 from requirements import requirement
 from surfaces.screens import PATIENCE_SECONDS, clean_environment, lastword_command, piped
 
@@ -123,7 +124,7 @@ def test_the_memory_of_an_accepted_configuration_is_the_persons_own(home):
     call = [*lastword_command(), *CALL[:-1], str(home / "mine")]
     text = '[server]\nstore = "sqlite:///team.db"\n'
     (home / "lastword.toml").write_text(text)
-    assert piped("trust", "--digest", digest_of_text(text), cwd=home).returncode == 0
+    assert piped("trust", "--digest", Trust.digest_of(text), cwd=home).returncode == 0
     assert called_below(home, *call, "--store", f"sqlite:///{home}/mine/../team.db") == 0
     assert called_below(home, *call) == 3
     usual = f"sqlite:///{home}/.data/lastword/lastword.db"
@@ -148,8 +149,8 @@ def test_a_variable_with_half_a_path_names_another_memory_in_every_folder(home):
 
 
 PROGRAM = """
-import os, subprocess, sys, lastword.tools.descent as descent
-descent.mark()
+import os, subprocess, sys, lastword.tools.guard.ancestry as ancestry
+ancestry.mark()
 sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode)
 """
 

@@ -12,7 +12,7 @@ from lastword.journal import open_default_journal
 from lastword.store.folders import data_folder
 from lastword.store.memory import MemoryStore
 from lastword.terminal.composer import open_history
-from lastword.tools import Trust
+from lastword.tools import ToolFolder, Trust
 from lastword.tools.trust import read_no_caches
 from lastword.web import JoinFile, PageGate
 
@@ -31,7 +31,7 @@ FIRST: dict[str, Callable[[], object]] = {
     "byte code": read_no_caches,
     "what was typed": lambda: open_history(here() / "typed" / "history"),
     "a key to the page": publish_a_key,
-    "trusted code": lambda: Trust().remember(Path(__file__).parent),
+    "trusted code": lambda: Trust().remember(ToolFolder(Path(__file__).parent)),
 }
 
 

@@ -33,7 +33,8 @@ from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
 from lastword.store.standing import RULES
-from lastword.tools import Guard, StateChange
+from lastword.tools import State
+from lastword.tools.guard import Guard
 from lastword.web import PageRecord
 from requirements import requirement
 
@@ -255,7 +256,7 @@ def test_threads_with_loops_of_their_own_share_a_store(store):
 
 
 # Kinds that replace and end each other, and a few that do not.
-KINDS = st.sampled_from([*RULES, "finished", "run_finished", StateChange.CLEARED, PageRecord.CLOSED, "", "other"])
+KINDS = st.sampled_from([*RULES, "finished", "run_finished", State.CLEARED, PageRecord.CLOSED, "", "other"])
 NAMES = st.one_of(KINDS, st.text(max_size=4))
 KEYS = st.sampled_from([b'{"key":"k","value":1}', b'{"key":"l"}', b'{"key":5}', b"{", b""])
 ENTRIES = st.builds(
@@ -458,27 +459,27 @@ async def test_of_a_state_the_last_value_of_each_key_counts_until_all_is_cleared
         assert await store.commit(entry(1, kind=kind, subject="", stream=stream, data=data))
 
     for data in (b'{"key":"k","value":1}', b'{"key":"l","value":2}', b'{"key":"k","value":3}'):
-        await put(StateChange.SET, data)
-    await put(StateChange.DESCRIBED, b'{"key":"k","description":"a number"}')
-    await put(StateChange.SET, b'{"key":"k","value":9}', stream="t")
-    assert [r.seq for r in await store.standing((StateChange.SET, StateChange.DESCRIBED), stream="s")] == [3, 2, 4]
+        await put(State.SET, data)
+    await put(State.DESCRIBED, b'{"key":"k","description":"a number"}')
+    await put(State.SET, b'{"key":"k","value":9}', stream="t")
+    assert [r.seq for r in await store.standing((State.SET, State.DESCRIBED), stream="s")] == [3, 2, 4]
     assert await store.forget([2]) == Pruned(1)
-    assert [r.seq for r in await store.standing(StateChange.SET, stream="s")] == [3], (
+    assert [r.seq for r in await store.standing(State.SET, stream="s")] == [3], (
         "what was forgotten has no name any more"
     )
     await verify_store(store)
-    await put(StateChange.CLEARED, b"{}")
-    assert await store.standing((StateChange.SET, StateChange.DESCRIBED), stream="s") == []
-    assert [r.seq for r in await store.standing(StateChange.SET)] == [5]
-    await put(StateChange.SET, b'{"key":"l","value":4}')
-    assert [r.seq for r in await store.standing(StateChange.SET, stream="s")] == [7]
+    await put(State.CLEARED, b"{}")
+    assert await store.standing((State.SET, State.DESCRIBED), stream="s") == []
+    assert [r.seq for r in await store.standing(State.SET)] == [5]
+    await put(State.SET, b'{"key":"l","value":4}')
+    assert [r.seq for r in await store.standing(State.SET, stream="s")] == [7]
     await verify_store(store)
 
 
 def test_the_rules_speak_of_kinds_that_exist():
     """They are the store's, and the words are others': a kind that is renamed there must be renamed here."""
-    assert {StateChange.SET, StateChange.DESCRIBED, PageRecord.WINDOW, PageRecord.SESSION} <= set(RULES)
-    assert RULES[StateChange.SET].all_ended_by == StateChange.CLEARED
+    assert {State.SET, State.DESCRIBED, PageRecord.WINDOW, PageRecord.SESSION} <= set(RULES)
+    assert RULES[State.SET].all_ended_by == State.CLEARED
     assert RULES[PageRecord.WINDOW].all_ended_by == PageRecord.CLOSED
 
 

@@ -16,7 +16,7 @@ from lastword.errors import ToolLoadError
 from lastword.journal import Journal
 from lastword.store import SqliteStore
 from lastword.testing import FixedApprover
-from lastword.tools.code import digest_of_function
+from lastword.tools.tool import digest_of_function
 from requirements import requirement
 from sending import until
 
@@ -132,7 +132,7 @@ def test_the_same_code_is_the_same_digest_wherever_it_stands(what: str):
 def test_the_digest_of_a_function_is_the_same_in_another_process():
     """Sets of constants are ordered by chance in each process, and approvals outlive one."""
     program = (
-        "from lastword.tools.code import digest_of_function as d\n"
+        "from lastword.tools.tool import digest_of_function as d\n"
         "def pay(a): return a in {'x', 'y', 'z', 'q'}\nprint(d(pay))"
     )
     told = {

@@ -19,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword.errors import NotAllowedNow
-from lastword.tools.guard import _WRITING, Guard, refuse_if_watched
+from lastword.store import refuse_if_watched
+from lastword.tools.guard import Guard
+from lastword.tools.guard.audit_hook import _WRITING
 from requirements import requirement
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from lastword.editor import EDITOR_TOOLS
 from lastword.errors import ArgumentsError, ManifestError
-from lastword.tools.misfit import MAX_NAMED, misfits
-from lastword.tools.registry import tool_from
+from lastword.tools import Tool
+from lastword.tools.json_schema import MAX_NAMED, misfits
 from requirements import requirement
 
 EDITORS = {tool.name: tool for tool in EDITOR_TOOLS}
@@ -38,7 +38,7 @@ def draw(
     """Draws."""
 
 
-DRAW = tool_from(draw)
+DRAW = Tool.from_function(draw)
 
 
 def said(tool: Any, arguments: dict[str, Any]) -> list[str]:

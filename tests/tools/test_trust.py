@@ -4,14 +4,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from lastword import ToolRegistry
+from lastword.author import NewTool
 from lastword.errors import ConfigError, ToolLoadError
-from lastword.tools.code import MAX_FILES, digest_of_folder
-from lastword.tools.scaffold import Plan, write_tool
-from lastword.tools.toolbox import Answer, Unagreed, find_tools
+from lastword.tools.folder import MAX_FILES, Toolbox, ToolFolder, Unagreed
 from lastword.tools.trust import Trust
 from requirements import requirement
 
@@ -26,26 +26,26 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tool(here: Path) -> Path:
-    write_tool(Plan("hello", "Greets.", False, "none"), here / "tools")
+    NewTool("hello", "Greets.", False, "none").write(here / "tools")
     return Path("tools/hello")
 
 
 class Asked:
     """Answers the question about found code, and remembers that it was asked."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Literal["yes", "always", "no"]) -> None:
         self.answer = answer
         self.questions: list[bool] = []
         self.times = 0
 
-    def __call__(self, questions: Sequence[Unagreed]) -> list[Answer]:
+    def __call__(self, questions: Sequence[Unagreed]) -> list[Any]:
         self.times += 1
         self.questions += [question.is_changed for question in questions]
         return [self.answer for _ in questions]
 
 
 def load(asked: Asked | None) -> list[str]:
-    return [tool.name for tool in find_tools().load(ToolRegistry(), ask=asked)]
+    return [tool.name for tool in Toolbox.find().load(ToolRegistry(), ask=asked)]
 
 
 @requirement("TOOL-16")
@@ -115,7 +115,7 @@ def test_trust_does_not_travel_to_another_folder(tool: Path) -> None:
 @requirement("TOOL-16")
 def test_a_named_folder_is_meant(tool: Path) -> None:
     """Who types --tools has answered the question."""
-    assert [t.name for t in find_tools(["tools"]).load(ToolRegistry(), ask=None)] == ["hello"]
+    assert [t.name for t in Toolbox.find(["tools"]).load(ToolRegistry(), ask=None)] == ["hello"]
 
 
 @requirement("TOOL-16")
@@ -134,9 +134,9 @@ def test_code_behind_a_link_counts(tool: Path, here: Path) -> None:
     (outside / "x.py").write_text("1")
     (tool / "linked").symlink_to(outside)
     (tool / "loop").symlink_to(tool.resolve())
-    before = digest_of_folder(tool)
+    before = ToolFolder(tool).digest()
     (outside / "x.py").write_text("2")
-    assert digest_of_folder(tool) != before
+    assert ToolFolder(tool).digest() != before
 
 
 def test_a_folder_of_thousands_is_refused_in_words(tool: Path) -> None:
@@ -145,12 +145,12 @@ def test_a_folder_of_thousands_is_refused_in_words(tool: Path) -> None:
     for n in range(MAX_FILES + 1):
         (tool / "many" / f"m{n}.py").touch()
     with pytest.raises(ToolLoadError, match="more than 2000 files"):
-        digest_of_folder(tool)
+        ToolFolder(tool).digest()
 
 
 def test_only_this_user_can_read_the_list(tool: Path) -> None:
     """It says which code of whose runs here."""
-    Trust().remember(tool)
+    Trust().remember(ToolFolder(tool))
     file = Path(os.environ["XDG_DATA_HOME"]) / "lastword" / "trusted.json"
     assert file.stat().st_mode & 0o777 == 0o600
     assert list(file.parent.iterdir()) == [file]
@@ -169,7 +169,7 @@ def test_a_damaged_list_is_told_and_trusts_nothing(tool: Path, damage: str) -> N
 
 def test_a_list_that_others_may_write_is_not_believed(tool: Path) -> None:
     """Else anybody on the machine could agree for me."""
-    Trust().remember(tool)
+    Trust().remember(ToolFolder(tool))
     file = Path(os.environ["XDG_DATA_HOME"]) / "lastword" / "trusted.json"
     file.chmod(0o666)
     with pytest.raises(ConfigError, match="not believed"):
@@ -180,7 +180,7 @@ def test_a_list_that_others_may_write_is_not_believed(tool: Path) -> None:
 def test_a_folder_of_tools_is_one_question(tool: Path, here: Path) -> None:
     """Six questions in a row are read by nobody; one list is."""
     for n in range(5):
-        write_tool(Plan(f"more_{n}", "Greets.", False, "none"), here / "tools")
+        NewTool(f"more_{n}", "Greets.", False, "none").write(here / "tools")
     asked = Asked("yes")
     assert len(load(asked)) == 6
     assert (asked.times, len(asked.questions)) == (1, 6)
@@ -191,29 +191,29 @@ def test_a_folder_of_tools_is_one_question(tool: Path, here: Path) -> None:
 @pytest.mark.parametrize("answer", ["yes", "always"])
 @pytest.mark.parametrize("changed", ["assistant_tool.py", "assistant_tool.json", "helper.py"])
 def test_code_that_changes_between_the_list_and_the_answer_is_neither_run_nor_trusted(
-    tool: Path, here: Path, answer: Answer, changed: str
+    tool: Path, here: Path, answer: Literal["yes", "always", "no"], changed: str
 ) -> None:
     """Whoever can write the folder waits for the question. The yes was for what was listed."""
-    write_tool(Plan("other", "Greets.", False, "none"), here / "tools")
+    NewTool("other", "Greets.", False, "none").write(here / "tools")
 
-    def swap(questions: Sequence[Unagreed]) -> list[Answer]:
+    def swap(questions: Sequence[Unagreed]) -> list[Any]:
         file = tool / changed
         before = file.read_text() if file.exists() else ""
         file.write_text("open('ran', 'w')" if file.name == "assistant_tool.py" else before + "\n")
         return [answer for _ in questions]
 
     with pytest.raises(ToolLoadError, match="changed while you were asked"):
-        find_tools().load(ToolRegistry(), ask=swap)
+        Toolbox.find().load(ToolRegistry(), ask=swap)
     assert not Path("ran").exists()
-    assert not Trust().covers(tool)
-    assert Trust().covers(Path("tools/other"))
+    assert not Trust().covers(ToolFolder(tool))
+    assert Trust().covers(ToolFolder(Path("tools/other")))
 
 
 @requirement("TOOL-16")
 def test_one_no_among_several_keeps_the_others_and_loads_nothing(tool: Path, here: Path) -> None:
     """What was agreed to is not asked again; without all of its tools nothing starts."""
-    write_tool(Plan("other", "Greets.", False, "none"), here / "tools")
+    NewTool("other", "Greets.", False, "none").write(here / "tools")
     with pytest.raises(ToolLoadError, match="did not agree"):
-        find_tools().load(ToolRegistry(), ask=lambda questions: ["yes", "no"])
-    assert Trust().covers(tool)
-    assert not Trust().covers(Path("tools/other"))
+        Toolbox.find().load(ToolRegistry(), ask=lambda questions: ["yes", "no"])
+    assert Trust().covers(ToolFolder(tool))
+    assert not Trust().covers(ToolFolder(Path("tools/other")))

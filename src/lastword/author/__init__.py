@@ -1,18 +1,21 @@
-"""For those who write tools: `AssistantTool`, and the test functions of tools."""
+"""For those who write tools: `AssistantTool`, the test functions of tools, and the files of a new one."""
 
 from typing import TYPE_CHECKING
 
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.author.authoring import AssistantTool as AssistantTool
-    from lastword.author.authoring import TestApproval as TestApproval
-    from lastword.author.authoring import TestExecute as TestExecute
-    from lastword.author.tooltests import run_tool_tests as run_tool_tests
-    from lastword.author.tooltests import tool_beside as tool_beside
+    from lastword.author.assistant_tool import AssistantTool as AssistantTool
+    from lastword.author.assistant_tool import TestApproval as TestApproval
+    from lastword.author.assistant_tool import TestExecute as TestExecute
+    from lastword.author.scaffold import NewTool as NewTool
+    from lastword.author.tool_tests import Checked as Checked
+    from lastword.author.tool_tests import run_tool_tests as run_tool_tests
+    from lastword.author.tool_tests import tool_beside as tool_beside
 else:
     __getattr__ = open_door(
         __name__,
-        authoring="AssistantTool TestApproval TestExecute",
-        tooltests="run_tool_tests tool_beside",
+        assistant_tool="AssistantTool TestApproval TestExecute",
+        scaffold="NewTool",
+        tool_tests="Checked run_tool_tests tool_beside",
     )

@@ -57,7 +57,8 @@ from lastword.editor import ProjectProvider, changed_bytes, still_current
 from lastword.errors import ArgumentsError
 from lastword.journal import ASKED, Life, NotAsked, read_answer
 from lastword.rules import folder_for
-from lastword.tools import Tool, changed_files, changed_state
+from lastword.tools import Tool
+from lastword.tools.guard import changed_files, changed_state
 
 # How many of the things that changed are named to whoever is asked again.
 MAX_NAMED = 5

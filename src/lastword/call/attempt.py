@@ -33,7 +33,8 @@ from lastword.consent import (
 )
 from lastword.display import displayable
 from lastword.editor import Preview, RecordingEditor, SealedEditor
-from lastword.tools import Guard, Tool
+from lastword.tools import Tool
+from lastword.tools.guard import Guard
 
 log = logging.getLogger("lastword")
 

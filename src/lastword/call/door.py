@@ -51,7 +51,9 @@ from lastword.editor import Preview
 from lastword.errors import ArgumentsError, SessionError, StoreError, UnknownTool
 from lastword.journal import Life
 from lastword.rules import Explanation, Policy, folder_beside
-from lastword.tools import MAX_ID_LENGTH, Tool, mark, refuse_if_watched
+from lastword.store import refuse_if_watched
+from lastword.tools import Manifest, Tool
+from lastword.tools.guard import mark
 
 log = logging.getLogger("lastword")
 
@@ -424,7 +426,7 @@ class Door:
     def _turned_away(self, call_id: str, name: str, problem: UnknownTool | ArgumentsError) -> Outcome:
         kind: Kind = "unknown_tool" if isinstance(problem, UnknownTool) else "invalid_arguments"
         # The name came from a model: it may be a megabyte, or hold lone surrogates that no journal can write.
-        words, name = outcome.cut(displayable(str(problem))), displayable(name[: 2 * MAX_ID_LENGTH])
+        words, name = outcome.cut(displayable(str(problem))), displayable(name[: 2 * Manifest.MAX_ID_LENGTH])
         return self._finish_freely(Outcome(kind=kind, message=words, call_id=call_id, tool=name))
 
     async def _finish(self, result: Outcome, live: LiveCall) -> Outcome:

@@ -22,7 +22,8 @@ from lastword.consent import ALLOW, CANCEL, ApprovalRequest, Call, is_large
 from lastword.display import displayable
 from lastword.editor import Preview, RecordingEditor
 from lastword.errors import LastWordError, ToolError, did_you_mean
-from lastword.tools import MAX_LOOKS, Guard, Look, Looks, Tool
+from lastword.tools import Tool
+from lastword.tools.guard import MAX_OBSERVATIONS, Guard, Observation, Observations
 
 log = logging.getLogger("lastword")
 
@@ -51,9 +52,9 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
     said = _Said()
     previews: tuple[Preview, ...] = ()
     reads: tuple[tuple[str, str | None], ...] = ()
-    looked_at: tuple[Look, ...] = ()
+    looked_at: tuple[Observation, ...] = ()
     if tool.request is not None:
-        looks = Looks(setting.state)
+        looks = Observations(setting.state)
         guard = Guard(f"the request function of {tool.name}", looks)
         recorder = None if setting.editor is None else RecordingEditor(setting.editor, at_home(), sees_private=True)
         context = setting.context(tool, call.id, guard)
@@ -78,7 +79,7 @@ async def draw(tool: Tool, call: Call, setting: Setting, **facts: Any) -> Approv
         if why := _tried(guard, recorder):
             return Undrawable(why)
         if looks.are_too_many:
-            return Undrawable(f"it looked at more than {MAX_LOOKS} files and keys of the state")
+            return Undrawable(f"it looked at more than {MAX_OBSERVATIONS} files and keys of the state")
         looked_at = looks.taken()
         if recorder is not None:
             previews = recorder.previews

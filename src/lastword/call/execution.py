@@ -23,7 +23,8 @@ from lastword.call.threads import THREADS
 from lastword.consent import PERSON, Approval, Kind, LiveCall, Outcome, in_words, outcome
 from lastword.display import displayable
 from lastword.errors import ArgumentsError, NotAllowedNow, NotJSON, OutcomeUnknown, ToolError
-from lastword.tools import Guard, Tool, ToolContext, current, to_json
+from lastword.tools import Tool, ToolContext, content
+from lastword.tools.guard import Guard
 
 log = logging.getLogger("lastword")
 
@@ -170,7 +171,7 @@ class Execution:
         return self._began and not self.is_over
 
     async def _stop(self) -> None:
-        current.set(self.context)
+        ToolContext.current.set(self.context)
         function, self.context._on_cancel = self.context._on_cancel, None
         partial: str | None = None
         try:
@@ -295,7 +296,7 @@ class Execution:
 
     async def _afterwards(self, result: Awaitable[Any], guard: Guard | None) -> None:
         """Wait for what a sync function returned instead of a result."""
-        current.set(self.context)
+        ToolContext.current.set(self.context)
         try:
             self._ended(Returned(await _watched(result, guard)))
         except BaseException as problem:
@@ -320,7 +321,7 @@ class Execution:
         self._ended(StoppedEarly(None) if stopped else Raised(problem))
 
     def _inline(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
-        before = current.get()
+        before = ToolContext.current.get()
         try:
             result = _invoke(guard, self.context, self.tool, args, kwargs)
         except KeyboardInterrupt:
@@ -330,7 +331,7 @@ class Execution:
         else:
             self._returned(result, guard)
         finally:
-            current.set(before)
+            ToolContext.current.set(before)
 
     def _in_thread(self, args: tuple[Any, ...], kwargs: dict[str, Any], guard: Guard | None) -> None:
         def done(result: Any, problem: BaseException | None) -> None:
@@ -365,7 +366,7 @@ def _invoke(
     if guard is not None:
         with guard.watching():
             return _invoke(None, context, tool, args, kwargs)
-    current.set(context)
+    ToolContext.current.set(context)
     assert tool.execute is not None
     return tool.execute(*args, **kwargs)  # The one line that runs an implementation.
 
@@ -459,7 +460,7 @@ def _as_value(tool: Tool, call_id: str, value: Any) -> tuple[Any, str]:
         try:
             value, data = values.reduce(value)
         except NotJSON:
-            value = to_json(value)
+            value = content.to_json(value)
             data = values.encode(value)
     except Exception as problem:  # A model's or a dataclass's own way of becoming JSON is the tool's code.
         if isinstance(problem, NotJSON):
@@ -485,7 +486,7 @@ def _in_words(partial: Any) -> str:
     if type(partial) is str:
         return partial
     try:
-        return values.encode(to_json(partial)).decode()
+        return values.encode(content.to_json(partial)).decode()
     except (
         Exception
     ):  # The tool's own way of becoming JSON. It was stopped, and whatever it says is better than nothing.

@@ -14,7 +14,7 @@ import msgspec
 from lastword import values
 from lastword.consent import Kept, clean_alt, clean_name, size_in_words
 from lastword.errors import ToolError
-from lastword.tools import MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_RESULT_BYTES, Block, Text, ToolResult, true_kind
+from lastword.tools import content as tool_content
 
 log = logging.getLogger("lastword")
 
@@ -42,48 +42,50 @@ def take(tool: str, returned: Any) -> Taken | None:
 
 
 def _take(tool: str, returned: Any) -> Taken | None:
-    if isinstance(returned, ToolResult):
+    if isinstance(returned, tool_content.ToolResult):
         content = () if returned.content is None else returned.content
-        blocks = [content] if isinstance(content, (Block, str)) else content
+        blocks = [content] if isinstance(content, (tool_content.Block, str)) else content
         if not isinstance(blocks, (list, tuple)):
             raise ToolError(
                 f"{tool} ran, but the content of its result is a {type(content).__name__}, where a list of blocks and "
                 "texts belongs. Its author must mend it."
             )
         return _taken(tool, returned.value, returned.value is not None or not blocks, blocks)
-    if isinstance(returned, Block):
+    if isinstance(returned, tool_content.Block):
         return _taken(tool, None, False, [returned])
-    if isinstance(returned, (list, tuple)) and any(isinstance(item, Block) for item in returned):
+    if isinstance(returned, (list, tuple)) and any(isinstance(item, tool_content.Block) for item in returned):
         return _taken(tool, None, False, returned)
     return None
 
 
 def _taken(tool: str, value: Any, has_value: bool, given: Sequence[Any]) -> Taken:
     for item in given:
-        if not isinstance(item, (Block, str)):
+        if not isinstance(item, (tool_content.Block, str)):
             raise ToolError(
                 f"{tool} ran, but returned content with a {type(item).__name__} in it, which is neither a block nor "
                 "text. Its author must mend it: a value and content go together as ToolResult(value, content)."
             )
-    if len(given) > MAX_BLOCKS:
-        raise _too_large(tool, f"it holds {len(given)} blocks, and {MAX_BLOCKS} are the most")
-    blocks = [Text(item) if isinstance(item, str) else item for item in given]
+    if len(given) > tool_content.MAX_BLOCKS:
+        raise _too_large(tool, f"it holds {len(given)} blocks, and {tool_content.MAX_BLOCKS} are the most")
+    blocks = [tool_content.Text(item) if isinstance(item, str) else item for item in given]
     total = 0
     kept: list[Kept] = []
     for block in blocks:
         if block.data is None:
             name = clean_name(block.name, block.kind, block.media_type or "")
-            raise _too_large(tool, f"{name} has more than {size_in_words(MAX_BLOCK_BYTES)}, the most for one block")
+            raise _too_large(
+                tool, f"{name} has more than {size_in_words(tool_content.MAX_BLOCK_BYTES)}, the most for one block"
+            )
         total += len(block.data)
-        if total > MAX_RESULT_BYTES:
-            raise _too_large(tool, f"its blocks have more than {size_in_words(MAX_RESULT_BYTES)} together")
+        if total > tool_content.MAX_RESULT_BYTES:
+            raise _too_large(tool, f"its blocks have more than {size_in_words(tool_content.MAX_RESULT_BYTES)} together")
         kept.append(_keep(block, block.data))
     texts = tuple(block.data.decode() for block in blocks if block.data is not None and block.kind == "text")
     return Taken(value, has_value, tuple(kept), tuple(block.data for block in blocks if block.data is not None), texts)
 
 
-def _keep(block: Block, data: bytes) -> Kept:
-    kind, media_type = true_kind(block.kind, data, block.media_type, block.name)
+def _keep(block: tool_content.Block, data: bytes) -> Kept:
+    kind, media_type = tool_content.true_kind(block.kind, data, block.media_type, block.name)
     name = clean_name(block.name, kind, media_type)
     return Kept(kind, values.digest(data), media_type, len(data), name, clean_alt(block.alt))
 

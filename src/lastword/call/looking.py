@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from lastword.call.threads import THREADS
 from lastword.errors import LastWordError
-from lastword.tools import Guard, ToolContext, current
+from lastword.tools import ToolContext
+from lastword.tools.guard import Guard
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ async def look(work: Callable[[Finish], T], guard: Guard, context: ToolContext[A
     def watched() -> T:
         nonlocal took
         began = time.monotonic()
-        current.set(context)
+        ToolContext.current.set(context)
         try:
             with guard.watching():
                 try:

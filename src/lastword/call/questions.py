@@ -24,16 +24,7 @@ from lastword.consent import Answerer, answerer_of, sign
 from lastword.errors import LastWordError, QuestionError
 from lastword.journal import Journal, how, put_down, question_answer_key, read_given_answer, write_answer
 from lastword.store import Record
-from lastword.tools import (
-    NOBODY,
-    Closed,
-    Manifest,
-    QuestionAnswer,
-    QuestionField,
-    ToolQuestion,
-    check_answer,
-    question_of,
-)
+from lastword.tools import Manifest, QuestionAnswer, ToolQuestion, questions
 
 log = logging.getLogger("lastword")
 
@@ -83,7 +74,7 @@ class QuestionDesk:
         """Put the question before a person and wait."""
         if self.on_question is None:
             log.info("call %s: %s asked something, and nobody answers questions here", question.call_id, question.tool)
-            return Closed(NOBODY)
+            return questions.Closed(questions.NOBODY)
         await put_down(self._journal, question, self._principal())
         loop = asyncio.get_running_loop()
         waiting = OpenQuestion(question, loop.create_future())
@@ -94,7 +85,7 @@ class QuestionDesk:
         by: Answerer | None
         try:
             if why := why_closed():  # While it was written down.
-                answer, by = Closed(why), CANCELLED
+                answer, by = questions.Closed(why), CANCELLED
             else:
                 asking = start(loop, self._ask_handler(self.on_question, waiting))
                 if self._watch is not None and not waiting.answer.done():
@@ -122,7 +113,7 @@ class QuestionDesk:
             async with asyncio.timeout(self._timeout_seconds):
                 return await waiting.answer
         except TimeoutError:
-            return Closed(f"nobody answered within {self._timeout_seconds:g} seconds"), CANCELLED
+            return questions.Closed(f"nobody answered within {self._timeout_seconds:g} seconds"), CANCELLED
 
     async def _ask_handler(self, on_question: OnQuestion, waiting: OpenQuestion) -> None:
         try:
@@ -130,13 +121,13 @@ class QuestionDesk:
             said = ask() if _is_async(on_question) else await THREADS.result_of(ask)
             if inspect.isawaitable(said):
                 said = await said
-            answer, by = check_answer(waiting.question, said), _author_of(on_question)
+            answer, by = questions.check_answer(waiting.question, said), _author_of(on_question)
         except BaseException as problem:
             # Whoever fails to answer is nobody. Their trouble is for the log, not for the tool.
             if not waiting.answer.done():
                 log.error("call %s: nobody could be asked", waiting.question.call_id, exc_info=problem)
                 fact = f"the one who should have been asked failed ({type(problem).__name__})"
-                waiting.answer.set_result((Closed(fact), CANCELLED))
+                waiting.answer.set_result((questions.Closed(fact), CANCELLED))
             if isinstance(problem, (KeyboardInterrupt, SystemExit)):
                 raise
         else:
@@ -148,27 +139,29 @@ class QuestionDesk:
         waiting = self.pending.get(question_id)
         if waiting is None or waiting.answer.done():
             return False
-        waiting.answer.set_result((check_answer(waiting.question, answer), by))
+        waiting.answer.set_result((questions.check_answer(waiting.question, answer), by))
         return True
 
     def close(self, call_id: str, why: str) -> None:
         """Nobody wants the questions of this call answered any more."""
         for waiting in list(self.pending.values()):
             if waiting.question.call_id == call_id and not waiting.answer.done():
-                waiting.answer.set_result((Closed(why), CANCELLED))
+                waiting.answer.set_result((questions.Closed(why), CANCELLED))
 
     async def heard(self, record: Record) -> None:
         """An answer from elsewhere: if its question waits here, it is answered."""
         for waiting in self.pending.values():
             if record.once == question_answer_key(waiting.question.id) and not waiting.answer.done():
-                waiting.answer.set_result((Closed(), None))
+                waiting.answer.set_result((questions.Closed(), None))
 
     def _left(self, question: ToolQuestion) -> None:
         """Whoever awaited the answer is gone. The question must not go on waiting for one."""
 
         async def close() -> None:
             try:
-                await write_answer(self._journal, question, Closed(TOOL_LEFT), sign(CANCELLED, self._principal()))
+                await write_answer(
+                    self._journal, question, questions.Closed(TOOL_LEFT), sign(CANCELLED, self._principal())
+                )
             except LastWordError as problem:
                 log.warning("call %s: its question could not be closed: %s", question.call_id, problem)
 
@@ -202,16 +195,18 @@ class CallQuestions:
         self._closed: str | None = None
         self._asked = 0
 
-    async def put(self, message: str, fields: tuple[QuestionField, ...]) -> QuestionAnswer:
+    async def put(self, message: str, fields: tuple[questions.QuestionField, ...]) -> QuestionAnswer:
         """Ask, when whatever the call asked before is answered. Its time stands still."""
         async with self._turn:
             if self._closed is not None:
-                return Closed(self._closed)
+                return questions.Closed(self._closed)
             if self._asked == MAX_QUESTIONS:
                 hint = "ask for several things in one form, and take a no for an answer"
                 raise QuestionError(f"one call asks at most {MAX_QUESTIONS} questions", hint=hint)
             self._asked += 1
-            question = question_of(ids.new(), self._call_id, self._session_id, self._manifest, message, fields)
+            question = questions.question_of(
+                ids.new(), self._call_id, self._session_id, self._manifest, message, fields
+            )
             self._running.pause()
             try:
                 return await self._desk.ask(question, lambda: self._closed)

@@ -17,7 +17,8 @@ from lastword.editor import ScriptEditorProvider, folder_of
 from lastword.journal import Journal
 from lastword.lazily import load_later
 from lastword.rules import Decision, Policy, by_keys, decide, folder_for
-from lastword.tools import Guard, Questioning, Reporting, State, Tool, ToolContext, ToolRegistry
+from lastword.tools import State, Tool, ToolContext, ToolRegistry
+from lastword.tools.guard import Guard
 
 if TYPE_CHECKING:
     from lastword.rules import guarded
@@ -124,8 +125,8 @@ class Setting:
         tool: Tool,
         call_id: str,
         guard: Guard | None = None,
-        open_reports: Callable[[str], Reporting | None] | None = None,
-        open_questions: Callable[[], Questioning | None] | None = None,
+        open_reports: Callable[[str], Any] | None = None,
+        open_questions: Callable[[], Any] | None = None,
     ) -> ToolContext[Any]:
         """What a tool can reach in one call: the session's state, and what its host gave it."""
         return ToolContext(

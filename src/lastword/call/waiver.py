@@ -16,7 +16,8 @@ from lastword.call.looking import Finish, look
 from lastword.call.setting import Setting
 from lastword.consent import Call
 from lastword.errors import LastWordError
-from lastword.tools import Guard, Looks, Tool
+from lastword.tools import Tool
+from lastword.tools.guard import Guard, Observations
 
 log = logging.getLogger("lastword")
 
@@ -25,7 +26,7 @@ async def waives(tool: Tool, call: Call, setting: Setting) -> bool:
     """Whether the tool's own rule says that these very arguments need nobody's yes."""
     if tool.needs_approval is None:
         return False
-    looks = Looks(setting.state)
+    looks = Observations(setting.state)
     guard = Guard(f"the approval rule of {tool.name}", looks, hears_glances=True)
     try:
         context = setting.context(tool, call.id, guard)

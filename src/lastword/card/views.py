@@ -12,7 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.consent import Kind
-from lastword.tools import BlockKind, Effect, FieldKind
+from lastword.tools import Effect, questions
+from lastword.tools import content as tool_content
 
 Surface = Literal["page", "terminal"]
 CallStatus = Literal["waiting", "running", "ended", "doubt", "left"]
@@ -203,7 +204,7 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True):
 class CallContent(msgspec.Struct, frozen=True, kw_only=True):
     """An image, a sound, a file or a text that a call returned. Its bytes are below /page/content."""
 
-    kind: BlockKind
+    kind: tool_content.BlockKind
     digest: str
     name: str
     media_type: str
@@ -225,7 +226,7 @@ class FormField(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     label: str
     about: str
-    kind: FieldKind
+    kind: questions.FieldKind
     kind_words: str
     required: bool
     secret: bool

@@ -30,7 +30,8 @@ from lastword.errors import LastWordError, SessionError
 from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
 from lastword.rules import GrantChoice, SeenStep, answer_elsewhere, folder_elsewhere, granted_words, revoke_all, step_of
 from lastword.terminal import Look, terminal_approver
-from lastword.tools import Declined, QuestionAnswer, is_below
+from lastword.tools import QuestionAnswer, questions
+from lastword.tools.guard import is_below
 
 
 @click.command()
@@ -232,7 +233,7 @@ def answer_question(call_id: str, said: str | None, store: str | None, *, plain:
         standing = await find_question(journal, call_id)
         if standing is None:
             raise LastWordError("this question waits no longer", place=call_id)
-        answer = Declined() if said == "deny" else await _ask_here(standing, plain=plain)
+        answer = questions.Declined() if said == "deny" else await _ask_here(standing, plain=plain)
         return answer, await answer_from_elsewhere(journal, standing, answer, WHO)
 
     answer, first = with_own_journal(store, PLACE, reply)

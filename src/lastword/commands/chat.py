@@ -62,7 +62,7 @@ from lastword.talk import (
     usual_protocol,
 )
 from lastword.terminal import Window, fitted, is_interactive
-from lastword.tools import refuse_below
+from lastword.tools.guard import refuse_below
 from lastword.web import (
     AssistantSetup,
     JoinableServer,

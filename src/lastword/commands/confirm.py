@@ -14,7 +14,7 @@ from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.journal import open_default_journal
 from lastword.terminal import fitted, is_interactive, settle, terminal_approver
-from lastword.tools import refuse_below
+from lastword.tools.guard import refuse_below
 
 WHO = person(where="command")
 BY = str(WHO)

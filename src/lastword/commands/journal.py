@@ -39,7 +39,7 @@ from lastword.store import (
     verify_store,
 )
 from lastword.terminal import fitted
-from lastword.tools import refuse_below
+from lastword.tools.guard import refuse_below
 
 # Conversations read together when they are listed.
 CONVERSATIONS_PAGE = 500

@@ -28,7 +28,8 @@ from lastword.rules import Policy, load_policy, places_for
 from lastword.session import Session
 from lastword.store import SqliteStore, default_path, is_whole, open_store
 from lastword.terminal import fitted
-from lastword.tools import HERE, ToolRegistry, find_tools, given_above, is_below, is_in_folder_above, refuse_below
+from lastword.tools import Toolbox, ToolRegistry
+from lastword.tools.guard import given_above, is_below, is_in_folder_above, refuse_below
 
 STORE = "LASTWORD_STORE"
 ELSEWHERE = "a tool or an agent started this on another memory than yours, where what was used of it is not counted"
@@ -144,8 +145,7 @@ def open_project(folder: str | Path, config: Config | None = None) -> ProjectEdi
 def load_tools(folders: Sequence[str], project: str | None, *, asking: bool) -> ToolRegistry:
     """The tools of these folders, or of tools/ here, and the editor's for a project. `asking` asks about found code."""
     registry = ToolRegistry()
-    if folders or HERE.is_dir():
-        find_tools(folders).load(registry, ask=ask_trust if asking else None)
+    Toolbox.find_any(folders).load(registry, ask=ask_trust if asking else None)
     if project is not None:
         editor_tools(registry)
     return registry

@@ -31,7 +31,8 @@ from lastword.rules import Policy
 from lastword.server import Serving, Tokens
 from lastword.session import Session
 from lastword.store import data_folder
-from lastword.tools import ToolRegistry, note_agent, refuse_below
+from lastword.tools import ToolRegistry
+from lastword.tools.guard import note_agent, refuse_below
 
 if TYPE_CHECKING:
     from lastword.hook import asking

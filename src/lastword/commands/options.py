@@ -8,7 +8,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -19,7 +19,8 @@ from lastword.errors import StoreError
 from lastword.journal import Journal, open_default_journal
 from lastword.store import check_flag
 from lastword.terminal import fitted, settle
-from lastword.tools import Answer, Unagreed, code_files, refuse_below
+from lastword.tools import Unagreed
+from lastword.tools.guard import refuse_below
 
 log = logging.getLogger("lastword")
 
@@ -118,7 +119,10 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def ask_trust(questions: Sequence[Unagreed]) -> list[Answer]:
+Agreed = Literal["yes", "always", "no"]
+
+
+def ask_trust(questions: Sequence[Unagreed]) -> list[Agreed]:
     """Ask whether code that was found here may run. Only a whole word agrees; one word is enough for all."""
     if len(questions) == 1:
         return [_ask_one(questions[0])]
@@ -133,15 +137,15 @@ def ask_trust(questions: Sequence[Unagreed]) -> list[Answer]:
     return ["yes" if word == "all" else "no"] * len(questions)
 
 
-def _ask_singly(questions: Sequence[Unagreed]) -> list[Answer]:
+def _ask_singly(questions: Sequence[Unagreed]) -> list[Agreed]:
     """Until the first no: without all of its tools nothing starts."""
-    answers: list[Answer] = []
+    answers: list[Agreed] = []
     for question in questions:
         answers.append("no" if "no" in answers else _ask_one(question))
     return answers
 
 
-def _ask_one(question: Unagreed) -> Answer:
+def _ask_one(question: Unagreed) -> Agreed:
     _show(question)
     words = f"{RIGHTS} Type yes to run this code, always to trust this folder also when its code changes, or no, and"
     click.echo(fitted(f"{words} press Enter.", sys.stderr), err=True)
@@ -154,7 +158,7 @@ def _show(question: Unagreed) -> None:
         click.echo(f"The code in {folder} has changed since you agreed to run it.", err=True)
     else:
         click.echo(f"The code in {folder} was found here. You have not agreed to run it yet.", err=True)
-    for file in code_files(question.found.folder):
+    for file in question.found.folder.files():
         click.echo(f"  {visible(str(file))}", err=True)
 
 

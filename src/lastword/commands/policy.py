@@ -55,7 +55,7 @@ from lastword.rules import (
 )
 from lastword.session import Session
 from lastword.terminal import is_interactive
-from lastword.tools import HERE, Tool, ToolRegistry, digest_of_text, find_tools, rule_name
+from lastword.tools import Tool, Toolbox, ToolRegistry, Trust
 
 project_option = click.option(
     "--project", metavar="DIR", default=".", help="The project's folder. Without it: this one."
@@ -149,7 +149,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         return WRONG_USAGE
     registry, trust = _registry(folders, found), trusted(os.environ)
     known = trust.rules()
-    allowed = {rule_name(rule.key, tool.name): (rule, tool) for rule, tool in _allowed(found, registry)}
+    allowed = {Trust.rule_name(rule.key, tool.name): (rule, tool) for rule, tool in _allowed(found, registry)}
     new = {name: pair for name, pair in allowed.items() if known.get(name) != pair[1].digest}
     # A project's file allows nothing, whoever accepts it.
     files = [file for file in found.files if not file.is_accepted and file.layer != "project"]
@@ -161,7 +161,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
         for line in file.text.splitlines():
             click.echo(f"  {visible(line)}", err=True)
     for rule, tool in new.values():
-        state = "which has changed since" if rule_name(rule.key, tool.name) in known else "as it is now"
+        state = "which has changed since" if Trust.rule_name(rule.key, tool.name) in known else "as it is now"
         click.echo(f"{rule} allows {tool.name}, {state} ({tool.digest[:12]}): {rule.words}", err=True)
     for note in _notes(found, registry):  # Before the yes: it is not to a rule that allows nothing.
         complain(note)
@@ -184,8 +184,7 @@ def accept(folders: tuple[str, ...], project: str, digest: str | None) -> int:
 def _registry(folders: Sequence[str], policy: Policy | None) -> ToolRegistry:
     """Every tool that a command started here could have, and those of agents that the rules name."""
     registry = ToolRegistry()
-    if folders or HERE.is_dir():
-        find_tools(folders).load(registry, ask=ask_trust if is_interactive() else None)
+    Toolbox.find_any(folders).load(registry, ask=ask_trust if is_interactive() else None)
     editor_tools(registry)
     servers_of(load(environ=os.environ)).offer(registry)
     for tool in agents_tools(() if policy is None else policy.rules):
@@ -355,7 +354,7 @@ def trust(file: Path, digest: str | None) -> int:
     by_a_person("lastword trust")
     load(file, environ=os.environ)  # whatever is wrong with it is said now
     text = read_text(file, "configuration")
-    found = digest_of_text(text)
+    found = Trust.digest_of(text)
     known = trusted(os.environ)
     if known.covers_file(file, text):
         click.echo(f"{visible(str(file))} is accepted as it is.")

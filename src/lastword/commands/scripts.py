@@ -34,7 +34,7 @@ from lastword.errors import LastWordError, NotJSON
 from lastword.runs import Run, signature_of, signatures
 from lastword.script import PlacedError, Signatures
 from lastword.terminal import attend, terminal_approver
-from lastword.tools import HERE, Toolbox, ToolRegistry, find_tools
+from lastword.tools import Toolbox, ToolRegistry
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 
@@ -223,7 +223,7 @@ def _variable(pair: str) -> tuple[str, Any]:
 
 def _toolbox(folders: Sequence[str]) -> Toolbox | None:
     """The tools at hand; None when none were named and there is no tools/ here. A script may do without."""
-    return find_tools(folders) if folders or HERE.is_dir() else None
+    return Toolbox.find(folders) if folders or Toolbox.HERE.is_dir() else None
 
 
 def _signatures(folders: Sequence[str], *, editor: bool) -> Signatures | None:

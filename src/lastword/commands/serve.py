@@ -31,7 +31,7 @@ from lastword.errors import ConfigError, LastWordError
 from lastword.lazily import load_later
 from lastword.server import Tokens
 from lastword.store import MemoryStore, Store, check_flag, default_path, open_store
-from lastword.tools import refuse_below
+from lastword.tools.guard import refuse_below
 
 if TYPE_CHECKING:
     from lastword.talk import model_choice

@@ -8,13 +8,12 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import click
 import msgspec
 
-from lastword import values
+from lastword import author, values
 from lastword.card import read_arguments
 from lastword.cli import DONE, FAILED, INTERRUPTED, NOT_ALLOWED, UNKNOWN, WRONG_USAGE, complain
 from lastword.commands.local_session import open_session
@@ -35,32 +34,10 @@ from lastword.consent import Kind, Outcome
 from lastword.display import glyph, visible
 from lastword.editor import EDITOR_TOOLS, editor_tools
 from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
-from lastword.lazily import load_later
 from lastword.mcp import McpServers, servers_of
 from lastword.terminal import attend, is_interactive, terminal_approver
-from lastword.tools import (
-    EFFECTS,
-    HERE,
-    WHEN_APPROVAL,
-    Effect,
-    Manifest,
-    Plan,
-    Tool,
-    Toolbox,
-    ToolRegistry,
-    Trust,
-    agree,
-    check_name,
-    find_tools,
-    is_below,
-    tool_folders,
-    write_tool,
-)
-
-if TYPE_CHECKING:
-    from lastword.author import tooltests
-else:
-    tooltests = load_later("lastword.author.tooltests")
+from lastword.tools import Effect, Manifest, Tool, Toolbox, ToolFolder, ToolRegistry, Trust
+from lastword.tools.guard import is_below
 
 EXIT_CODES: dict[Kind, int] = {
     "succeeded": DONE,
@@ -143,7 +120,7 @@ def call(
 @json_option
 def tools(folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
     """List the tools at hand. Reads their manifests and runs nothing."""
-    toolbox = find_tools(folders) if folders or HERE.is_dir() or not editor else Toolbox((), ())
+    toolbox = Toolbox.find_any(folders) if editor else Toolbox.find(folders)
     found = [(t.manifest, str(t.folder)) for t in toolbox.tools]
     own = {manifest.id for manifest, _ in found}
     listed: list[tuple[Manifest, str | None]] = list(found)
@@ -156,7 +133,7 @@ def tools(folders: tuple[str, ...], editor: bool, as_json: bool) -> int:
             for line in _listed(manifest):
                 click.echo(line)
         if not listed and not toolbox.problems:
-            click.echo(f"There are no tools in {HERE}/ yet. lastword new tool NAME makes one.")
+            click.echo(f"There are no tools in {Toolbox.HERE}/ yet. lastword new tool NAME makes one.")
     for problem in toolbox.problems:
         complain(str(problem))
     return WRONG_USAGE if toolbox.problems else DONE
@@ -171,35 +148,35 @@ def new() -> None:
 @click.argument("name")
 @click.option("--description", metavar="TEXT", help="What it does, for the model and the person.")
 @click.option("--approval/--no-approval", default=None, help="Whether a person is asked before it runs. Default: yes.")
-@click.option("--effect", type=click.Choice(EFFECTS), help="Whether what it does can be undone.")
+@click.option("--effect", type=click.Choice(get_args(Effect)), help="Whether what it does can be undone.")
 @click.option("--editor", is_flag=True, help="A tool that changes files of a project, with a preview.")
 @click.option("--yes", is_flag=True, help="Ask nothing, and take the defaults for what is not said.")
 def new_tool(
     name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool, yes: bool
 ) -> int:
     """Write a tool in tools/NAME: manifest, code and test, runnable at once."""
-    check_name(name, HERE)
+    author.NewTool.check_name(name, Toolbox.HERE)
     if editor and approval is False:
         raise ToolLoadError(
-            "a tool that changes files needs approval", place=f"{HERE / name}", hint="leave out --no-approval"
+            "a tool that changes files needs approval", place=f"{Toolbox.HERE / name}", hint="leave out --no-approval"
         )
     asking = not yes and sys.stdin.isatty() and sys.stdout.isatty()
     if asking:
         plan = _ask_plan(name, description, approval, effect, editor)
     else:
         approval = approval is not False
-        plan = Plan(
+        plan = author.NewTool(
             name,
             description or _default_description(editor),
             approval,
             effect or _default_effect(editor, approval),
             editor,
         )
-    files = write_tool(plan, HERE)
+    files = plan.write(Toolbox.HERE)
     if not is_below():
         # Who made the code on this machine need not be asked whether to run it, until it is other code. What a tool had
         # made is code that was found.
-        Trust().remember(HERE / name)
+        Trust().remember(ToolFolder(Toolbox.HERE / name))
     for file in files:
         click.echo(f"wrote {file}")
     click.echo()
@@ -207,7 +184,7 @@ def new_tool(
         click.echo("Before it runs, a person is asked.")
     else:
         click.echo("It runs without asking anybody. Keep it so only while none of this is true:")
-        click.echo(WHEN_APPROVAL)
+        click.echo(author.NewTool.WHEN_APPROVAL)
     click.echo()
     click.echo("Next:")
     click.echo("  lastword test")
@@ -226,10 +203,10 @@ def test(folder: str | None, as_json: bool) -> int:
 
     DIR is a tool folder or a folder of them; without it, tools/ in the current folder.
     """
-    toolbox = find_tools([folder] if folder else [])
+    toolbox = Toolbox.find([folder] if folder else [])
     ask = ask_trust if is_interactive() else None
-    agree(toolbox.tools, ask, by_naming="lastword test")
-    results = [result for place in tool_folders(Path(folder or HERE)) for result in tooltests.check_tool(place)]
+    toolbox.agree(ask, by_naming="lastword test")
+    results = author.run_tool_tests(folder or Toolbox.HERE)
     failed = sum(not result.passed for result in results)
     if as_json:
         print_json([msgspec.to_builtins(result) for result in results])
@@ -241,22 +218,22 @@ def test(folder: str | None, as_json: bool) -> int:
 
 def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> McpServers:
     """The MCP servers of the configuration, with their tools registered when this tool is one of them."""
-    own = find_tools(folders).tools if folders or HERE.is_dir() else ()
+    own = Toolbox.find_any(folders).tools
     if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
-        return McpServers({}, HERE)
+        return McpServers({}, Toolbox.HERE)
     servers, offered = servers_of(load(environ=os.environ)), ToolRegistry()
     told = servers.offer(offered)
     if not offered.is_registered(tool):
         for words in told:
             complain(words)  # Perhaps it is one of those that are not trusted.
-        return McpServers({}, HERE)
+        return McpServers({}, Toolbox.HERE)
     registry.add(offered.lookup(tool))
     return servers
 
 
 def _toolbox_beside_editor(tool: str, folders: Sequence[str]) -> Toolbox:
     """Where to look for a tool that is not the editor's own; a name that nobody has is compared with theirs too."""
-    toolbox = find_tools(folders) if folders or HERE.is_dir() else Toolbox((), ())
+    toolbox = Toolbox.find_any(folders)
     known = [*(known.name for known in EDITOR_TOOLS), *(found.manifest.id for found in toolbox.tools)]
     if tool not in known and not toolbox.problems:
         listed = f"the tools are: {', '.join(sorted(known))}"
@@ -267,9 +244,9 @@ def _toolbox_beside_editor(tool: str, folders: Sequence[str]) -> Toolbox:
 def _toolbox_with(tool: str, folders: Sequence[str], project: str | None) -> Toolbox | None:
     """Where to look for a tool; None when it is the editor's own. A tool of that name in a folder comes first."""
     if all(tool != known.name for known in EDITOR_TOOLS):
-        return find_tools(folders) if project is None else _toolbox_beside_editor(tool, folders)
-    toolbox = find_tools(folders) if folders or HERE.is_dir() else None
-    if toolbox is not None and any(found.manifest.id == tool for found in toolbox.tools):
+        return Toolbox.find(folders) if project is None else _toolbox_beside_editor(tool, folders)
+    toolbox = Toolbox.find_any(folders)
+    if any(found.manifest.id == tool for found in toolbox.tools):
         return toolbox
     if project is None:
         raise UnknownTool(
@@ -310,7 +287,7 @@ def print_outcome(outcome: Outcome, store: str | None = None) -> None:
         click.echo(f"hint: {hint}", err=True)
 
 
-def _print_results(results: Iterable[tooltests.Checked]) -> None:
+def _print_results(results: Iterable[author.Checked]) -> None:
     tool = None
     for result in results:
         if result.tool != tool:
@@ -348,14 +325,16 @@ def _listed(manifest: Manifest) -> list[str]:
     ]
 
 
-def _ask_plan(name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool) -> Plan:
+def _ask_plan(
+    name: str, description: str | None, approval: bool | None, effect: Effect | None, editor: bool
+) -> author.NewTool:
     """What is not known yet of a new tool, from the person at the terminal."""
     if description is None:
         description = click.prompt("What does it do, in a sentence", default=_default_description(editor))
     if editor:
         approval = True
     elif approval is None:
-        click.echo(WHEN_APPROVAL)
+        click.echo(author.NewTool.WHEN_APPROVAL)
         approval = click.confirm("Does this one need approval?", default=True, prompt_suffix=" ")
     if effect is None and approval:
         can = click.prompt(
@@ -366,7 +345,7 @@ def _ask_plan(name: str, description: str | None, approval: bool | None, effect:
         effect = "reversible" if can == "yes" else "irreversible" if can == "no" else None
     elif effect is None:
         effect = "none"
-    return Plan(name, description, approval, effect, editor)
+    return author.NewTool(name, description, approval, effect, editor)
 
 
 def _default_description(editor: bool) -> str:

@@ -20,7 +20,8 @@ from lastword.consent.whence import NOWHERE, Whence
 from lastword.display import displayable
 from lastword.editor import Preview
 from lastword.errors import LastWordError
-from lastword.tools import Look, Manifest, Parameter, ToolKey
+from lastword.tools import Manifest, Parameter, ToolKey
+from lastword.tools.guard import Observation
 
 Author = Literal["model", "person"]
 
@@ -126,7 +127,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     preview: tuple[Preview, ...] = ()
     reads: tuple[tuple[str, str | None], ...] = ()
     """Files of the editor that the card was drawn from, with their digests."""
-    looked_at: tuple[Look, ...] = ()
+    looked_at: tuple[Observation, ...] = ()
     """What else it was drawn from: files that were opened, and keys of the state."""
     missing: tuple[str, ...] = ()
     """Which keys of auto-approval are not there."""
@@ -260,7 +261,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             preview_label=facts["preview_label"],
             preview=tuple(msgspec.convert(preview, Preview) for preview in facts["preview"]),
             reads=tuple((path, digest) for path, digest in facts["reads"]),
-            looked_at=msgspec.convert(facts.get("looked_at", ()), tuple[Look, ...]),
+            looked_at=msgspec.convert(facts.get("looked_at", ()), tuple[Observation, ...]),
             missing=tuple(facts["missing"]),
             origin=facts["origin"],
             author=facts["author"],
@@ -382,7 +383,7 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     process: str = ""
     """Whose question it is: the name that the journal of that process holds while it lives."""
     stops: int = 0
-    looked_at: tuple[Look, ...] = ()
+    looked_at: tuple[Observation, ...] = ()
     secondary_acts: bool = False
     denials: int = 0
     program: str = ""

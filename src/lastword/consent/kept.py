@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lastword.tools import BlockKind, extension_of
+from lastword.tools import content
 
 # A name is a part of a line, and of a path. Most file systems take 255 bytes, and a character has up to four.
 MAX_NAME = 60
@@ -19,7 +19,7 @@ MAX_ALT = 300
 class Kept(msgspec.Struct, frozen=True):
     """One block of a result."""
 
-    kind: BlockKind
+    kind: content.BlockKind
     """What it is by its bytes, whatever its tool called it."""
     digest: str
     """SHA-256 of the bytes, in hexadecimal."""
@@ -43,7 +43,7 @@ def size_in_words(size: int) -> str:
     return f"{number:.1f} {unit}" if number < 10 and unit == "MB" else f"{number:.0f} {unit}"
 
 
-def clean_name(name: str | None, kind: BlockKind, media_type: str) -> str:
+def clean_name(name: str | None, kind: content.BlockKind, media_type: str) -> str:
     """A name without a path, without what cannot be seen, and without what a shell or a disk takes for something else.
 
     It may come from a model by way of a tool: `../../.bashrc`, or a line break and a sentence in our voice.
@@ -52,7 +52,7 @@ def clean_name(name: str | None, kind: BlockKind, media_type: str) -> str:
     seen = "".join(char for char in last if unicodedata.category(char)[0] not in "CZ" or char == " ")
     plain = re.sub(r'[<>:"|?*\[\]\x00-\x1f]', "_", " ".join(seen.split())).strip(". -~")
     if not plain:
-        return kind + extension_of(media_type)
+        return kind + content.extension_of(media_type)
     if len(plain) <= MAX_NAME:
         return plain
     stem, dot, ending = plain.rpartition(".")

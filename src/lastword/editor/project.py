@@ -44,7 +44,7 @@ from lastword.editor.provider import (
 from lastword.editor.ranges import read_lines
 from lastword.editor.recording import RecordingEditor
 from lastword.errors import Conflict, NotText
-from lastword.tools import refuse_if_watched
+from lastword.store import refuse_if_watched
 from lastword.values import digest
 
 

@@ -30,7 +30,7 @@ from lastword.editor.provider import (
 )
 from lastword.editor.reversal import undo
 from lastword.errors import Conflict, EditError, NotAllowedNow, NotText
-from lastword.tools import refuse_if_watched
+from lastword.store import refuse_if_watched
 from lastword.values import digest
 
 log = logging.getLogger("lastword")

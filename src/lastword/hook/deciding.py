@@ -13,7 +13,7 @@ from lastword.hook.asking import ask
 from lastword.hook.closing import close
 from lastword.hook.contract import NO_OBJECTION, HookInput, Refused, Verdict
 from lastword.journal import open_default_journal
-from lastword.tools import note_agent
+from lastword.tools.guard import note_agent
 
 BROKEN_OFF = "The question was broken off, and nothing was allowed."
 

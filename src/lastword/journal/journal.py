@@ -59,7 +59,8 @@ from lastword.journal.records import (
     read_answer,
 )
 from lastword.store import WRITE, Entry, MemoryStore, Pruned, Record, Store, prove, prove_from, refuse_if_watched
-from lastword.tools import Tool, host_name
+from lastword.tools import Tool
+from lastword.tools.guard import host_name
 
 _encode = msgspec.json.Encoder().encode
 

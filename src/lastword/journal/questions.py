@@ -16,7 +16,7 @@ from lastword.journal.asker import Asker, asker_of
 from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
 from lastword.store import Record, prove
-from lastword.tools import Closed, Declined, Given, QuestionAnswer, ToolQuestion, check_answer
+from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 ASKED = "question_asked"
 ANSWERED = "question_answered"
@@ -55,9 +55,9 @@ async def write_answer(journal: Journal, question: ToolQuestion, answer: Questio
     if any(record.kind == "finished" for record in await journal.store.read(subject=question.call_id)):
         return False
     facts: dict[str, Any] = {"question": question.id, "how": how(answer), "by": msgspec.to_builtins(by)}
-    if isinstance(answer, Given):
+    if isinstance(answer, questions.Given):
         facts["values"] = hide(answer.values, question.secrets)
-    elif isinstance(answer, Closed) and answer.why:
+    elif isinstance(answer, questions.Closed) and answer.why:
         facts["why"] = answer.why
     key = question_answer_key(question.id)
     return await journal.claim(question.session_id, ANSWERED, question.call_id, facts, once=key)
@@ -69,14 +69,14 @@ async def answer_from_elsewhere(
     """Answer a question of another program. A secret does not pass through the journal, so it cannot be given here."""
     question = waiting.question
     by = journal.people.signed(by, waiting.principal, question.call_id)
-    answer = check_answer(question, answer)
+    answer = questions.check_answer(question, answer)
     if waiting.is_dead:
         raise SessionError(
             "the program that asked has ended, and nobody waits for this answer",
             place=question.call_id,
             hint="lastword show says how its call stands",
         )
-    if isinstance(answer, Given) and (secrets := question.secrets & answer.values.keys()):
+    if isinstance(answer, questions.Given) and (secrets := question.secrets & answer.values.keys()):
         raise SessionError(
             f"the secret {min(secrets)} can only be given where the call was made",
             place=question.call_id,
@@ -91,19 +91,19 @@ async def read_given_answer(
     """The answer that a question got, whoever gave it."""
     record = await journal.store.taken(question_answer_key(question.id))
     if record is None:
-        return Closed("its call has ended"), Answerer("unknown")
+        return questions.Closed("its call has ended"), Answerer("unknown")
     await prove(journal.store, [record])
     facts = data_of(record)
     by = read_answerer(facts.get("by"))
     if not journal.people.may_answer(by.whose, principal):
-        return Closed("somebody answered who may not"), by
+        return questions.Closed("somebody answered who may not"), by
     match facts.get("how"):
         case "given":
             # Checked again: a program of another version may have written it.
-            return check_answer(question, Given(facts.get("values", {}))), by
+            return questions.check_answer(question, questions.Given(facts.get("values", {}))), by
         case "declined":
-            return Declined(), by
-    return Closed(str(facts.get("why", ""))), by
+            return questions.Declined(), by
+    return questions.Closed(str(facts.get("why", ""))), by
 
 
 async def standing_questions(journal: Journal) -> tuple[list[StandingQuestion], dict[str, Tampered]]:
@@ -147,4 +147,10 @@ def question_in(record: Record) -> ToolQuestion | None:
 
 def how(answer: QuestionAnswer) -> Literal["given", "declined", "closed"]:
     """The answer in a word."""
-    return "given" if isinstance(answer, Given) else "declined" if isinstance(answer, Declined) else "closed"
+    return (
+        "given"
+        if isinstance(answer, questions.Given)
+        else "declined"
+        if isinstance(answer, questions.Declined)
+        else "closed"
+    )

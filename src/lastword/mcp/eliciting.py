@@ -13,7 +13,7 @@ import msgspec
 
 from lastword.errors import QuestionError
 from lastword.mcp.definitions import marked
-from lastword.tools import Declined, Given, ToolContext
+from lastword.tools import ToolContext, questions
 
 # How often the same is asked when too few or too many of a list were chosen.
 MAX_TIMES = 3
@@ -56,9 +56,9 @@ async def put_to_person(server: str, asked: dict[str, Any], context: ToolContext
         except QuestionError as problem:
             context.report(f"The MCP server {server} asked something that cannot be shown: {problem.fact}")
             break
-        if isinstance(answer, Declined):
+        if isinstance(answer, questions.Declined):
             return {"action": "decline"}
-        if not isinstance(answer, Given):
+        if not isinstance(answer, questions.Given):
             break
         if asked.get("mode") == "url":
             return {"action": "accept" if answer.values.get(_OPENED) is True else "decline"}

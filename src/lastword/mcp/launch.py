@@ -19,7 +19,7 @@ import msgspec
 from lastword import values
 from lastword.config import McpConfig
 from lastword.errors import ConfigError
-from lastword.tools import MARKER
+from lastword.tools.guard import MARKER
 
 # Larger ones are data, and not what a server does.
 MAX_FILE_BYTES = 64 * 2**20

@@ -1,4 +1,4 @@
-"""The names of MCP servers. How the ids of their tools are made of them is told in tools/foreign_ids.py."""
+"""The names of MCP servers. How the ids of their tools are made of them is told in tools/foreign.py."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from lastword.display import left_out
 from lastword.errors import ToolError
 from lastword.mcp.definitions import marked
 from lastword.mcp.secrets import Hide, hide_in
-from lastword.tools import Audio, Block, File, Image, Text, ToolResult
+from lastword.tools import content as tool_content
 
 # Of what a server says went wrong. A model reads it, and a person may.
 MAX_QUOTED = 4_000
@@ -32,10 +32,10 @@ def result_of(server: str, answer: dict[str, Any], hide: Hide) -> Any:
         value = hide_in(answer["structuredContent"], hide)
         # Servers repeat the value as text for clients that know no better.
         rest = [block for block in blocks if not (isinstance(block, str) and _is_json_of(block, value))]
-        return ToolResult(value, _texts(rest)) if rest or value is None else value
+        return tool_content.ToolResult(value, _texts(rest)) if rest or value is None else value
     if len(blocks) == 1 and isinstance(blocks[0], str):
         return blocks[0]
-    return ToolResult(None, _texts(blocks)) if blocks else "The server gave nothing back."
+    return tool_content.ToolResult(None, _texts(blocks)) if blocks else "The server gave nothing back."
 
 
 def quoted(words: str, hide: Hide) -> str:
@@ -44,13 +44,13 @@ def quoted(words: str, hide: Hide) -> str:
     return f"“{marked(words[:MAX_QUOTED])}”" + (left_out(len(words) - MAX_QUOTED) if len(words) > MAX_QUOTED else "")
 
 
-def _block(block: dict[str, Any], hide: Hide) -> Block | str:
+def _block(block: dict[str, Any], hide: Hide) -> tool_content.Block | str:
     kind = block.get("type")
     if kind == "text":
         return hide(str(block.get("text", "")))
     if kind in ("image", "audio"):
         data, claimed = _bytes(block.get("data")), block.get("mimeType")
-        return (Image if kind == "image" else Audio)(data, media_type=claimed)
+        return (tool_content.Image if kind == "image" else tool_content.Audio)(data, media_type=claimed)
     if kind == "resource_link":
         about = f": {block['description']}" if block.get("description") else ""
         return hide(f"[A link, which was not followed] {block.get('name', '')} {block.get('uri', '')}{about}")
@@ -58,8 +58,8 @@ def _block(block: dict[str, Any], hide: Hide) -> Block | str:
         resource = block.get("resource") or {}
         name = hide(str(resource.get("uri", "")))
         if "text" in resource:
-            return Text(hide(str(resource["text"])), name=name)
-        return File(_bytes(resource.get("blob")), media_type=resource.get("mimeType"), name=name)
+            return tool_content.Text(hide(str(resource["text"])), name=name)
+        return tool_content.File(_bytes(resource.get("blob")), media_type=resource.get("mimeType"), name=name)
     return f"[A block of the kind {str(kind)[:60]}, which is not known here]"
 
 
@@ -70,9 +70,9 @@ def _bytes(data: Any) -> bytes:
         raise ToolError("the server ran, but what it returned as base64 is none; what it did stays done") from None
 
 
-def _joined(blocks: Sequence[Block | str]) -> list[Block | str]:
+def _joined(blocks: Sequence[tool_content.Block | str]) -> list[tool_content.Block | str]:
     """Texts that follow each other, as one: some servers send a block for every line."""
-    joined: list[Block | str] = []
+    joined: list[tool_content.Block | str] = []
     for block in blocks:
         if joined and isinstance(block, str) and isinstance(joined[-1], str):
             joined[-1] = f"{joined[-1]}\n{block}"
@@ -81,8 +81,8 @@ def _joined(blocks: Sequence[Block | str]) -> list[Block | str]:
     return joined
 
 
-def _texts(blocks: Sequence[Block | str]) -> list[Block | str]:
-    return [Text(block) if isinstance(block, str) else block for block in blocks]
+def _texts(blocks: Sequence[tool_content.Block | str]) -> list[tool_content.Block | str]:
+    return [tool_content.Text(block) if isinstance(block, str) else block for block in blocks]
 
 
 def _is_json_of(text: str, value: Any) -> bool:

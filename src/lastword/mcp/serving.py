@@ -26,7 +26,7 @@ from lastword.mcp.patience import Waiting
 from lastword.mcp.replies import refused, reply, reply_to_script, script_still_open, still_open
 from lastword.runs import Run
 from lastword.session import Session
-from lastword.tools import Tool, mcp_form
+from lastword.tools import Tool
 
 with brought_by("mcp", "mcp", "mcp_types", "cryptography"):
     import mcp_types as types
@@ -143,7 +143,7 @@ class ToolServer:
         self._greeter.meet(session.journal, principal, _client_of(context))
         self._announcer.heard(principal, context)
         tools = sorted(session.registry.all(with_editor=session.editor is not None), key=lambda tool: tool.name)
-        forms = [mcp_form(tool.manifest) for tool in tools]
+        forms = [tool.manifest.mcp_form() for tool in tools]
         if not session.registry.is_registered(SCRIPT):
             forms.append(_SCRIPT_FORM)
         listed = [types.Tool.model_validate(form) for form in forms]

@@ -62,7 +62,7 @@ from lastword.rules.grants import (
 )
 from lastword.rules.policy import folder_for
 from lastword.rules.wording import shown_name
-from lastword.tools import COMMAND_NAMES, Manifest, ToolRegistry
+from lastword.tools import Manifest, ToolRegistry
 
 # A look back is for the eye. More cards than these are in `lastword calls`.
 MAX_PAST = 500
@@ -183,7 +183,7 @@ def _why_not_so_long(request: ApprovalRequest, scope: Scope) -> str:
     if scope == "run":
         return "there is no run"
     name = meant_from_folder(request.manifest, request.arguments) or ""
-    what = "command" if name in COMMAND_NAMES else "file"
+    what = "command" if name in Manifest.COMMAND_NAMES else "file"
     return f"{shown_name(name)} is another {what} in a session of another folder"
 
 
@@ -193,7 +193,7 @@ def _looser(manifest: Manifest, name: str, value: Any, folder: Path) -> Iterable
     elif isinstance(value, str):
         if is_path(manifest, name) and (inside := _folder_around(value, folder)) is not None:
             yield {"under": inside}
-        words = simple_words(value) if name in COMMAND_NAMES else None
+        words = simple_words(value) if name in Manifest.COMMAND_NAMES else None
         if words is not None and len(words) > 1 and (here := _really(folder)) is not None:
             args = [literal_pattern(word) for word in words[1:]]
             yield {"command": {"program": words[0], "args": args, "cwd": here}}

@@ -28,7 +28,7 @@ from lastword.rules.policy import NOWHERE
 from lastword.rules.rule import Where, is_amount
 from lastword.rules.wording import shown_name
 from lastword.store import Entry, Record
-from lastword.tools import COMMAND_NAMES, Manifest
+from lastword.tools import Manifest
 
 GRANTED = "granted"
 REVOKED = "revoked"
@@ -205,7 +205,7 @@ def meant_from_folder(manifest: Manifest, given: Mapping[str, Any]) -> str | Non
             return parameter.name
     if given.get("cwd") is None or not is_path(manifest, "cwd"):
         # Also one that a tool takes without having said so.
-        return next((name for name in given if name in COMMAND_NAMES and _has_text(given[name], bool)), None)
+        return next((name for name in given if name in Manifest.COMMAND_NAMES and _has_text(given[name], bool)), None)
     return None
 
 

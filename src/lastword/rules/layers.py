@@ -24,7 +24,7 @@ from lastword.rules.places import PolicyPlaces
 from lastword.rules.policy import CHANGED_TOOL, Policy, PolicyFile
 from lastword.rules.reading import read_rules
 from lastword.rules.rule import PolicyRule
-from lastword.tools import Tool, Trust, digest_of_text, rule_name
+from lastword.tools import Tool, Trust
 
 # More than anybody writes by hand. Reading TOML takes a second for every megabyte.
 MAX_FILE_BYTES = 250_000
@@ -42,7 +42,7 @@ def load_policy(places: PolicyPlaces, trust: Trust | None = None) -> Policy | No
         if text is None:
             continue
         rules += read_rules(text, path, layer)
-        files.append(PolicyFile(path, layer, digest_of_text(text), trust.covers_file(path, text), text))
+        files.append(PolicyFile(path, layer, Trust.digest_of(text), trust.covers_file(path, text), text))
     if not files:
         return None
     accepted = {file.path for file in files if file.is_accepted}
@@ -51,7 +51,7 @@ def load_policy(places: PolicyPlaces, trust: Trust | None = None) -> Policy | No
     def unaccepted(rule: PolicyRule, tool: Tool) -> str | None:
         if rule.file not in accepted:
             return NEW_FILE
-        return None if known.get(rule_name(rule.key, tool.name)) == tool.digest else CHANGED_TOOL
+        return None if known.get(Trust.rule_name(rule.key, tool.name)) == tool.digest else CHANGED_TOOL
 
     return Policy(rules, unaccepted, files)
 

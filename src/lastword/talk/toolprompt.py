@@ -31,7 +31,7 @@ from lastword.runs import signatures
 from lastword.script import CHARACTERS_PER_TOKEN, MAX_STATE, TOKEN_BUDGET, example_calls, script_reference
 from lastword.session import Session
 from lastword.talk.replies import Protocol
-from lastword.tools import Manifest, Parameter, Tool, validator_for
+from lastword.tools import Manifest, Parameter, Tool
 
 # Of a tool's or an argument's description. A model that needs more than this to choose a tool has too similar tools.
 MAX_DESCRIPTION = 200
@@ -141,8 +141,7 @@ def _example(manifest: Manifest, now: datetime) -> tuple[dict[str, Any], int] | 
         if not parameter.required:
             continue
         schema = parameter.schema or {}
-        kind = {} if parameter.type == "any" else {"type": parameter.type}
-        fits = validator_for({**kind, **schema})
+        fits = parameter.validator()
         told = [*schema.get("enum", ()), *schema.get("examples", ())]
         told += [schema[key] for key in ("const", "default", "minimum", "maximum") if key in schema]
         told += [True] if parameter.type == "boolean" else []

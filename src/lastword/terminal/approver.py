@@ -21,7 +21,7 @@ from lastword.terminal.keys import Keyboard
 from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply, Send
 from lastword.terminal.screen import is_dumb
 from lastword.terminal.steps import ENDS_HERE, Look, OwnSteps, steps_in
-from lastword.tools import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
+from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 T = TypeVar("T")
 _Done = TypeVar("_Done", covariant=True)
@@ -88,7 +88,7 @@ class TerminalApprover:
 
         async with self._own_turn():
             await self._converse(self._form(question, send, elsewhere))
-        return answers[-1] if answers else Closed()
+        return answers[-1] if answers else questions.Closed()
 
     @asynccontextmanager
     async def _own_turn(self) -> AsyncIterator[None]:
@@ -156,5 +156,5 @@ class TerminalApprover:
 
 def _answer_from(question: ToolQuestion, reply: QuestionReply) -> QuestionAnswer:
     if reply.action == "give":
-        return answer_from_texts(question, reply.values)
-    return Declined() if reply.action == "decline" else Closed()
+        return questions.answer_from_texts(question, reply.values)
+    return questions.Declined() if reply.action == "decline" else questions.Closed()

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import IO
 
-from lastword.tools import is_below
+from lastword.tools.guard import is_below
 
 # What a pipe or a terminal that does not know its size is taken for.
 COLUMNS, ROWS = 80, 24

@@ -12,7 +12,7 @@ from lastword.terminal.inbox import NumberedInbox, is_numbers
 from lastword.terminal.picture import Picture
 from lastword.terminal.transcript import Transcript, preset_status
 from lastword.terminal.window import Window
-from lastword.tools import refuse_below
+from lastword.tools.guard import refuse_below
 
 COMMANDS = {
     "help": "what can be typed",

@@ -10,7 +10,7 @@ An attack goes through the real door with the tool's real manifest, request func
 execute function stands one that does nothing but say that it ran, so trying an attack changes nothing. The one
 exception is `a denial is ignored`, which needs the real function and runs it under the guard.
 
-What does not live here: how a tool's own tests are found and run (tooltests.py).
+What does not live here: how a tool's own tests are found and run (author).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lastword.session import Session
 from lastword.store import MemoryStore
 from lastword.testing.approvers import FixedAnswers, FixedApprover
 from lastword.testing.trial import Going, Trial
-from lastword.tools import MANIFEST_FILE, Manifest, Tool, ToolRegistry, import_tool, read_manifest
+from lastword.tools import Manifest, Tool, ToolFolder, ToolRegistry
 
 __all__ = [
     "ALLOWED",
@@ -78,9 +78,11 @@ def load_tool(where: str | Path) -> LoadedTool:
     """Load the tool in this folder, or in the folder of this file: `load_tool(__file__)` in a test beside it."""
     path = Path(where).resolve()
     folder = path if path.is_dir() else path.parent
-    if not (folder / MANIFEST_FILE).is_file():
-        raise ToolLoadError(f"there is no {MANIFEST_FILE}", place=str(folder), hint="name the folder of one tool")
-    here = import_tool(folder, read_manifest(folder))
+    if not (folder / ToolFolder.MANIFEST_FILE).is_file():
+        raise ToolLoadError(
+            f"there is no {ToolFolder.MANIFEST_FILE}", place=str(folder), hint="name the folder of one tool"
+        )
+    here = ToolFolder(folder).load()
     tool = here.tool()
     assert tool.execute is not None
     return LoadedTool(tool, TestApproval(here, tool.request or tool.execute), TestExecute(here, tool.execute))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 from lastword.consent import ALLOWED, ApprovalRequest, UserAction
-from lastword.tools import Closed, Declined, Given, QuestionAnswer, ToolQuestion
+from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 FixedAnswer = QuestionAnswer | dict[str, Any]
 Answer = UserAction | Callable[[ApprovalRequest], UserAction | Awaitable[UserAction]]
@@ -55,7 +55,7 @@ class FixedAnswers:
     def __init__(self, answer: FixedAnswer | Iterable[FixedAnswer]) -> None:
         self.questions: list[ToolQuestion] = []
         self._answers: Iterator[FixedAnswer]
-        if isinstance(answer, (dict, Given, Declined, Closed)):
+        if isinstance(answer, (dict, questions.Given, questions.Declined, questions.Closed)):
             self._answers = itertools.repeat(answer)
         else:
             self._answers = iter(list(answer))
@@ -65,4 +65,4 @@ class FixedAnswers:
         answer = next(self._answers, None)
         if answer is None:
             raise AssertionError(f"asked {len(self.questions)} times, which is more often than there are answers")
-        return Given(answer) if isinstance(answer, dict) else answer
+        return questions.Given(answer) if isinstance(answer, dict) else answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +23,7 @@ from lastword.journal import Journal
 from lastword.session import Session
 from lastword.store import MemoryStore
 from lastword.testing.approvers import Answer, FixedApprover
-from lastword.tools import Function, Tool, ToolRegistry
+from lastword.tools import Tool, ToolRegistry
 
 # A test that waits longer than this waits for something that does not come.
 PATIENCE_SECONDS = 30.0
@@ -37,7 +37,7 @@ class Trial:
 
     def __init__(
         self,
-        *tools: Tool | Function | ToolRegistry | str | Path,
+        *tools: Tool | Callable[..., Any] | ToolRegistry | str | Path,
         answer: Answer | Iterable[Answer] = ALLOWED,
         preset: Preset | None = None,
         state: dict[str, Any] | None = None,
@@ -188,7 +188,7 @@ class _Dying(Journal):
         return asyncio.get_running_loop().create_future()
 
 
-def _registry_of(tools: Iterable[Tool | Function | ToolRegistry | str | Path]) -> ToolRegistry:
+def _registry_of(tools: Iterable[Tool | Callable[..., Any] | ToolRegistry | str | Path]) -> ToolRegistry:
     given = list(tools)
     if len(given) == 1 and isinstance(given[0], ToolRegistry):
         return given[0]

@@ -1,4 +1,4 @@
-"""What a tool may return beside a JSON value: images, audio, files and text; and what bytes really are.
+"""What a tool may return: a JSON value, and beside it images, audio, files and text; and what bytes really are.
 
 A tool says what it means; what a surface shows is decided by the bytes. Bytes that claim to be an image and are none
 become a file, which nothing draws. What becomes of a block once its call is over is told in consent/kept.py.
@@ -10,8 +10,13 @@ import os
 import re
 from collections.abc import Sequence
 from mimetypes import MimeTypes
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal, NoReturn
+
+import msgspec
+
+from lastword import values
+from lastword.errors import NotJSON
 
 BlockKind = Literal["image", "audio", "file", "text"]
 
@@ -116,6 +121,34 @@ class ToolResult:
 
     def __repr__(self) -> str:
         return f"ToolResult({self.value!r}, {self.content!r})"
+
+
+def to_json(value: Any) -> Any:
+    """What a function returned, as JSON values: dataclasses, msgspec structs, pydantic models, dates and the like."""
+    try:
+        return values.plain(value)
+    except NotJSON:
+        return values.plain(_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=json_values)))
+
+
+def json_values(value: Any) -> Any:
+    """What msgspec does not know, as JSON values."""
+    if hasattr(value, "model_dump"):  # a pydantic model, without importing pydantic
+        return value.model_dump(mode="json")
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, (Block, ToolResult)):
+        raise NotJSON(f"the {type(value).__name__} stands inside of the value; return ToolResult(value, content)")
+    raise TypeError(f"a {type(value).__name__} is not a JSON value")
+
+
+def _lists(value: Any) -> Any:
+    """Tuples and sets, which msgspec leaves alone, as lists."""
+    if isinstance(value, dict):
+        return {key: _lists(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_lists(item) for item in value]
+    return value
 
 
 def _read(path: str | os.PathLike[str]) -> bytes | None:

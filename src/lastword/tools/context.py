@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from lastword.errors import ToolError
-from lastword.tools.guard import Guard, refuse_if_watched
+from lastword.store import refuse_if_watched
+from lastword.tools.guard import Guard
 from lastword.tools.manifest import Manifest
 from lastword.tools.questions import NOBODY, Closed, QuestionAnswer, QuestionField, read_form, read_message
 from lastword.tools.state import State, StateOwner
@@ -41,6 +42,9 @@ class ToolContext(StateOwner, Generic[Deps]):
 
     `ToolContext[Deps]` says what the host gave to the session as `deps`.
     """
+
+    # The context of the tool whose code is running in this task or thread.
+    current: ClassVar[ContextVar[ToolContext[Any] | None]] = ContextVar("lastword_tool_context", default=None)
 
     # How nearly every call leaves them: set only when they change.
     _guard: Guard | None = None
@@ -162,10 +166,6 @@ class ToolContext(StateOwner, Generic[Deps]):
             super()._before_look(key)
         else:  # Also from a thread that the guard does not see.
             self._guard.note_state(self._state, key)
-
-
-current: ContextVar[ToolContext[Any] | None] = ContextVar("lastword_tool_context", default=None)
-"""The context of the tool whose code is running in this task or thread."""
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -1,8 +1,7 @@
 """What a tool says about itself: `assistant_tool.json`, a registry schema, or a typed function.
 
 All three become one frozen `Manifest`. Reading is strict and reports every problem of a file in one pass, with its
-line.
-What does not live here: the tool's code (tools.py) and how names find tools (registry.py).
+line. What does not live here: the tool's code (tool.py) and how names find tools (registry.py).
 """
 
 from __future__ import annotations
@@ -11,20 +10,13 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from lastword import values
 from lastword.errors import ManifestError, NotJSON, Problem, did_you_mean
-from lastword.lazily import load_later
-from lastword.tools.branching import unfolds_too_far
-
-if TYPE_CHECKING:
-    import jsonschema_rs
-else:
-    # A tenth of the start-up time, for whoever has tools: reading a manifest, or a server, needs none of it.
-    jsonschema_rs = load_later("jsonschema_rs")
+from lastword.tools.json_schema import validator_for
 
 TYPES = ("string", "number", "boolean", "null", "array", "object", "any")
 EFFECTS = ("none", "reversible", "irreversible")
@@ -35,9 +27,6 @@ RESERVED = frozenset(
 ) | {"AND", "OR", "NOT", "true", "false", "null"}
 # Long enough for any phrase, short enough for every model API.
 MAX_ID_LENGTH = 64
-
-# What tools call an argument that is a command line. In any other text words are words.
-COMMAND_NAMES = frozenset(["command", "cmd"])
 
 Effect = Literal["none", "reversible", "irreversible"]
 ToolKey = bool | Literal["exact", "bounds"]
@@ -63,9 +52,21 @@ class Parameter(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         """Whether a path may stand anywhere in its value: also where it may be left out, or is one of several."""
         return self.schema is not None and _names_path(self.schema)
 
+    def validator(self) -> Any:
+        """What says of a value whether it can be this argument: `is_valid(value)`."""
+        kind = {} if self.type == "any" else {"type": self.type}
+        return validator_for({**kind, **(self.schema or {})})
+
 
 class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Everything that is known of a tool before its code is loaded."""
+
+    # What an id may be, and which words no tool is called by.
+    ID: ClassVar = NAME
+    MAX_ID_LENGTH: ClassVar = MAX_ID_LENGTH
+    RESERVED: ClassVar = RESERVED
+    # What tools call an argument that is a command line. In any other text words are words.
+    COMMAND_NAMES: ClassVar = frozenset(["command", "cmd"])
 
     id: str
     display_name: str
@@ -135,30 +136,43 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
             result["$defs"] = shared
         return result
 
+    def openai_form(self) -> dict[str, Any]:
+        """A tool as `tools` of the chat completions API takes it."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.id,
+                "description": self.description,
+                "parameters": self.arguments_schema(),
+            },
+        }
+
+    def anthropic_form(self) -> dict[str, Any]:
+        """A tool as `tools` of the messages API takes it."""
+        return {"name": self.id, "description": self.description, "input_schema": self.arguments_schema()}
+
+    def mcp_form(self) -> dict[str, Any]:
+        """A tool as `tools/list` of MCP lists it. What its author did not say is left out, and not made up."""
+        hints: dict[str, Any] = {}
+        if self.effect is not None:
+            hints["readOnlyHint"] = self.effect == "none"
+            if self.effect != "none":
+                hints["destructiveHint"] = self.effect == "irreversible"
+        if self.idempotent:
+            hints["idempotentHint"] = True
+        form: dict[str, Any] = {
+            "name": self.id,
+            "title": self.display_name,
+            "description": self.description,
+            "inputSchema": self.arguments_schema(),
+        }
+        return form | ({"annotations": hints} if hints else {})
+
 
 def _names_path(schema: Any) -> bool:
     if isinstance(schema, dict):
         return schema.get("format") == "path" or any(map(_names_path, schema.values()))
     return isinstance(schema, list) and any(map(_names_path, schema))
-
-
-def validator_for(schema: Mapping[str, Any]) -> Any:
-    """A validator for a JSON Schema that is whole in itself; a ValueError says what is wrong with one that is not."""
-    outside: list[str] = []
-
-    def retrieve(uri: str) -> Any:
-        # A description must not make whoever reads it fetch addresses or open files.
-        outside.append(uri)
-        raise ValueError
-
-    try:
-        validator = jsonschema_rs.validator_for(dict(schema), retriever=retrieve)
-    except ValueError as problem:
-        fact = f"{outside[0]} lies outside of the manifest" if outside else str(problem).partition("\n")[0]
-        raise ValueError(fact) from None
-    if unfolds_too_far(schema):
-        raise ValueError("its references unfold to more shapes than can be tried")
-    return validator
 
 
 def parse_manifest(text: str | bytes, file: str = "assistant_tool.json") -> Manifest:

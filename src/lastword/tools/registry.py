@@ -1,4 +1,4 @@
-"""Name → tool: registering, looking up, forgetting. Loading tools from folders is loader.py's business."""
+"""Name → tool: registering, looking up, forgetting. Loading tools from folders is folder.py's business."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 import msgspec
 
 from lastword.errors import ManifestError, Problem, ToolLoadError, UnknownTool, did_you_mean
+from lastword.store import refuse_if_watched
 from lastword.tools.context import ToolContext
-from lastword.tools.facts import Facts, RegisterFacts, SharedFacts, ToolFacts, wrong_facts
-from lastword.tools.guard import refuse_if_watched
-from lastword.tools.loader import load
+from lastword.tools.declaration import RegisterFacts, SharedFacts, ToolFacts, wrong_facts
+from lastword.tools.folder import load_all
+from lastword.tools.foreign import manifest_from
 from lastword.tools.manifest import RESERVED, Manifest
-from lastword.tools.schemas import anthropic_form, manifest_from, mcp_form, openai_form
-from lastword.tools.signature import manifest_of
 from lastword.tools.state import State, StateOwner
 from lastword.tools.tool import Function, Tool
 
@@ -81,14 +80,14 @@ class ToolRegistry(StateOwner):
         """Decorate a typed function: its signature, hints and docstring become the manifest."""
 
         def add(function: F) -> F:
-            self.add(tool_from(function, **facts))
+            self.add(Tool.from_function(function, **facts))
             return function
 
         return add if function is None else add(function)
 
     def load(self, folder: str | Path) -> list[Tool]:
         """Load one tool folder, or a folder of them."""
-        return [self.add(tool) for tool in load(Path(folder))]
+        return [self.add(tool) for tool in load_all(Path(folder))]
 
     def add(self, tool: Tool | Function) -> Tool:
         """Add a finished tool, or a function that `@tool` made one."""
@@ -171,15 +170,15 @@ class ToolRegistry(StateOwner):
 
     def openai_tools(self) -> list[dict[str, Any]]:
         """Every tool as `tools` of OpenAI's chat completions takes it."""
-        return [openai_form(tool.manifest) for tool in self._tools.values()]
+        return [tool.manifest.openai_form() for tool in self._tools.values()]
 
     def anthropic_tools(self) -> list[dict[str, Any]]:
         """Every tool as `tools` of Anthropic's messages takes it."""
-        return [anthropic_form(tool.manifest) for tool in self._tools.values()]
+        return [tool.manifest.anthropic_form() for tool in self._tools.values()]
 
     def mcp_tools(self) -> list[dict[str, Any]]:
         """Every tool as `tools/list` of MCP lists it."""
-        return [mcp_form(tool.manifest) for tool in self._tools.values()]
+        return [tool.manifest.mcp_form() for tool in self._tools.values()]
 
     def create_tool_context(self) -> ToolContext[Any]:
         """A context on the registry's own state, for calling a function by hand."""
@@ -191,7 +190,7 @@ def _made(tool: Tool | Function) -> Tool:
     if isinstance(tool, Tool):
         return tool
     made = getattr(tool, "__lastword_tool__", None)
-    return made if isinstance(made, Tool) else tool_from(tool)
+    return made if isinstance(made, Tool) else Tool.from_function(tool)
 
 
 def _with_facts(manifest: Manifest, facts: RegisterFacts) -> Manifest:
@@ -209,20 +208,6 @@ def _with_facts(manifest: Manifest, facts: RegisterFacts) -> Manifest:
 _OF_MANIFEST = frozenset(SharedFacts.__annotations__) - {"secret", "require_approval"}
 
 
-def tool_from(
-    function: Function, *, inline: bool = False, request: Function | None = None, **facts: Unpack[Facts]
-) -> Tool:
-    """A tool from a typed function."""
-    manifest, converters = manifest_of(function, **facts)
-    if wrong := list(wrong_facts({"inline": inline, "request": request}, ToolFacts.__annotations__, None)):
-        raise ManifestError("", [Problem(problem.fact, place=manifest.id) for problem in wrong])
-    asks = facts.get("require_approval", True)
-    rule = asks if callable(asks) else None
-    return Tool(
-        manifest, "function", function, request=request, needs_approval=rule, inline=inline, converters=converters
-    )
-
-
 @overload
 def tool(function: F, /) -> F: ...
 
@@ -235,7 +220,7 @@ def tool(function: F | None = None, /, **facts: Unpack[ToolFacts]) -> F | Callab
     """Mark a typed function as a tool; `registry.add(function)` takes it. It stays an ordinary function."""
 
     def mark(function: F) -> F:
-        function.__lastword_tool__ = tool_from(function, **facts)  # type: ignore[attr-defined]
+        function.__lastword_tool__ = Tool.from_function(function, **facts)  # type: ignore[attr-defined]
         return function
 
     return mark if function is None else mark(function)

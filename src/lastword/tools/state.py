@@ -17,7 +17,8 @@ import msgspec
 
 from lastword import values
 from lastword.errors import LastWordError, NotJSON
-from lastword.tools.guard import note_state, refuse_if_watched
+from lastword.store import refuse_if_watched
+from lastword.tools.guard import note_state
 
 # A prompt is paid for by the token; a person reads the whole value elsewhere.
 MAX_PROMPT_VALUE = 400
@@ -37,20 +38,17 @@ class StateMetadata(msgspec.Struct, frozen=True):
     formatter: Formatter | None = None
 
 
-class StateChange:
-    """What can happen to state. Each is remembered with the call that made it."""
-
-    SET = "state_set"
-    DESCRIBED = "state_described"
-    CLEARED = "state_cleared"
-
-
 Remember = Callable[[str, dict[str, Any], str], None]
 """(what happened, data, call id): the owner's way to write a change down."""
 
 
 class State:
     """The values themselves. Safe to use from the threads that tools run in."""
+
+    # What can happen to state. Each is remembered with the call that made it.
+    SET = "state_set"
+    DESCRIBED = "state_described"
+    CLEARED = "state_cleared"
 
     def __init__(self, remember: Remember | None = None) -> None:
         self._values: dict[str, bytes] = {}
@@ -69,7 +67,7 @@ class State:
         with self._lock:
             self._values[key] = data
             if self._remember:
-                self._remember(StateChange.SET, {"key": key, "value": values.decode(data)}, call_id)
+                self._remember(State.SET, {"key": key, "value": values.decode(data)}, call_id)
             if metadata is not None:
                 self.describe(key, metadata, call_id)
 
@@ -77,14 +75,14 @@ class State:
         with self._lock:
             self._metadata[key] = metadata
             if self._remember:
-                self._remember(StateChange.DESCRIBED, {"key": key, "description": metadata.description}, call_id)
+                self._remember(State.DESCRIBED, {"key": key, "description": metadata.description}, call_id)
 
     def clear(self, call_id: str) -> None:
         with self._lock:
             self._values.clear()
             self._metadata.clear()
             if self._remember:
-                self._remember(StateChange.CLEARED, {}, call_id)
+                self._remember(State.CLEARED, {}, call_id)
 
     def get(self, key: str) -> Any:
         data = self._values.get(key)
@@ -121,13 +119,13 @@ class State:
     def restore(self, kind: str, data: dict[str, Any]) -> None:
         """Apply a remembered change again, without remembering it a second time."""
         with self._lock:
-            if kind == StateChange.SET:
+            if kind == State.SET:
                 self._values[data["key"]] = values.canonical(data["value"])
-            elif kind == StateChange.DESCRIBED:
+            elif kind == State.DESCRIBED:
                 known = self._metadata.get(data["key"])
                 # Formatters are code, and registered again by code: keep one that is already here.
                 self._metadata[data["key"]] = StateMetadata(data["description"], known.formatter if known else None)
-            elif kind == StateChange.CLEARED:
+            elif kind == State.CLEARED:
                 self._values.clear()
                 self._metadata.clear()
 

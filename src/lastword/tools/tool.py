@@ -1,25 +1,36 @@
 """A tool: its manifest, its functions, its digest, and how arguments reach it.
 
 A tool does not run itself. The one place that calls `execute` is execution.py.
+
+The digest binds a yes to one version of the code, also after a restart. Of a folder it covers every file that Python
+could import from it (folder.py). Of a function: its byte code with constants, names and defaults, that of the functions
+inside of it, and of what it wraps. What it reaches through closures, globals, objects of its own and imported modules
+is not covered, and neither is a change of the interpreter's own: other byte code is other code, and somebody is asked
+again.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path, PurePath
+from types import CodeType
+from typing import Any, Literal, Unpack
+from uuid import UUID
 
 from lastword import values
 from lastword.errors import ArgumentsError, ManifestError, NotJSON, Problem, ToolLoadError, did_you_mean
-from lastword.tools.branching import can_be_told
-from lastword.tools.code import digest_of_function
-from lastword.tools.facts import Facts, wrong_facts
-from lastword.tools.manifest import COMMAND_NAMES, Manifest, Parameter, validator_for
-from lastword.tools.misfit import misfits
-from lastword.tools.signature import RESERVED, Convert
+from lastword.tools.declaration import RESERVED, Convert, Facts, ToolFacts, manifest_of, wrong_facts
+from lastword.tools.json_schema import can_be_told, misfits, validator_for
+from lastword.tools.manifest import Manifest, Parameter
 
 Style = Literal["assistant", "function", "registry"]
 """How `execute` wants to be called: by reserved names, by its own argument names, or `execute(args, context)`."""
@@ -30,6 +41,8 @@ Function = Callable[..., Any]
 MAX_PROBLEMS = 20
 # How much of a wrong value, and of what was expected in its place, is repeated to whoever sent it.
 MAX_QUOTED = 400
+# How deep wrappers wrap, and defaults hold others. What holds itself must not be followed for ever.
+MAX_LEVELS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +111,7 @@ class Tool:
         put(self, "digest", values.digest(manifest.canonical() + b"\0" + (self.code or self._own_code())))
         put(self, "_schema", manifest.arguments_schema())
         paths = {parameter.name: parameter.schema for parameter in manifest.parameters if parameter.names_path}
-        has_command = any(parameter.name in COMMAND_NAMES for parameter in manifest.parameters)
+        has_command = any(parameter.name in Manifest.COMMAND_NAMES for parameter in manifest.parameters)
         put(self, "path_schemas", paths)
         put(self, "is_placed", bool(paths) or has_command or self.works_in is not None)
         try:
@@ -124,6 +137,20 @@ class Tool:
         put(self, "_rule_wants", () if self.needs_approval is None else _of_arguments(self.needs_approval, self))
         put(self, "takes_answer", "user_action" in wants)
         put(self, "is_async", self.execute is not None and inspect.iscoroutinefunction(inspect.unwrap(self.execute)))
+
+    @classmethod
+    def from_function(
+        cls, function: Function, *, inline: bool = False, request: Function | None = None, **facts: Unpack[Facts]
+    ) -> Tool:
+        """A tool from a typed function."""
+        manifest, converters = manifest_of(function, **facts)
+        if wrong := list(wrong_facts({"inline": inline, "request": request}, ToolFacts.__annotations__, None)):
+            raise ManifestError("", [Problem(problem.fact, place=manifest.id) for problem in wrong])
+        asks = facts.get("require_approval", True)
+        rule = asks if callable(asks) else None
+        return cls(
+            manifest, "function", function, request=request, needs_approval=rule, inline=inline, converters=converters
+        )
 
     def _own_code(self) -> bytes:
         """What the digest covers of a tool that is made of functions."""
@@ -305,3 +332,83 @@ def _words(value: Any) -> str:
 def _is_of_the_whole(problem: Any) -> bool:
     """Whether a problem with all arguments together is neither a missing nor an unknown one."""
     return str(problem.schema_path[-1] if problem.schema_path else "") not in ("required", "additionalProperties")
+
+
+def digest_of_function(function: Callable[..., Any]) -> str:
+    """Changes when the function's own code does, or that of what it wraps."""
+    return values.digest("\n".join(_described(function)).encode("utf-8", "surrogatepass"))
+
+
+def _described(function: Any, levels: int = MAX_LEVELS) -> Iterator[str]:
+    if levels <= 0:
+        yield "and more"
+        return
+    if isinstance(function, functools.partial):
+        yield f"partial {_constant(function.args, levels)} {_constant(function.keywords, levels)}"
+        yield from _described(function.func, levels - 1)
+        return
+    if not inspect.isroutine(function) and callable(function):
+        yield f"object of {type(function).__qualname__}"
+        yield from _described(type(function).__call__, levels - 1)
+    else:
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType):
+            yield from _code(code)
+            defaults, named = function.__defaults__, function.__kwdefaults__
+            yield f"defaults {_constant(defaults, levels)} {_constant(named, levels)}"
+        else:  # Written in another language: its name is all there is, but for what it wraps, as a cache does.
+            yield f"built in {getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    wrapped = getattr(function, "__wrapped__", None)
+    if callable(wrapped):
+        yield from _described(wrapped, levels - 1)
+
+
+def _code(code: CodeType) -> Iterator[str]:
+    yield f"code {code.co_name} {code.co_flags} {code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
+    yield code.co_code.hex()
+    yield code.co_exceptiontable.hex()
+    yield f"{code.co_names} {code.co_varnames} {code.co_freevars} {code.co_cellvars}"
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code(constant)
+        else:
+            yield _constant(constant)
+
+
+def _constant(value: Any, levels: int = MAX_LEVELS) -> str:
+    """A value in words that do not depend on where it lies in memory, or on the order of a set."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return f"{kind.__name__} {value!r}"
+    name = kind.__name__ if kind in _HOLDING else f"a {kind.__module__}.{kind.__qualname__}"
+    if levels <= 0:
+        return name
+    inner = functools.partial(_constant, levels=levels - 1)
+    if isinstance(value, Enum):
+        return f"{name} {value.name}"
+    if isinstance(value, (tuple, list)):
+        return f"{name} [{', '.join(map(inner, value))}]"
+    if isinstance(value, (set, frozenset)):
+        return f"{name} [{', '.join(sorted(map(inner, value)))}]"
+    if isinstance(value, dict):
+        return f"{name} [{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}]"
+    for plain in (*_PLAIN, *_SAID):
+        if isinstance(value, plain):
+            return f"{name} {plain.__repr__(value)}"
+    if isinstance(value, type):
+        return f"class {value.__module__}.{value.__qualname__}"
+    if is_dataclass(value):
+        held = {field.name: getattr(value, field.name, None) for field in fields(value)}
+        return f"{name} {inner(held)}"
+    if isinstance(value, re.Pattern):  # which cuts what it says of itself
+        return f"{name} {value.pattern!r} {value.flags}"
+    if inspect.isroutine(value) or isinstance(value, functools.partial):
+        return f"{name} [{', '.join(_described(value, levels - 1))}]"
+    return name
+
+
+_PLAIN: tuple[Any, ...] = (str, bytes, int, float, complex, bool, type(None), type(...))
+_HOLDING = (tuple, list, set, frozenset, dict)
+# What else a default usually is, and says of itself as it will after a restart.
+_SAID: tuple[Any, ...] = (Decimal, Fraction, datetime, date, time, timedelta, timezone, UUID, PurePath, range, slice)

@@ -19,14 +19,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from lastword import values
 from lastword.errors import ConfigError, NotJSON
 from lastword.store import data_folder, make_private
-from lastword.tools.code import code_files, digest_of_folder
+
+
+class CodeFolder(Protocol):
+    """A folder of code, as far as trust is concerned: where it lies, and what Python could import from it."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def files(self) -> list[Path]: ...
+
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +54,45 @@ class Trust:
     def __init__(self, file: Path | None = None) -> None:
         self._file = file or data_folder(sys.platform, os.environ, Path.home()) / "trusted.json"
 
-    def covers(self, folder: Path) -> bool:
+    def covers(self, folder: CodeFolder) -> bool:
         """Whether the code in this folder may be imported without a question."""
-        known = self._read().get(str(folder.resolve()))
+        known = self._read().get(str(folder.path.resolve()))
         if known is None:
             return False
         if known.whole_folder and _is_mine_alone(folder):
             return True
-        return known.digest == digest_of_folder(folder)
+        return known.digest == folder.digest()
 
-    def knows(self, folder: Path) -> bool:
+    def knows(self, folder: CodeFolder) -> bool:
         """Whether this folder was agreed to before, perhaps with other code in it."""
-        return str(folder.resolve()) in self._read()
+        return str(folder.path.resolve()) in self._read()
 
-    def remember(self, folder: Path, digest: str | None = None, *, whole_folder: bool = False) -> None:
+    def remember(self, folder: CodeFolder, digest: str | None = None, *, whole_folder: bool = False) -> None:
         """Agree to the code that was shown, by its digest; without one, to what is in the folder now."""
         known = self._read()
-        known[str(folder.resolve())] = Agreement(digest or digest_of_folder(folder), whole_folder)
+        known[str(folder.path.resolve())] = Agreement(digest or folder.digest(), whole_folder)
         self._write(known)
+
+    @staticmethod
+    def digest_of(text: str) -> str:
+        """What stands for the text of a file in the list."""
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def covers_file(self, file: Path, text: str) -> bool:
         """Whether this file was accepted with this text in it."""
         known = self._read().get(str(file.resolve()))
-        return known is not None and known.digest == digest_of_text(text)
+        return known is not None and known.digest == self.digest_of(text)
 
     def remember_file(self, file: Path, text: str) -> None:
         """Accept the file as long as it says this."""
         known = self._read()
-        known[str(file.resolve())] = Agreement(digest_of_text(text))
+        known[str(file.resolve())] = Agreement(self.digest_of(text))
         self._write(known)
+
+    @staticmethod
+    def rule_name(rule: str, tool: str) -> str:
+        """Under which name it is remembered that a rule was accepted for a tool."""
+        return f"{_RULE}{rule} {tool}"
 
     def rules(self) -> dict[str, str]:
         """For which tool, as it was then, each rule was accepted: digests by `rule_name`."""
@@ -116,15 +136,6 @@ class Trust:
 _RULE = "rule "  # No path begins like this: those of folders and files are absolute.
 
 
-def rule_name(rule: str, tool: str) -> str:
-    """Under which name it is remembered that a rule was accepted for a tool."""
-    return f"{_RULE}{rule} {tool}"
-
-
-def digest_of_text(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def read_no_caches() -> None:
     """Keep byte code in a folder of ours. A `__pycache__` that came with a tool could hold other code than its source.
 
@@ -136,9 +147,9 @@ def read_no_caches() -> None:
     sys.pycache_prefix = str(cache)
 
 
-def _is_mine_alone(folder: Path) -> bool:
+def _is_mine_alone(folder: CodeFolder) -> bool:
     """Whether the folder and its code belong to this user, and nobody else may write them."""
-    for path in (folder, *code_files(folder)):
+    for path in (folder.path, *folder.files()):
         facts = path.stat()
         if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return False

@@ -17,7 +17,7 @@ from lastword.consent import ApprovalRequest, UserAction
 from lastword.display import visible
 from lastword.errors import ArgumentsError, Problem
 from lastword.server import Refusal
-from lastword.tools import Closed, Declined, QuestionAnswer, ToolQuestion, answer_from_texts
+from lastword.tools import QuestionAnswer, ToolQuestion, questions
 from lastword.web.bodies import AnswerBody, AnswersBody, QuestionBody, SeenCard
 from lastword.web.shared_items import Feed
 
@@ -238,9 +238,9 @@ def action_on(request: ApprovalRequest, body: AnswerBody) -> UserAction:
 def answer_to(question: ToolQuestion, body: QuestionBody) -> QuestionAnswer:
     """What the person did with a question of a running tool, in the types of its fields."""
     if body.action != "give":
-        return Declined() if body.action == "decline" else Closed()
+        return questions.Declined() if body.action == "decline" else questions.Closed()
     try:
-        return answer_from_texts(question, body.values)
+        return questions.answer_from_texts(question, body.values)
     except ArgumentsError as problem:
         first = problem.problems[0]
         label = next((field.title for field in question.fields if field.name == first.place), "") or first.place or ""

@@ -28,7 +28,7 @@ from lastword.errors import LastWordError, SessionError, StoreError
 from lastword.journal import Journal
 from lastword.log import trouble
 from lastword.server import EventStream, Refusal, ServerLimits, read_body
-from lastword.tools import UNKNOWN_TYPE
+from lastword.tools import content as tool_content
 from lastword.web.conversation import ConversationView
 from lastword.web.page_gate import HEADERS, PageGate, Visitor
 
@@ -235,7 +235,7 @@ def _media_of_content(kept: Kept) -> str:
     """The type, where it was told by the bytes. A file is bytes to be saved, whatever it is called."""
     if kept.kind in ("image", "audio"):
         return kept.media_type
-    return "text/plain; charset=utf-8" if kept.kind == "text" else UNKNOWN_TYPE
+    return "text/plain; charset=utf-8" if kept.kind == "text" else tool_content.UNKNOWN_TYPE
 
 
 def page_of_words(status: int, title: str, text: str) -> Response:

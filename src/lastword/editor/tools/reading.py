@@ -8,6 +8,7 @@ model, only when a person said so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from lastword.editor.paths import plain, with_plain_paths
 from lastword.editor.provider import Part
 from lastword.editor.recording import RecordingEditor, SealedEditor
 from lastword.errors import EditError, NotText, TooLarge, ToolError, did_you_mean
-from lastword.tools import Tool, manifest_of
+from lastword.tools import Tool
 
 # A result beyond 100,000 characters would be cut; a text must come whole or not at all.
 MAX_READ_CHARACTERS = 80_000
@@ -204,15 +205,16 @@ def reader(function: Callable[..., Any], request: Callable[..., Any] | None = No
         except EditError as problem:
             raise in_words(problem) from problem
 
-    manifest, converters = manifest_of(
+    tool = Tool.from_function(
         function,
+        request=request,
         require_approval=request is not None,
         script_editor_only=True,
         effect="none",
         idempotent=True,
         **facts,
     )
-    return Tool(manifest, "function", read, request=request, converters=converters, code=CODE, spell=with_plain_paths)
+    return replace(tool, execute=read, code=CODE, spell=with_plain_paths)
 
 
 CODE = f"lastword {__version__}".encode()

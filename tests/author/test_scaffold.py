@@ -9,17 +9,17 @@ import pytest
 
 from lastword import ToolRegistry
 from lastword.author import run_tool_tests
+from lastword.author.scaffold import NewTool
 from lastword.cli import run
-from lastword.tools.loader import read_manifest
+from lastword.tools.folder import ToolFolder
 from lastword.tools.manifest import Effect
-from lastword.tools.scaffold import WHEN_APPROVAL, Plan, write_tool
 from requirements import requirement
 from surfaces.screens import clean_environment, piped
 
 VARIANTS = {
-    "free": Plan("hello", "Greets.", False, "none"),
-    "approval": Plan("hello", "Greets.", True, None),
-    "editor": Plan("hello", "Adds a line.", True, "reversible", editor=True),
+    "free": NewTool("hello", "Greets.", False, "none"),
+    "approval": NewTool("hello", "Greets.", True, None),
+    "editor": NewTool("hello", "Adds a line.", True, "reversible", editor=True),
 }
 
 
@@ -41,7 +41,7 @@ def test_three_commands_from_nothing_to_a_running_tool(tmp_path: Path) -> None:
 def test_a_new_tool_asks_unless_its_author_says_otherwise(flags: list[str], tmp_path: Path) -> None:
     """Also where no terminal is there to answer the question: what somebody makes of it later may do anything."""
     assert piped("new", "tool", "hello", *flags, cwd=tmp_path).returncode == 0
-    assert read_manifest(tmp_path / "tools" / "hello").require_approval
+    assert ToolFolder(tmp_path / "tools" / "hello").manifest().require_approval
 
 
 @requirement("TOOL-10")
@@ -57,7 +57,7 @@ def test_a_tool_that_asks_nobody_is_made_by_saying_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_passes_its_own_tests(variant: str, tmp_path: Path) -> None:
     """A tool that begins broken teaches nothing."""
-    files = write_tool(VARIANTS[variant], tmp_path)
+    files = VARIANTS[variant].write(tmp_path)
     assert [file.name for file in files] == ["assistant_tool.json", "assistant_tool.py", "test_hello.py"]
     results = run_tool_tests(tmp_path)
     assert [result for result in results if not result.passed] == []
@@ -70,8 +70,8 @@ def test_every_variant_passes_its_own_tests(variant: str, tmp_path: Path) -> Non
 @requirement("TOOL-10", "TOOL-50")
 def test_the_tests_of_two_tools_also_pass_in_one_run_of_pytest(tmp_path: Path) -> None:
     """Two files called assistant_tool.py must not be taken for one."""
-    write_tool(VARIANTS["free"], tmp_path)
-    write_tool(Plan("second", "Greets.", True, None), tmp_path)
+    VARIANTS["free"].write(tmp_path)
+    NewTool("second", "Greets.", True, None).write(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
@@ -87,10 +87,10 @@ def test_the_tests_of_two_tools_also_pass_in_one_run_of_pytest(tmp_path: Path) -
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_code_explains_when_approval_is_required(variant: str, tmp_path: Path) -> None:
     """The rule belongs where the author is when the tool begins to do more."""
-    write_tool(VARIANTS[variant], tmp_path)
-    assert WHEN_APPROVAL in (tmp_path / "hello" / "assistant_tool.py").read_text()
+    VARIANTS[variant].write(tmp_path)
+    assert NewTool.WHEN_APPROVAL in (tmp_path / "hello" / "assistant_tool.py").read_text()
     for reason in ("private data", "permission", "deletes files", "cannot be undone", "understand first"):
-        assert reason in WHEN_APPROVAL
+        assert reason in NewTool.WHEN_APPROVAL
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_flags_answer_the_questions(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert run(["new", "tool", "hello", "--yes", "--description", "Does it.", *flags]) == 0
-    manifest = read_manifest(tmp_path / "tools" / "hello")
+    manifest = ToolFolder(tmp_path / "tools" / "hello").manifest()
     assert (manifest.require_approval, manifest.effect, manifest.description) == (approval, effect, "Does it.")
 
 
@@ -133,6 +133,6 @@ def test_a_name_that_cannot_be_an_id_is_refused(name: str, tmp_path: Path, monke
 
 def test_a_description_with_quotation_marks_is_still_a_manifest(tmp_path: Path) -> None:
     """What a person types goes into JSON, not into text around it."""
-    write_tool(Plan("hello", 'Says "hi" {braces}\nand more', False, "none"), tmp_path)
+    NewTool("hello", 'Says "hi" {braces}\nand more', False, "none").write(tmp_path)
     assert json.loads((tmp_path / "hello" / "assistant_tool.json").read_text())["description"].startswith('Says "hi"')
     assert all(result.passed for result in run_tool_tests(tmp_path))

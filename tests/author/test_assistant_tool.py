@@ -13,7 +13,7 @@ from lastword.consent import CLOSED, DENIED
 from lastword.editor import ProjectEditor
 from lastword.errors import ManifestError, ToolLoadError
 from lastword.testing import FixedApprover, load_tool
-from lastword.tools import tool_folders
+from lastword.tools import ToolFolder
 from requirements import requirement
 from sending import MANIFEST
 
@@ -64,7 +64,7 @@ def test_a_folder_of_folders_is_loaded_whole(registry: ToolRegistry, tmp_path: P
     write_tool(tmp_path / "a", id="one")
     (tmp_path / "notes").mkdir()
     assert [tool.name for tool in registry.load(tmp_path)] == ["one", "two"]
-    assert [folder.name for folder in tool_folders(tmp_path)] == ["a", "b"]
+    assert [folder.path.name for folder in ToolFolder.all_in(tmp_path)] == ["a", "b"]
     with pytest.raises(ToolLoadError, match="there is no such folder"):
         registry.load(tmp_path / "nothing")
 

@@ -20,21 +20,11 @@ from tempfile import TemporaryDirectory
 from types import FrameType, ModuleType
 from typing import Any
 
-from lastword.author.authoring import try_out
+from lastword.author.assistant_tool import try_out
 from lastword.consent import DENIED
 from lastword.editor import ProjectEditor
 from lastword.errors import ArgumentsError, ManifestError, ToolLoadError
-from lastword.tools import (
-    CODE_FILE,
-    MANIFEST_FILE,
-    Loading,
-    Manifest,
-    Parameter,
-    Tool,
-    import_tool,
-    read_manifest,
-    tool_folders,
-)
+from lastword.tools import Loading, Manifest, Parameter, Tool, ToolFolder
 
 # What pytest and unittest call around the tests of a class.
 _PREPARES = ("setup_method", "setup_class", "teardown_method", "teardown_class", "setUp", "setUpClass")
@@ -55,7 +45,7 @@ class Checked:
 
 def run_tool_tests(folder: str | Path) -> list[Checked]:
     """Check every tool at this path: one tool folder, or a folder of them."""
-    return [result for tool in tool_folders(Path(folder)) for result in check_tool(tool)]
+    return [result for tool in ToolFolder.all_in(Path(folder)) for result in check_tool(tool)]
 
 
 def tool_beside(file: str) -> ModuleType:
@@ -63,16 +53,16 @@ def tool_beside(file: str) -> ModuleType:
     return _load(Path(file).resolve().parent)
 
 
-def check_tool(folder: Path) -> Iterator[Checked]:
+def check_tool(folder: ToolFolder) -> Iterator[Checked]:
     """Everything there is to check about the tool in one folder, in order."""
     try:
-        manifest = read_manifest(folder)
+        manifest = folder.manifest()
     except ManifestError as problem:
-        yield Checked(folder.name, MANIFEST, False, str(problem))
+        yield Checked(folder.path.name, MANIFEST, False, str(problem))
         return
     yield Checked(manifest.id, MANIFEST, True)
     try:
-        here = import_tool(folder, manifest)
+        here = folder.load(manifest)
         tool = here.tool()
     except (ToolLoadError, ManifestError) as problem:
         yield Checked(manifest.id, LOADS, False, str(problem))
@@ -81,9 +71,9 @@ def check_tool(folder: Path) -> Iterator[Checked]:
     if manifest.require_approval:
         yield _check_denial(tool)
     assert here.module is not None
-    with _beside(folder, here):
-        yield from _run_tests(manifest.id, here.module, folder / CODE_FILE)
-        for file in sorted(folder.glob("test_*.py")):
+    with _beside(folder.path, here):
+        yield from _run_tests(manifest.id, here.module, folder.path / ToolFolder.CODE_FILE)
+        for file in sorted(folder.path.glob("test_*.py")):
             try:
                 module = _import(file, manifest.id)
             except Exception as problem:
@@ -102,7 +92,7 @@ _loaded: dict[Path, Loading] = {}
 
 
 def _load(folder: Path) -> ModuleType:
-    here = _loaded.get(folder) or import_tool(folder, read_manifest(folder))
+    here = _loaded.get(folder) or ToolFolder(folder).load()
     assert here.module is not None
     return here.module
 
@@ -128,7 +118,7 @@ def _check_denial(tool: Tool) -> Checked:
             RESPECTS_A_DENIAL,
             False,
             f"no sample arguments could be made up:\n{problem}\n"
-            f'hint: give the parameter an example in {MANIFEST_FILE}: "schema": {{"examples": [...]}}',
+            f'hint: give the parameter an example in {ToolFolder.MANIFEST_FILE}: "schema": {{"examples": [...]}}',
         )
     with TemporaryDirectory() as project:
         session, seen = try_out(tool, DENIED, ProjectEditor(project))

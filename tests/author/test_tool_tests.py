@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastword.author.tooltests import RESPECTS_A_DENIAL, Checked, run_tool_tests, sample_arguments
+from lastword.author.tool_tests import RESPECTS_A_DENIAL, Checked, run_tool_tests, sample_arguments
 from lastword.tools import Manifest, Parameter, Tool
 from requirements import requirement
 

@@ -1,10 +1,10 @@
 """The phase that may look and must not touch.
 
 While a card is drawn, and while a tool words its own cancellation, its code runs under a `Guard`. An audit hook refuses
-file writes, sockets, processes, threads and ctypes, and writes each attempt down, so that swallowing the exception
-does not help: the guard is asked afterwards. What Python does not announce is wrapped (unannounced.py, databases.py);
-what lastword itself can do is refused where it is done (`refuse_if_watched`). What is read is noted (looks.py): it is
-part of the question.
+file writes, sockets, processes, threads and ctypes, and writes each attempt down, so that swallowing the exception does
+not help: the guard is asked afterwards. What Python does not announce is wrapped (patches.py); what lastword itself can
+do is refused where it is done (`refuse_if_watched`). What is read is noted (observations.py): it is part of the
+question.
 
 It catches mistakes, not malice. A tool is trusted code; one that wants to defeat this hook can. docs/threat-model.md
 lists what stays possible, and a test tries all of it.
@@ -23,11 +23,9 @@ from typing import Any, cast
 
 from lastword.display import displayable
 from lastword.errors import NotAllowedNow
-from lastword.store import refuse_if_watched, watching
-from lastword.tools import databases, unannounced
-from lastword.tools.looks import Looks, Marked
-
-__all__ = ["MAX_VIOLATIONS", "Guard", "note_state", "refuse_if_watched"]
+from lastword.store import watching
+from lastword.tools.guard import patches
+from lastword.tools.guard.observations import Observations, Readable
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -95,12 +93,12 @@ MAX_VIOLATIONS = 100
 class Guard:
     """What may not happen now, and what was tried all the same."""
 
-    __slots__ = ("hears_glances", "looks", "phase", "violations")
+    __slots__ = ("hears_glances", "observations", "phase", "violations")
 
-    def __init__(self, phase: str, looks: Looks | None = None, *, hears_glances: bool = False) -> None:
+    def __init__(self, phase: str, observations: Observations | None = None, *, hears_glances: bool = False) -> None:
         """`hears_glances`: whether to be told also of looks that leave no mark, for who may not look at all."""
         self.phase = phase
-        self.looks = looks
+        self.observations = observations
         self.hears_glances = hears_glances
         self.violations: list[str] = []
 
@@ -114,22 +112,22 @@ class Guard:
             hint="do it in the execute function, after primary_confirmed",
         )
 
-    def note_state(self, state: Marked, key: str | None) -> None:
+    def note_state(self, state: Readable, key: str | None) -> None:
         """A key of the state, or all of it, is about to be read."""
-        if self.looks is not None:
-            self.looks.add_state(state, key)
+        if self.observations is not None:
+            self.observations.add_state(state, key)
 
     def note_glance(self) -> None:
         """A folder is about to be listed, or facts of a file asked for beside what is in it."""
-        if self.looks is not None:
-            self.looks.has_glanced = True
+        if self.observations is not None:
+            self.observations.has_glanced = True
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Refuse effects of the code inside, on this task or thread."""
         _install()
         if self.hears_glances:
-            unannounced.wrap_glances(_active.get)
+            patches.wrap_glances(_active.get)
         token = _active.set(self)
         try:
             yield
@@ -137,7 +135,7 @@ class Guard:
             _active.reset(token)
 
 
-def note_state(state: Marked, key: str | None) -> None:
+def note_state(state: Readable, key: str | None) -> None:
     """Somebody is about to read state: note it, if that is a tool whose card is being drawn."""
     guard = _active.get()
     if guard is not None:
@@ -152,7 +150,7 @@ _installed = False
 def _install() -> None:
     """Add the audit hook when the first card is drawn: it can never be removed again."""
     global _installed
-    unannounced.wrap_what_is_loaded(_active.get)
+    patches.wrap_what_is_loaded(_active.get)
     if not _installed:
         _installed = True
         sys.addaudithook(_hook)
@@ -168,10 +166,10 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         if not _reads_for_itself():
             guard.note_glance()
     elif event == "import":
-        unannounced.wrap_when_imported(args[0], _active.get)
+        patches.wrap_when_imported(args[0], _active.get)
     elif event == "sqlite3.connect":
-        if not databases.is_opening.get():
-            raise guard.refuse(f"{databases.CAN_WRITE}, not by sqlite3.connect")
+        if not patches.is_opening.get():
+            raise guard.refuse(f"{patches.CAN_WRITE}, not by sqlite3.connect")
     elif event == "mmap.__new__":
         if _writes_to_memory(args):
             raise guard.refuse("map a file for writing")
@@ -189,11 +187,11 @@ def _judge_opening(guard: Guard, args: tuple[Any, ...]) -> None:
     if writes:
         if path != os.devnull and not _keeps_byte_code("open", args):
             raise guard.refuse(f"write {os.fsdecode(path)}")
-    elif guard.looks is not None and not _reads_for_itself():
+    elif guard.observations is not None and not _reads_for_itself():
         # To know what is in the file we have to open it, too, and nobody needs to watch us.
         token = _active.set(None)
         try:
-            guard.looks.add_file(os.fsdecode(path))
+            guard.observations.add_file(os.fsdecode(path))
         finally:
             _active.reset(token)
 
@@ -239,4 +237,4 @@ def _caller() -> FrameType | None:
 
 _OUR_EDITOR = "lastword.editor."
 
-unannounced.wrap_what_is_loaded(_active.get)
+patches.wrap_what_is_loaded(_active.get)

@@ -17,21 +17,7 @@ from lastword.editor import ScriptEditorProvider
 from lastword.errors import ToolError, ToolLoadError, did_you_mean
 from lastword.journal import Journal
 from lastword.session import Session
-from lastword.tools import (
-    MANIFEST_FILE,
-    Function,
-    Loading,
-    OnCancel,
-    QuestionAnswer,
-    Tool,
-    ToolContext,
-    ToolRegistry,
-    code_of,
-    current,
-    digest_of_folder,
-    loading,
-    read_manifest,
-)
+from lastword.tools import Loading, QuestionAnswer, Tool, ToolContext, ToolFolder, ToolRegistry
 
 
 class TestFunction:
@@ -39,7 +25,7 @@ class TestFunction:
 
     __test__ = False  # not a test of pytest's, although its name begins like one
 
-    def __init__(self, here: Loading, function: Function) -> None:
+    def __init__(self, here: Loading, function: Callable[..., Any]) -> None:
         self._here = here
         self.__wrapped__ = function
         self.__name__ = function.__name__
@@ -138,7 +124,7 @@ def try_out(
 class _AssistantTool:
     """See the module. There is one, called `AssistantTool`."""
 
-    def register_approval_request(self, function: Function) -> TestApproval:
+    def register_approval_request(self, function: Callable[..., Any]) -> TestApproval:
         """The function that describes what is about to happen. It may look and must not touch."""
         here = _here("register_approval_request")
         if here.request is not None:
@@ -146,7 +132,7 @@ class _AssistantTool:
         here.request = function
         return TestApproval(here, function)
 
-    def register_needs_approval(self, function: Function) -> Function:
+    def register_needs_approval(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The tool's own rule: given the arguments, `False` when nobody need be asked. Anything else asks."""
         here = _here("register_needs_approval")
         if here.needs_approval is not None:
@@ -154,11 +140,11 @@ class _AssistantTool:
         here.needs_approval = function
         return function
 
-    def register_execute_tool(self, function: Function) -> TestExecute:
+    def register_execute_tool(self, function: Callable[..., Any]) -> TestExecute:
         """The function that does the work, for tools that need no approval."""
         return _register(function, "register_execute_tool", with_approval=False)
 
-    def register_execute_tool_with_approval(self, function: Function) -> TestExecute:
+    def register_execute_tool_with_approval(self, function: Callable[..., Any]) -> TestExecute:
         """The function that does the work once `user_action.primary_confirmed` is true."""
         return _register(function, "register_execute_tool_with_approval", with_approval=True)
 
@@ -180,12 +166,12 @@ class _AssistantTool:
         return _running("is_cancelled").is_cancelled
 
     @property
-    def on_cancel(self) -> Callable[[OnCancel], OnCancel]:
+    def on_cancel(self) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
         """Assign or pass a function that is called once on cancellation and may return a partial result."""
         return _running("on_cancel").on_cancel
 
     @on_cancel.setter
-    def on_cancel(self, function: OnCancel | None) -> None:
+    def on_cancel(self, function: Callable[[], Any] | None) -> None:
         _running("on_cancel")._on_cancel = function
 
 
@@ -195,7 +181,7 @@ _plain: dict[Path, Loading] = {}
 """Tools whose Python file was run directly, by folder."""
 
 
-def _register(function: Function, name: str, *, with_approval: bool) -> TestExecute:
+def _register(function: Callable[..., Any], name: str, *, with_approval: bool) -> TestExecute:
     here = _here(name)
     if here.execute is not None:
         raise ToolLoadError("an execute function is registered already", place=str(here.folder))
@@ -205,7 +191,7 @@ def _register(function: Function, name: str, *, with_approval: bool) -> TestExec
 
 def _here(name: str) -> Loading:
     """The tool that is being loaded; when its file is run directly, the one whose manifest lies beside it."""
-    here = loading.get()
+    here = Loading.current.get()
     if here is not None:
         return here
     depth = 1
@@ -213,18 +199,18 @@ def _here(name: str) -> Loading:
         depth += 1
     file = sys._getframe(depth).f_globals.get("__file__")
     folder = Path(file).resolve().parent if file else None
-    if folder is None or not (folder / MANIFEST_FILE).is_file():
+    if folder is None or not (folder / ToolFolder.MANIFEST_FILE).is_file():
         raise ToolLoadError(
             f"AssistantTool.{name} was called outside of a tool",
-            hint=f"call it in assistant_tool.py, with {MANIFEST_FILE} beside it",
+            hint=f"call it in assistant_tool.py, with {ToolFolder.MANIFEST_FILE} beside it",
         )
     if folder not in _plain:
-        _plain[folder] = Loading(read_manifest(folder), folder, code_of(folder), digest_of_folder(folder))
+        _plain[folder] = ToolFolder(folder).read()
     return _plain[folder]
 
 
 def _running(name: str) -> ToolContext[Any]:
-    context = current.get()
+    context = ToolContext.current.get()
     if context is None:
         raise ToolError(f"AssistantTool.{name} was used while no tool runs", hint="use it inside the execute function")
     return context

@@ -1,21 +1,29 @@
-"""The forms in which people have descriptions of tools, and in which other programs want them.
+"""Descriptions of tools as other programs have them: the manifest and the id that such a tool gets here.
 
-In: our own schema, a plain JSON Schema of the arguments, and the tool forms of the OpenAI API, the Anthropic API and
-MCP. Out: the last three. The JSON Schema that went in is kept whole and comes out equal; our parameters are read off it
-for the card and for scripts.
+A description is our own schema, a plain JSON Schema of the arguments, or the tool form of the OpenAI API, the Anthropic
+API or MCP. The JSON Schema that went in is kept whole; our parameters are read off it for the card and for scripts. How
+a tool of ours looks to others is told by its `Manifest`.
+
+The owner of a foreign tool is an MCP server, or an agent whose hook asks here. No two pairs of owner and tool have one
+id. A name that can be an id is kept whole: `files__read_file`. In such an id two underscores follow each other where
+the first one stands, since the name of a server has none. Every other name is made readable and ends with a digest of
+the pair; there a letter or digit follows the first underscore, so that neither form can pass for the other.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from lastword import values
 from lastword.errors import ManifestError, NotJSON, Problem, ToolLoadError
-from lastword.tools.manifest import NAME, Effect, Manifest, Parameter, parse_schema, validator_for
-from lastword.tools.signature import simple_type
+from lastword.tools.declaration import simple_type
+from lastword.tools.json_schema import validator_for
+from lastword.tools.manifest import MAX_ID_LENGTH, NAME, Effect, Manifest, Parameter, parse_schema
 
 
 class ForeignForm(msgspec.Struct, frozen=True):
@@ -60,41 +68,6 @@ def manifest_from(name: str, schema: Any) -> Manifest:
         idempotent=given.idempotent,
         arguments=given.schema,
     )
-
-
-def openai_form(manifest: Manifest) -> dict[str, Any]:
-    """A tool as `tools` of the chat completions API takes it."""
-    return {
-        "type": "function",
-        "function": {
-            "name": manifest.id,
-            "description": manifest.description,
-            "parameters": manifest.arguments_schema(),
-        },
-    }
-
-
-def anthropic_form(manifest: Manifest) -> dict[str, Any]:
-    """A tool as `tools` of the messages API takes it."""
-    return {"name": manifest.id, "description": manifest.description, "input_schema": manifest.arguments_schema()}
-
-
-def mcp_form(manifest: Manifest) -> dict[str, Any]:
-    """A tool as `tools/list` of MCP lists it. What its author did not say is left out, and not made up."""
-    hints: dict[str, Any] = {}
-    if manifest.effect is not None:
-        hints["readOnlyHint"] = manifest.effect == "none"
-        if manifest.effect != "none":
-            hints["destructiveHint"] = manifest.effect == "irreversible"
-    if manifest.idempotent:
-        hints["idempotentHint"] = True
-    form: dict[str, Any] = {
-        "name": manifest.id,
-        "title": manifest.display_name,
-        "description": manifest.description,
-        "inputSchema": manifest.arguments_schema(),
-    }
-    return form | ({"annotations": hints} if hints else {})
 
 
 def _foreign(schema: dict[str, Any]) -> ForeignForm | None:
@@ -171,3 +144,30 @@ def _parameters(schema: dict[str, Any]) -> Iterator[Parameter]:
             required=name in required,
             schema=own or None,
         )
+
+
+# Enough that nobody finds a second name for somebody else's id; a registry holds each id once in any case.
+DIGEST_DIGITS = 16
+
+_PLAIN_SERVER = re.compile(r"[a-z][a-z0-9]*")
+_PLAIN_TOOL = re.compile(r"[A-Za-z0-9_]+")
+_OTHER = re.compile(r"[^A-Za-z0-9]+")
+
+
+def tool_id(server: str, tool: str) -> str:
+    """The id under which a tool of a server is registered."""
+    plain = f"{server}__{tool}"
+    if _PLAIN_SERVER.fullmatch(server) and _PLAIN_TOOL.fullmatch(tool) and len(plain) <= MAX_ID_LENGTH:
+        return plain
+    # The length stands before the server's name, so that no pair can be read as another one.
+    pair = f"{len(server)}:{server}:{tool}".encode("utf-8", "surrogatepass")
+    digest = sha256(pair).hexdigest()[:DIGEST_DIGITS]
+    readable = _OTHER.sub("_", tool).strip("_") or "tool"
+    head = f"{_letters(server)}_{readable}"[: MAX_ID_LENGTH - DIGEST_DIGITS - 1]
+    return f"{head}_{digest}"
+
+
+def _letters(server: str) -> str:
+    """The name of a server without what no id may hold."""
+    kept = server.replace("-", "")
+    return kept if kept[:1].isalpha() else f"mcp{kept}"

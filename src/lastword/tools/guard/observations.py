@@ -2,7 +2,7 @@
 
 A mark is short, and the same for as long as what it stands for is. It is taken *before* the tool looks, so that what
 changes in the same moment is found changed, and never current. Files that a tool reads through the editor are noted
-there (editor/recording.py); how an `open` comes to our ears is told in guard.py.
+there (editor/recording.py); how an `open` comes to our ears is told in audit_hook.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lastword.values import canonical, digest
 MAX_DIGESTED_BYTES = 8 * 1024 * 1024
 
 # Every look is part of the question, and so of the journal.
-MAX_LOOKS = 10_000
+MAX_OBSERVATIONS = 10_000
 
 _NOT_FILES = ("/proc/", "/sys/")
 # Where Python keeps what it is made of. Reading it is what running a program means.
@@ -32,7 +32,7 @@ _INSTALLED = ("/site-packages/", "/dist-packages/", "/__pycache__/")
 UNREADABLE = "unreadable"
 
 
-class Look(msgspec.Struct, frozen=True, array_like=True):
+class Observation(msgspec.Struct, frozen=True, array_like=True):
     """One thing that was looked at, and its mark then; None when it was not there."""
 
     kind: Literal["file", "quoted file", "state", "state keys"]
@@ -45,7 +45,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True):
         return self.kind in ("file", "quoted file")
 
 
-class Marked(Protocol):
+class Readable(Protocol):
     """State, as far as a look is concerned."""
 
     def keys(self) -> list[str]: ...
@@ -53,12 +53,12 @@ class Marked(Protocol):
     def mark(self, key: str) -> str | None: ...
 
 
-class Looks:
+class Observations:
     """Everything that one request function looked at, as it was when it looked for the first time."""
 
-    def __init__(self, state: Marked) -> None:
+    def __init__(self, state: Readable) -> None:
         self._state = state
-        self._looks: dict[tuple[str, str], Look] = {}
+        self._taken: dict[tuple[str, str], Observation] = {}
         self.are_too_many = False
         self.has_glanced = False
         """Whether it looked at something that has no mark: a folder's list, a file's size, a device."""
@@ -80,35 +80,35 @@ class Looks:
             if mark == NO_FILE:
                 self.has_glanced = True
             else:
-                self._looks[kind, name] = Look(kind, name, mark)
+                self._taken[kind, name] = Observation(kind, name, mark)
 
-    def add_state(self, state: Marked, key: str | None) -> None:
+    def add_state(self, state: Readable, key: str | None) -> None:
         """Note a key of the session's state, or all of it. Any other state is not the question's."""
         if state is not self._state:
             return
         if key is None:
             names = sorted(state.keys())
             if self._has_room("state keys", ""):
-                self._looks["state keys", ""] = Look("state keys", "", _mark_of_keys(names))
+                self._taken["state keys", ""] = Observation("state keys", "", _mark_of_keys(names))
         else:
             names = [key]
         for name in names:
             # What no state can have as a key is not there today, and will not be tomorrow.
             if _is_text(name) and self._has_room("state", name):
-                self._looks["state", name] = Look("state", name, state.mark(name))
+                self._taken["state", name] = Observation("state", name, state.mark(name))
 
-    def taken(self) -> tuple[Look, ...]:
+    def taken(self) -> tuple[Observation, ...]:
         """All of it, in an order that does not depend on who looked first."""
-        return tuple(self._looks[key] for key in sorted(self._looks))
+        return tuple(self._taken[key] for key in sorted(self._taken))
 
     def _has_room(self, kind: str, name: str) -> bool:
-        if (kind, name) in self._looks:
+        if (kind, name) in self._taken:
             return False
-        self.are_too_many = self.are_too_many or len(self._looks) >= MAX_LOOKS
+        self.are_too_many = self.are_too_many or len(self._taken) >= MAX_OBSERVATIONS
         return not self.are_too_many
 
 
-def changed_files(looks: Iterable[Look]) -> list[str]:
+def changed_files(looks: Iterable[Observation]) -> list[str]:
     """The names of the files that are not what they were. Reads them all: not for an event loop."""
     changed = []
     for look in looks:
@@ -119,7 +119,7 @@ def changed_files(looks: Iterable[Look]) -> list[str]:
     return changed
 
 
-def changed_state(looks: Iterable[Look], state: Marked) -> list[str]:
+def changed_state(looks: Iterable[Observation], state: Readable) -> list[str]:
     """The keys of the state that are not what they were, in words."""
     known = {look.name: look.mark for look in looks if look.kind == "state"}
     changed = [key for key, mark in known.items() if state.mark(key) != mark]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lastword.errors import ToolLoadError
-from lastword.tools.code import CODE_FILE, MANIFEST_FILE
-from lastword.tools.manifest import MAX_ID_LENGTH, NAME, RESERVED, Effect
+from lastword.tools import Effect, Manifest, ToolFolder
 
-WHEN_APPROVAL = """\
+_WHEN_APPROVAL = """\
 A tool needs approval when it
   - reads private data (location, photos, contacts, calendar, health),
   - makes the system ask for a permission,
@@ -21,7 +20,7 @@ A tool needs approval when it
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NewTool:
     """What is known of a tool before it is written."""
 
     name: str
@@ -30,90 +29,96 @@ class Plan:
     effect: Effect | None
     editor: bool = False
 
+    WHEN_APPROVAL: ClassVar = _WHEN_APPROVAL
 
-def write_tool(plan: Plan, parent: Path) -> list[Path]:
-    """Write the three files of a new tool. Refuses to touch anything that is there."""
-    check_name(plan.name, parent)
-    folder = parent / plan.name
-    files = {
-        folder / MANIFEST_FILE: json.dumps(_manifest(plan), indent=2, ensure_ascii=False) + "\n",
-        folder / CODE_FILE: _code(plan),
-        folder / f"test_{plan.name}.py": _test(plan),
-    }
-    folder.mkdir(parents=True)
-    for file, text in files.items():
-        file.write_text(text, encoding="utf-8")
-    return list(files)
+    def write(self, parent: Path) -> list[Path]:
+        """Write the three files of a new tool. Refuses to touch anything that is there."""
+        self.check_name(self.name, parent)
+        folder = parent / self.name
+        files = {
+            folder / ToolFolder.MANIFEST_FILE: json.dumps(self._manifest(), indent=2, ensure_ascii=False) + "\n",
+            folder / ToolFolder.CODE_FILE: self._code(),
+            folder / f"test_{self.name}.py": self._test(),
+        }
+        folder.mkdir(parents=True)
+        for file, text in files.items():
+            file.write_text(text, encoding="utf-8")
+        return list(files)
 
+    @staticmethod
+    def check_name(name: str, parent: Path) -> None:
+        """Refuse a name that is taken, or that cannot be a tool's id, and suggest one that can."""
+        if name in Manifest.RESERVED:
+            hint = f"for instance {name.lower()}_tool"
+            raise ToolLoadError(f"{name} is a keyword of scripts, so no CALL could name it", hint=hint)
+        if Manifest.ID.match(name) and len(name) <= Manifest.MAX_ID_LENGTH:
+            if (parent / name).exists():
+                raise ToolLoadError(
+                    "there is something of that name already", place=str(parent / name), hint="choose another name"
+                )
+            return
+        better = (
+            "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+            .strip("_")
+            .lower()[: Manifest.MAX_ID_LENGTH]
+        )
+        better = f"tool_{better}" if better[:1].isdigit() else better
+        raise ToolLoadError(
+            f"{name[:80]!r} cannot be the name of a tool: letters, digits and underscores, not a digit first, at most "
+            f"{Manifest.MAX_ID_LENGTH}",
+            hint=f"for instance {better or 'my_tool'}",
+        )
 
-def check_name(name: str, parent: Path) -> None:
-    """Refuse a name that is taken, or that cannot be a tool's id, and suggest one that can."""
-    if name in RESERVED:
-        hint = f"for instance {name.lower()}_tool"
-        raise ToolLoadError(f"{name} is a keyword of scripts, so no CALL could name it", hint=hint)
-    if NAME.match(name) and len(name) <= MAX_ID_LENGTH:
-        if (parent / name).exists():
-            raise ToolLoadError(
-                "there is something of that name already", place=str(parent / name), hint="choose another name"
-            )
-        return
-    better = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_").lower()[:MAX_ID_LENGTH]
-    better = f"tool_{better}" if better[:1].isdigit() else better
-    raise ToolLoadError(
-        f"{name[:80]!r} cannot be the name of a tool: letters, digits and underscores, not a digit first, at most "
-        f"{MAX_ID_LENGTH}",
-        hint=f"for instance {better or 'my_tool'}",
-    )
+    def _manifest(self) -> dict[str, Any]:
+        parameters: list[dict[str, Any]]
+        if self.editor:
+            parameters = [
+                {
+                    "name": "path",
+                    "type": "string",
+                    "description": "The file to change.",
+                    "schema": {"examples": ["a.txt"]},
+                },
+                {"name": "text", "type": "string", "description": "The line to add at its end."},
+            ]
+        else:
+            parameters = [
+                {
+                    "name": "name",
+                    "type": "string",
+                    "description": "Whom to greet.",
+                    "required": False,
+                    "schema": {"default": "world"},
+                }
+            ]
+        manifest: dict[str, Any] = {
+            "displayName": display_name(self.name),
+            "id": self.name,
+            "description": self.description,
+            "icon": "pencil" if self.editor else "star",
+            "color": "systemBlue",
+            "parameters": parameters,
+            "requireApproval": self.approval,
+            "autoApprove": False,
+            "scriptEditorOnly": self.editor,
+        }
+        if self.effect is not None:
+            manifest["effect"] = self.effect
+        return manifest
+
+    def _code(self) -> str:
+        body = _EDITOR_CODE if self.editor else _APPROVAL_CODE if self.approval else _FREE_CODE
+        why = "This one asks first." if self.approval else "This one does not ask: it must stay free of all of these."
+        return body.format(name=self.name, title=display_name(self.name), when=f"{_WHEN_APPROVAL}\n\n{why}")
+
+    def _test(self) -> str:
+        body = _EDITOR_TEST if self.editor else _APPROVAL_TEST if self.approval else _FREE_TEST
+        return body.format(name=self.name)
 
 
 def display_name(name: str) -> str:
     """`tidy_notes` is Tidy Notes to people."""
     return " ".join(word.capitalize() for word in name.split("_") if word) or name
-
-
-def _manifest(plan: Plan) -> dict[str, Any]:
-    parameters: list[dict[str, Any]]
-    if plan.editor:
-        parameters = [
-            {"name": "path", "type": "string", "description": "The file to change.", "schema": {"examples": ["a.txt"]}},
-            {"name": "text", "type": "string", "description": "The line to add at its end."},
-        ]
-    else:
-        parameters = [
-            {
-                "name": "name",
-                "type": "string",
-                "description": "Whom to greet.",
-                "required": False,
-                "schema": {"default": "world"},
-            }
-        ]
-    manifest: dict[str, Any] = {
-        "displayName": display_name(plan.name),
-        "id": plan.name,
-        "description": plan.description,
-        "icon": "pencil" if plan.editor else "star",
-        "color": "systemBlue",
-        "parameters": parameters,
-        "requireApproval": plan.approval,
-        "autoApprove": False,
-        "scriptEditorOnly": plan.editor,
-    }
-    if plan.effect is not None:
-        manifest["effect"] = plan.effect
-    return manifest
-
-
-def _code(plan: Plan) -> str:
-    body = _EDITOR_CODE if plan.editor else _APPROVAL_CODE if plan.approval else _FREE_CODE
-    why = "This one asks first." if plan.approval else "This one does not ask: it must stay free of all of these."
-    lines = "\n".join(WHEN_APPROVAL.splitlines())
-    return body.format(name=plan.name, title=display_name(plan.name), when=f"{lines}\n\n{why}")
-
-
-def _test(plan: Plan) -> str:
-    body = _EDITOR_TEST if plan.editor else _APPROVAL_TEST if plan.approval else _FREE_TEST
-    return body.format(name=plan.name)
 
 
 _FREE_CODE = '''"""{title}.
