@@ -16,7 +16,7 @@ from lastword.card.views import FormChoice, FormField, QuestionView
 from lastword.consent import ALLOW, CANCEL, DENY, MASK, ApprovalRequest
 from lastword.display import TAB, glyph, is_plain, units, visible, visible_parts
 from lastword.editor import KEPT_FROM_CHARACTERS, DrawnOnce, Preview, Row, diff_of, unified
-from lastword.tools import QuestionField, ToolQuestion
+from lastword.tools import ToolQuestion, questions
 
 FOLD_ARGUMENTS = 20
 # The names of all files come first: which ones would change matters more than how. A longer list is not read.
@@ -218,7 +218,7 @@ def diff_rows(previews: Sequence[Preview], *, fold: bool = True) -> tuple[list[R
     return rows, hidden
 
 
-def _field(field: QuestionField) -> FormField:
+def _field(field: questions.QuestionField) -> FormField:
     return FormField(
         name=field.name,
         label=one_line(field.title or field.name),
