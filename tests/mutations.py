@@ -497,8 +497,8 @@ MUTANTS = [
     Mutant(
         "buttons: an undo",
         "commands/history.py",
-        "print_json, store_option, with_own_journal\n",
-        "print_json, store_option, with_journal\nwith_own_journal = lambda a, b, c: with_journal(a, c)\n",
+        'undone: Undone = with_own_journal(store, "lastword undo", do)',
+        "undone: Undone = with_journal(store, do)",
         "tests/attack/test_pressing_our_buttons.py -k no_command_of_a_person",
     ),
     Mutant(
@@ -531,7 +531,7 @@ MUTANTS = [
     ),
     Mutant(
         "buttons: a preset that auto-approves",
-        "config.py",
+        "config/loader.py",
         "    if turned and is_below():\n",
         "    if False:\n",
         "tests/attack/test_found_configurations.py -k accepted_preset",
@@ -580,7 +580,7 @@ MUTANTS = [
     ),
     Mutant(
         "rules: below, half a path in a configuration",
-        "config.py",
+        "config/loader.py",
         '        table["store"] = from_folder(table["store"], file.parent)\n',
         "        pass\n",
         "tests/rules/test_below.py",
@@ -601,7 +601,7 @@ MUTANTS = [
     ),
     Mutant(
         "configuration: found is as good as meant",
-        "config.py",
+        "config/loader.py",
         "    if not is_meant:\n        laid_aside",
         "    if False:\n        laid_aside",
         "tests/attack/test_found_configurations.py -k loosens",
@@ -615,7 +615,7 @@ MUTANTS = [
     ),
     Mutant(
         "configuration: a tool that names one is believed",
-        "config.py",
+        "config/loader.py",
         "is_meant = path is not None and not is_below()",
         "is_meant = path is not None",
         "tests/attack/test_found_configurations.py -k names_nothing",

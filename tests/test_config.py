@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lastword.config import DEFAULT_PORT, PresetConfig, PresetLimits, ServerConfig, load
+from lastword.config import PresetConfig, PresetLimits, ServerConfig, load
 from lastword.errors import ConfigError
 from lastword.server import ServerLimits
 
@@ -19,7 +19,7 @@ def test_with_nothing_configured_there_are_defaults(tmp_path):
     """A newcomer has no file and needs none. Loopback is the default address."""
     config = load(environ={}, folder=tmp_path)
     assert config.server == ServerConfig()
-    assert (config.server.host, config.server.port) == ("127.0.0.1", DEFAULT_PORT)
+    assert (config.server.host, config.server.port) == ("127.0.0.1", 8811)
     assert (config.file, config.preset, config.upstream_key) == (None, {}, None)
 
 

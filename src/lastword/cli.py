@@ -59,7 +59,7 @@ COMMANDS = {
     "journal": ("journal:journal", "Verify, accept, export, copy or forget what is remembered."),
     "chat": ("chat:chat", "Talk with the assistant in this terminal."),
     "edit": ("chat:edit", "Talk about a project; every change waits for your yes."),
-    "up": ("chat:up", "Start the API, the page and a chat, on this machine only."),
+    "up": ("up:up", "Start the API, the page and a chat, on this machine only."),
     "serve": ("serve:serve", "Serve the assistant API. It never runs a tool."),
     "token": ("serve:token", "Tokens for whoever may use the API."),
     "mcp": ("mcp:mcp", "Use the tools of MCP servers, and offer yours."),

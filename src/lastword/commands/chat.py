@@ -10,8 +10,6 @@ import asyncio
 import functools
 import os
 import re
-import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -30,17 +28,15 @@ from lastword.commands.configuration import people_of, read_config
 from lastword.commands.local_session import load_tools, open_project, rules_here, tell_of_doubt
 from lastword.commands.options import plain_option, store_option, tools_option
 from lastword.commands.serve import config_option
+from lastword.consent import Approver, Preset
 from lastword.editor import ProjectEditor
 from lastword.errors import LastWordError
-from lastword.journal import Journal, attending
+from lastword.journal import Journal
 from lastword.mcp import servers_of
 from lastword.server import (
     ChangingUpstream,
-    HttpUpstream,
-    Serving,
     Stopping,
     build_app,
-    is_loopback,
 )
 from lastword.session import Session
 from lastword.store import Store, open_store
@@ -50,7 +46,6 @@ from lastword.talk import (
     Api,
     HttpWire,
     InProcessWire,
-    KeptModel,
     ModelChoice,
     Wire,
     add_tour,
@@ -61,27 +56,19 @@ from lastword.talk import (
     resolve_presets,
     usual_protocol,
 )
-from lastword.terminal import Window, fitted, is_interactive
+from lastword.terminal import Window
 from lastword.tools.guard import refuse_below
 from lastword.web import (
     AssistantSetup,
     JoinableServer,
-    JoinFile,
-    ModelForm,
-    NoBrowser,
     PageSetup,
     begins_session,
     find_joinable,
-    left_unfinished,
-    open_browser,
-    open_last,
     open_page,
 )
 
 # A session's id is also a conversation's, and a part of a path.
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:-]{0,99}")
-LOOPBACK = "127.0.0.1"
-NO_BROWSER = "no browser could be opened from here\nhint: open the address above, in a browser of this machine"
 
 preset_option = click.option("--preset", metavar="NAME", help="A preset of lastword.toml to begin with.")
 session_option = click.option("--session", "session_id", metavar="ID", help="Come back to an earlier session.")
@@ -173,17 +160,6 @@ def edit(project: str, server: str | None, options: ChatOptions) -> int:
     return DONE
 
 
-@click.command()
-@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Without it: 8811. 0 takes any free one.")
-@click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
-@conversation_options
-def up(port: int | None, is_opened: bool, options: ChatOptions) -> int:
-    """Start everything for one person, on this machine only: the API, the page, and a chat if this is a terminal."""
-    refuse_below("lastword up")  # whoever reads its key answers its cards
-    asyncio.run(_up(Setup(options, port=port), is_opened=is_opened))
-    return DONE
-
-
 def _check_model_is_ours(server: str | None, options: ChatOptions) -> None:
     """Refuse to be told of a model that another server chooses."""
     for name, given in (("--upstream", options.upstream), ("--model", options.model)):
@@ -244,6 +220,25 @@ class Setup:
         with TemporaryDirectory(prefix="lastword-tour-") as folder:
             yield ProjectEditor(folder, "tour")
 
+    @asynccontextmanager
+    async def session(
+        self, store: Store, approver: Approver | None, preset: Preset, *, is_rehearsal: bool
+    ) -> AsyncIterator[Session]:
+        """The session of the conversation, with its project and its MCP servers."""
+        async with self.servers:
+            with self.project(is_rehearsal=is_rehearsal) as editor:
+                session = Session(
+                    self.registry,
+                    id=self.session_id,
+                    approver=approver,
+                    journal=Journal(store, people=people_of(self.config)),
+                    preset=preset,
+                    editor=editor,
+                    policy=self.policy,
+                )
+                async with session:
+                    yield session
+
     async def talk(self, wire: Wire, store: Store, choice: ModelChoice | None, words: str) -> None:
         """Chat over this wire until the person leaves."""
         api = Api(wire)
@@ -253,18 +248,11 @@ class Setup:
         if self.session_id is not None and await begins_session(store, self.session_id):
             words = f"{words} There was no session {self.session_id}: it begins now."
         async with AsyncExitStack() as after:
-            await after.enter_async_context(self.servers)
-            session = Session(
-                self.registry,
-                id=self.session_id,
-                # Without a person at the terminal there is no window that could answer.
-                approver=wait_for_answer if self.seat.is_attended else None,
-                journal=Journal(store, people=people_of(self.config)),
-                preset=presets[chosen].preset,
-                editor=after.enter_context(self.project(is_rehearsal=is_rehearsal)),
-                policy=self.policy,
+            # Without a person at the terminal there is no window that could answer.
+            approver = wait_for_answer if self.seat.is_attended else None
+            session = await after.enter_async_context(
+                self.session(store, approver, presets[chosen].preset, is_rehearsal=is_rehearsal)
             )
-            await after.enter_async_context(session)
             if self.seat.is_attended:
                 await tell_of_doubt(session.journal)
             front, gate = await after.enter_async_context(
@@ -299,125 +287,12 @@ async def _chat_elsewhere(setup: Setup, url: str) -> None:
 
 
 async def _chat_here(setup: Setup) -> None:
-    async with _server(setup, log=None) as (app, store, choice, *_), alive(app):
+    async with assistant_api(setup, log=None) as (app, store, choice, *_), alive(app):
         await setup.talk(InProcessWire(app), store, choice, choice.words)
 
 
-async def _up(setup: Setup, *, is_opened: bool) -> None:
-    config = setup.config.server
-    # At a person's terminal the access log would hide the conversation.
-    log = None if is_interactive() else sys.stderr.write
-    async with _server(setup, log=log) as (app, store, choice, stopping, models), AsyncExitStack() as after:
-        if setup.session_id is not None and await begins_session(store, setup.session_id):
-            say(f"There was no session {setup.session_id}: it begins now.")
-        sock = Serving.bind(LOOPBACK, config.port)
-        address = f"http://{LOOPBACK}:{sock.getsockname()[1]}"
-        if setup.session_id is None and (left := await left_unfinished(store, people_of(setup.config))) is not None:
-            say(f"Going on with session {left}: something was left unfinished in it.")
-            setup.session_id = left
-        # Another `up` of this folder has its conversation open already.
-        if setup.session_id is None and not find_here(find_joinable(join_folder())):
-            setup.session_id = await open_last(store, str(Path.cwd()), people_of(setup.config))
-        presets = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=choice.is_rehearsal))
-        chosen = find_preset(presets, setup.preset)
-        await after.enter_async_context(setup.servers)
-        session = Session(
-            setup.registry,
-            id=setup.session_id,
-            approver=wait_for_answer,
-            journal=Journal(store, people=people_of(setup.config)),
-            preset=presets[chosen].preset,
-            editor=after.enter_context(setup.project(is_rehearsal=choice.is_rehearsal)),
-            policy=setup.policy,
-        )
-        await after.enter_async_context(session)
-
-        def use(kept: KeptModel) -> None:
-            upstream = HttpUpstream(kept.upstream, key=kept.key, limits=config.limits)
-            models.change(upstream, config.model or kept.model)
-
-        with_model = resolve_presets(setup.config.preset, usual_protocol(is_rehearsal=False))
-        form = ModelForm(model_file(), use, with_model, config.limits, is_rehearsal=choice.is_rehearsal)
-        front, gate = await after.enter_async_context(
-            open_page(
-                app,
-                session,
-                Api(InProcessWire(app)),
-                # Of the model the bare fact: its form is right below.
-                AssistantSetup(
-                    presets, chosen, choice.fact, choice.is_rehearsal, form=None if config.upstream else form
-                ),
-                PageSetup(
-                    limits=config.limits,
-                    hosts=config.hosts,
-                    origins=config.origins,
-                    log=log,
-                    folder=str(Path.cwd()),
-                    servers=setup.servers,
-                ),
-            )
-        )
-        after.enter_context(attending(store))
-        serving = Beside(front, stopping, config.limits, sock)
-        serving.allow_descriptors()
-        is_chat = setup.seat.is_attended and sys.stdout.isatty()
-        stops = "Ctrl+D stops." if is_chat else "Ctrl+C stops."
-        say(f"Listening on {address}/v1, for this machine only. Other programs need a token: `lastword token create`.")
-        if not is_loopback(config.host):
-            say(f"(host = {config.host} is for `lastword serve`.)")
-        say(f"Remembering in {config.store or data_file()}, session {session.id}.")
-        if setup.servers.all:
-            say(f"MCP servers: {', '.join(server.in_words for server in setup.servers.all)}.")
-        say(f"{choice.words}{setup.tour_hint}")
-        say(f"Open {address}/enter?key={gate.make_key()} to see the page; the key works once. {stops}")
-        sys.stdout.flush()
-        running = asyncio.ensure_future(serving.serve_here())
-        after.enter_context(JoinFile(join_folder(), address, gate, Path.cwd()).published())
-        if is_opened:
-            try:
-                after.enter_context(open_browser(gate, address, join_folder(), lambda: complain(NO_BROWSER)))
-            except NoBrowser:
-                complain(NO_BROWSER)
-        try:
-            if is_chat:
-                window = Window(InProcessWire(front), gate.admit("terminal"))
-                again = f"lastword up --session {session.id}"
-                await setup.seat.talk(
-                    window, farewell=lambda id: f"Stopped. `{again}` comes back to it.", until=running
-                )
-            else:
-                await _until_told(running)
-        finally:
-            front.end_streams()
-            serving.should_exit = True
-            await running
-
-
-def say(words: str) -> None:
-    """A line of ours. On a screen it breaks between words; for a program it is one line."""
-    click.echo(fitted(words, sys.stdout))
-
-
-class Beside(Serving):
-    """A server that leaves signals to the chat beside it."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-async def _until_told(running: asyncio.Future[None]) -> None:
-    """Wait for a signal, or for the server to end by itself."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    running.add_done_callback(lambda done: told.set())
-    await told.wait()
-
-
 @asynccontextmanager
-async def _server(
+async def assistant_api(
     setup: Setup, *, log: Any
 ) -> AsyncIterator[tuple[ASGIApp, Store, ModelChoice, Stopping, ChangingUpstream]]:
     """The assistant API in this process, over the person's own store."""
