@@ -11,7 +11,7 @@ from lastword import Session, ToolRegistry
 from lastword.config import McpConfig
 from lastword.mcp import McpServers, Pins, SecretFile
 from lastword.mcp.connection import McpConnection
-from lastword.mcp.launch import launch_of
+from lastword.mcp.server_facts import launch_of
 
 PLAIN = Path(__file__).parent / "mcp_both_ways" / "plain_server.py"
 MONEY: dict[str, Any] = {
@@ -43,7 +43,10 @@ class Neighbour:
     def define(self, *tools: Any) -> None:
         """Let the server list these from now on."""
         self.data.mkdir(exist_ok=True)
-        (self.data / "tools.json").write_text(json.dumps(list(tools)))
+        # At once: a server that lists just then would read half of it.
+        part = self.data / "tools.part"
+        part.write_text(json.dumps(list(tools)))
+        part.replace(self.data / "tools.json")
 
     def heard(self) -> list[str]:
         """What reached the server."""

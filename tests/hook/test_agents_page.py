@@ -7,7 +7,7 @@ from pathlib import Path
 from hook.test_installing import FILES, agreed, lastword
 from lastword.hook.agents import AGENTS
 from lastword.hook.installing import command_for, entries_for
-from lastword.mcp import approver
+from lastword.mcp.permission_tool import TOOL
 from requirements import requirement
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "agents.md").read_text()
@@ -30,7 +30,7 @@ def test_every_command_of_the_page_does_what_it_says(tmp_path: Path):
                 assert lastword(tmp_path, "up", "--help").returncode == 0
             else:
                 assert words[0] == "claude"
-                assert words[-1] == f"mcp__lastword__{approver.TOOL}"
+                assert words[-1] == f"mcp__lastword__{TOOL}"
     [servers] = [json.loads(text) for kind, text in FENCE.findall(PAGE) if kind == "json"]
     entry = servers["mcpServers"]["lastword"]
     assert lastword(tmp_path, *entry["args"], "--help").returncode == 0

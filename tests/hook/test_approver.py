@@ -11,7 +11,7 @@ from mcp import Client, StdioServerParameters
 
 from hook.gates import PATIENCE_SECONDS, Queue
 from lastword.errors import LastWordError
-from lastword.mcp.approver import TOOL, ApproverServer
+from lastword.mcp.permission_tool import TOOL, PermissionServer
 from requirements import requirement
 from surfaces.screens import clean_environment
 
@@ -69,7 +69,7 @@ async def test_a_question_of_another_form_is_denied(asked: dict[str, Any]):
     async def never(*given: Any) -> dict[str, Any]:
         raise AssertionError("nobody should be asked")
 
-    assert (await ApproverServer(never).answer(TOOL, asked))["behavior"] == "deny"
+    assert (await PermissionServer(never).answer(TOOL, asked))["behavior"] == "deny"
 
 
 @requirement("HOOK-4")
@@ -83,6 +83,6 @@ async def test_whatever_goes_wrong_is_a_no(problem: Exception, caplog: pytest.Lo
     async def fail(*given: Any) -> dict[str, Any]:
         raise problem
 
-    said = await ApproverServer(fail).answer(TOOL, ASKED)
+    said = await PermissionServer(fail).answer(TOOL, ASKED)
     assert said["behavior"] == "deny"
     assert said["message"]

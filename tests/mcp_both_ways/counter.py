@@ -10,7 +10,7 @@ from mcp import Client
 import lastword
 from lastword import ApprovalRequest, Preset, Session, ToolRegistry
 from lastword.call import wait_for_answer
-from lastword.mcp.serving import ToolServer
+from lastword.mcp.tool_server import ToolServer
 from mcp_neighbour import until
 
 KEY = b"k" * 32

@@ -10,8 +10,8 @@ import pytest
 
 import lastword
 from lastword import UserAction
-from lastword.mcp import pipes
-from lastword.mcp.results import MAX_QUOTED
+from lastword.mcp import transports
+from lastword.mcp.server_answers import MAX_QUOTED
 from lastword.testing import FixedApprover
 from mcp_neighbour import Neighbour, defined, opened, until
 from requirements import requirement
@@ -112,7 +112,7 @@ async def test_an_error_with_the_code_of_a_broken_connection_is_a_refusal(tmp_pa
 @pytest.mark.parametrize(("lines", "kind"), [(5_000, "succeeded"), (20_000, "outcome_unknown")])
 async def test_lines_that_are_no_messages_are_passed_over_up_to_a_point(tmp_path, monkeypatch, lines, kind):
     """Some servers print what is for people. One that does nothing else is cut off."""
-    monkeypatch.setattr("lastword.mcp.pipes.MAX_EMPTY_LINES", 10_000)
+    monkeypatch.setattr("lastword.mcp.transports.MAX_EMPTY_LINES", 10_000)
     shop = Neighbour(tmp_path, defined("chatter"))
     await shop.trust()
     async with shop.servers() as servers:
@@ -131,13 +131,13 @@ async def test_others_have_their_turn_while_lines_are_passed_over():
     ended: list[str] = []
     heard, unread = anyio.create_memory_object_stream[object](0)
     unread.close()
-    reading = asyncio.create_task(pipes._read(cast(Any, SimpleNamespace(stdout=output)), heard, ended.append))
+    reading = asyncio.create_task(transports._read(cast(Any, SimpleNamespace(stdout=output)), heard, ended.append))
     turns = 0
     while not reading.done():
         await asyncio.sleep(0)
         turns += 1
     assert ended == ["it ended"]
-    assert turns > 1_000 / pipes.EMPTY_LINES_AT_ONCE
+    assert turns > 1_000 / transports.EMPTY_LINES_AT_ONCE
 
 
 @requirement("MCP-12")

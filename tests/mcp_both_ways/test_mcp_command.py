@@ -13,9 +13,8 @@ import pytest
 from lastword.cli import run
 from lastword.config import FILE, load
 from lastword.errors import ConfigError
-from lastword.mcp.entries import add_entry, remove_entry
-from lastword.mcp.foreign import servers_in
-from lastword.mcp.pins import Pins
+from lastword.mcp.server_files import ServerEntries, servers_in
+from lastword.mcp.server_trust import Pins
 from lastword.testing.scripted import ScriptedModel
 from lastword.tools import Trust
 from lastword.tools.guard import MARKER
@@ -286,14 +285,14 @@ def test_adding_and_removing_leaves_the_rest_of_the_file_as_it_is(home):
     """The file is a person's, with their comments."""
     (home / FILE).write_text(WRITTEN)
     known = load(home / FILE, environ={}).mcp["old"]
-    add_entry(home / FILE, "new", known)
+    ServerEntries(home / FILE).add("new", known)
     assert (home / FILE).read_text().startswith(WRITTEN)
-    remove_entry(home / FILE, "new")
+    ServerEntries(home / FILE).remove("new")
     assert (home / FILE).read_text() == WRITTEN
-    remove_entry(home / FILE, "old")
+    ServerEntries(home / FILE).remove("old")
     assert tomllib.loads((home / FILE).read_text()) == {"server": {"port": 1}, "preset": {"x": {"protocol": "json"}}}
     with pytest.raises(ConfigError, match="there is no MCP server old"):
-        remove_entry(home / FILE, "old")
+        ServerEntries(home / FILE).remove("old")
 
 
 @pytest.mark.parametrize("text", ["mcp.a.command = 'sh'\n", "[mcp]\na = { command = 'sh' }\n"])
@@ -301,7 +300,7 @@ def test_an_entry_that_is_written_otherwise_is_left_to_the_person(home, text):
     """Better not at all than half of it."""
     (home / FILE).write_text(text)
     with pytest.raises(ConfigError, match="change it by hand"):
-        remove_entry(home / FILE, "a")
+        ServerEntries(home / FILE).remove("a")
     assert (home / FILE).read_text() == text
 
 

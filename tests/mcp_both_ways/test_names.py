@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lastword.errors import ConfigError
-from lastword.mcp.names import check_server_name, tool_id
-from lastword.tools import Manifest
+from lastword.mcp.server_facts import check_server_name
+from lastword.tools import Manifest, tool_id
 from lastword.tools.manifest import NAME
 from requirements import requirement
 

@@ -14,9 +14,8 @@ from lastword import ToolRegistry, UserAction
 from lastword.call import Event, Limits, Reported, wait_for_answer
 from lastword.config import McpConfig
 from lastword.errors import ConfigError
-from lastword.mcp.definitions import definition_of, difference
-from lastword.mcp.launch import launch_of
-from lastword.mcp.offered import CHANGED, GONE
+from lastword.mcp.configured_servers import CHANGED, GONE
+from lastword.mcp.server_facts import definition_of, difference, launch_of
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined, opened, until
 from requirements import requirement
@@ -446,7 +445,7 @@ async def test_a_server_that_dies_in_mid_call_leaves_it_in_doubt_and_is_started_
 @requirement("MCP-8", "MCP-10")
 async def test_a_server_that_floods_is_cut_off_before_memory_is_full(tmp_path, monkeypatch):
     """A message without an end is not read to the end."""
-    monkeypatch.setattr("lastword.mcp.pipes.MAX_LINE_BYTES", 2**20)
+    monkeypatch.setattr("lastword.mcp.transports.MAX_LINE_BYTES", 2**20)
     shop = Neighbour(tmp_path, defined("flood"))
     await shop.trust()
     async with shop.servers() as servers:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from lastword.mcp.clients import Greeter
-from lastword.mcp.launch import launch_of
-from lastword.mcp.pins import Pins
+from lastword.mcp.client_records import Greeter
+from lastword.mcp.server_facts import launch_of
+from lastword.mcp.server_trust import Pins
 from lastword.store import MemoryStore
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement

@@ -11,8 +11,8 @@ from real_servers import CHECKS
 
 from lastword import ApprovalRequest, UserAction
 from lastword.call import wait_for_answer
-from lastword.mcp.launch import launch_of
-from lastword.mcp.looking import look_at
+from lastword.mcp.server_facts import launch_of
+from lastword.mcp.server_trust import Inspection
 from lastword.testing import FixedApprover
 from mcp_neighbour import Neighbour, opened
 from requirements import requirement
@@ -121,5 +121,5 @@ async def test_the_sqlite_server_writes_what_was_allowed_and_stays_trusted_by_it
         assert "oar" in read.message
         wrong = await session.call("shop__read_query", {"query": "SELECT name FROM nowhere"})
         assert "no such table" in wrong.message
-    seen = await look_at(launch_of("shop", shop.config, shop.folder), shop.secrets)
+    seen = await Inspection.of(launch_of("shop", shop.config, shop.folder), shop.secrets)
     assert seen.same_as(shop.pins.of(shop.place, "shop"))

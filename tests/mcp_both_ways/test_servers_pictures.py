@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from test_page_servers import ARMED, PAY, Street, say_yes
 
-from lastword.mcp.clients import Greeter
+from lastword.mcp.client_records import Greeter
 from mcp_neighbour import defined
 from surfaces.conftest import quick
 from surfaces.test_page_pictures import AXE, PICTURES, SIZES, Clock, browser, compare, picture_of, window_of

@@ -9,8 +9,8 @@ from lastword import Journal, Policy, Preset, ToolRegistry
 from lastword.card import Draft
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import ConfigError
-from lastword.mcp.launch import launch_of
-from lastword.mcp.looking import look_at
+from lastword.mcp.server_facts import launch_of
+from lastword.mcp.server_trust import Inspection
 from lastword.rules import GrantOffer, offer_for
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined, opened
@@ -212,8 +212,8 @@ async def test_whoever_looks_at_a_server_on_the_page_leaves_its_key_as_it_is_and
     await shop.trust("bounds")
     launch = launch_of("shop", shop.config, shop.folder)
     async with shop.servers() as servers:
-        await servers.trust(await look_at(launch, shop.secrets))
+        await servers.trust(await Inspection.of(launch, shop.secrets))
         assert [pinned.standing for pinned in shop.pins._read().values()] == ["bounds"]
         shop.define(PAY | {"description": "Pays more."})
-        await servers.trust(await look_at(launch, shop.secrets))
+        await servers.trust(await Inspection.of(launch, shop.secrets))
         assert [pinned.standing for pinned in shop.pins._read().values()] == [False]

@@ -15,7 +15,7 @@ from mcp import MCPError
 import lastword
 from lastword.consent import ALLOWED, DENIED
 from lastword.journal import data_of
-from lastword.mcp.replies import EARLIER
+from lastword.mcp.client_messages import EARLIER
 from mcp_neighbour import until
 from requirements import requirement
 
@@ -141,7 +141,7 @@ async def test_a_request_that_the_client_gives_up_leaves_the_call_alone(tmp_path
 @requirement("MCP-21")
 async def test_progress_keeps_a_client_patient(tmp_path, monkeypatch):
     """Whoever listens to progress knows that somebody is asked."""
-    monkeypatch.setattr("lastword.mcp.patience.PROGRESS_SECONDS", 0.02)
+    monkeypatch.setattr("lastword.mcp.client_messages.PROGRESS_SECONDS", 0.02)
     heard = []
 
     async def hear(progress, total, message):

@@ -11,8 +11,8 @@ import openai
 
 from lastword.server.app import build_app
 from lastword.server.http_server import Serving
-from lastword.server.limits import ServerLimits
 from lastword.server.middleware import Stopping
+from lastword.server.server_limits import ServerLimits
 from lastword.server.upstream import HttpUpstream
 from lastword.store import MemoryStore, Store
 from lastword.testing.scripted import ScriptedModel

@@ -13,7 +13,7 @@ from house import Answer, exchange, read_answer
 from lastword.server.api_types import Refusal
 from lastword.server.auth import Rates
 from lastword.server.http_server import network_of
-from lastword.server.limits import ServerLimits
+from lastword.server.server_limits import ServerLimits
 from lastword.store import MemoryStore
 from lastword.testing.scripted import Fault, Pause
 from requirements import requirement

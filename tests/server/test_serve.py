@@ -14,7 +14,7 @@ import openai
 import pytest
 from processes import BIN, model_process, served
 
-from lastword.server.limits import ServerLimits
+from lastword.server.server_limits import ServerLimits
 from requirements import requirement
 
 DOCS = Path(__file__).parents[2] / "docs" / "api.md"

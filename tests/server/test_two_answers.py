@@ -6,7 +6,7 @@ import pytest
 from server_by_bytes import ByteServer, sent_events
 
 from lastword.server.api_types import Refusal
-from lastword.server.limits import ServerLimits
+from lastword.server.server_limits import ServerLimits
 from lastword.server.upstream import HttpUpstream
 from lastword.testing.scripted import Fault
 from requirements import requirement

@@ -32,7 +32,7 @@ from lastword.consent import Approver, Preset
 from lastword.editor import ProjectEditor
 from lastword.errors import LastWordError
 from lastword.journal import Journal
-from lastword.mcp import servers_of
+from lastword.mcp import McpServers
 from lastword.server import (
     ChangingUpstream,
     Stopping,
@@ -195,7 +195,7 @@ class Setup:
         self.registry = load_tools(options.folders, project, asking=self.seat.is_attended)
         self.policy = rules_here(project, self.config.server.store, self.config.file)
         # After all others: a tool of a server cannot take the name of one that is there.
-        self.servers = servers_of(self.config)
+        self.servers = McpServers.of(self.config)
         for words in self.servers.offer(self.registry):
             complain(words)
 

@@ -19,7 +19,7 @@ from lastword.config import Config, load
 from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
 from lastword.hook import AGENTS, SAYS, AgentKeys, Hooks, InstalledHook, is_denial, probe_for
-from lastword.mcp import Gateways, counted, servers_of
+from lastword.mcp import Gateways, McpServers, counted
 from lastword.rules import load_policy, places_for
 from lastword.server import (
     HttpUpstream,
@@ -147,7 +147,7 @@ async def _examine_model(config: Config) -> list[Finding]:
 def _examine_mcp(config: Config) -> list[Finding]:
     """The MCP servers of the configuration, and those of wrapped clients that stand outside of the gateway."""
     findings: list[Finding] = []
-    for server in servers_of(config).all:
+    for server in McpServers.of(config).all:
         why = server.why_not()
         words = (
             f"trusted, {counted(len(server.pinned.tools))}" if server.pinned is not None and not why else "; ".join(why)

@@ -12,7 +12,7 @@ from lastword.commands.confirm import agreed, by_a_person
 from lastword.commands.options import apply_option, store_option
 from lastword.display import visible
 from lastword.hook import AGENTS, SAYS, WORDS, Agent, AgentKeys, HookChange, Hooks, gate, settings_file
-from lastword.mcp import shown_change
+from lastword.mcp import JsonSettings
 
 agent_argument = click.argument("agent", type=click.Choice(list(AGENTS)))
 project_flag = click.option("--project", is_flag=True, help="In this folder only, and not for all of yours.")
@@ -118,5 +118,5 @@ def uninstall(agent: str, project: bool, apply: str | None) -> int:
 
 
 def _show(change: HookChange) -> None:
-    for line in shown_change(change.before or b"", change.after or b"", change.file):
+    for line in JsonSettings(change.before or b"").change_lines(change.after or b"", change.file):
         click.echo(f"  {line}", err=True)

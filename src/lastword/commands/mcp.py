@@ -6,7 +6,6 @@ import asyncio
 import os
 import shlex
 import sys
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,30 +21,21 @@ from lastword.display import visible
 from lastword.errors import ConfigError, LastWordError
 from lastword.hook import WORDS
 from lastword.mcp import (
-    Definition,
     Gateways,
-    Launch,
+    Inspection,
+    JsonSettings,
     McpServer,
+    McpServers,
     Pins,
     SecretFile,
-    add_entry,
-    change_lines,
-    change_own,
+    ServerEntries,
     check_server_name,
     counted,
-    look_at,
     marked,
-    remove_entry,
-    rights_of,
     servers_in,
-    servers_of,
-    shown_change,
-    shown_tool,
-    tool_id,
-    way_lines,
 )
 from lastword.terminal import is_interactive
-from lastword.tools import ToolKey
+from lastword.tools import ToolKey, tool_id
 
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"Without it: {FILE} in the current folder."
@@ -97,7 +87,7 @@ def add(
         entry = McpConfig(url=way[0], headers=_pairs(headers, "--header"))
     else:
         entry = McpConfig(command=way[0], args=list(way[1:]), env=_pairs(variables, "--env"), folder=folder)
-    change_own(file, partial(add_entry, file, name, entry))
+    ServerEntries(file).add(name, entry)
     click.echo(f"Named {name} in {visible(str(file))}.")
     return _offer_trust(file, [name])
 
@@ -114,7 +104,7 @@ def _add_from(source: Path, only: str | None, file: Path) -> int:
             continue
         for secret, value in server.secrets.items():
             secrets.keep(secret, value)
-        change_own(file, partial(add_entry, file, server.ours, server.config))
+        ServerEntries(file).add(server.ours, server.config)
         added.append(server.ours)
         click.echo(f"Named {server.ours} in {visible(str(file))}.")
         for secret in server.secrets:
@@ -129,7 +119,7 @@ def _add_from(source: Path, only: str | None, file: Path) -> int:
 @json_option
 def list_servers(config: Path | None, as_json: bool) -> int:
     """List the servers of lastword.toml: whether each is trusted as it is, and its tools. Starts nothing."""
-    servers = servers_of(_config(config)).all
+    servers = McpServers.of(_config(config)).all
     if as_json:
         print_json([_as_json(server) for server in servers])
         return DONE
@@ -137,7 +127,7 @@ def list_servers(config: Path | None, as_json: bool) -> int:
         click.echo("There are no MCP servers yet. lastword mcp add NAME -- COMMAND names one.")
     for server in servers:
         click.echo(f"{server.name}  {server.state}")
-        for line in way_lines(server.launch):
+        for line in server.launch.way_lines():
             click.echo(f"    {line}")
         for why in server.why_not() if server.pinned is not None else ():
             click.echo(f"    changed: {why}")
@@ -159,7 +149,7 @@ def remove(name: str, config: Path | None) -> int:
     """Take a server out of lastword.toml, and forget that it was trusted."""
     by_a_person("lastword mcp remove")
     file = config or Path(FILE)
-    change_own(file, partial(remove_entry, file, name))
+    ServerEntries(file).remove(name)
     Pins().forget(file, name)
     click.echo(f"Took {name} out of {visible(str(file))}.")
     return DONE
@@ -170,7 +160,7 @@ def remove(name: str, config: Path | None) -> int:
 @config_option
 def refresh(names: tuple[str, ...], config: Path | None) -> int:
     """Start the trusted servers and say what has changed since. Trusts nothing."""
-    servers = [_find(config, name)[0] for name in names] or servers_of(_config(config)).all
+    servers = [_find(config, name)[0] for name in names] or McpServers.of(_config(config)).all
     is_same = True
     for server in servers:
         if why := server.why_not():
@@ -178,8 +168,8 @@ def refresh(names: tuple[str, ...], config: Path | None) -> int:
             is_same = False
             continue
         assert server.pinned is not None
-        seen = asyncio.run(look_at(server.launch, SecretFile()))
-        lines = change_lines(server.pinned, seen.tools)
+        seen = asyncio.run(Inspection.of(server.launch, SecretFile()))
+        lines = server.pinned.change_lines(seen.tools)
         is_same &= not lines
         stands = "changed" if lines else "as trusted"
         click.echo(f"{server.name}: {seen.version or 'no version'}, {counted(len(seen.tools))}, {stands}")
@@ -214,13 +204,13 @@ def trust(name: str, start: str | None, tools_digest: str | None, standing: str 
     launch.check()
     if pinned is None or pinned.way_changed(launch):
         click.echo(f"The MCP server {name} of {visible(str(place))}:", err=True)
-        for line in way_lines(launch):
+        for line in launch.way_lines():
             click.echo(f"  {line}", err=True)
         for line in () if pinned is None else pinned.way_changed(launch):
             click.echo(f"  changed: {line}", err=True)
-        if not agreed(f"{rights_of(launch)} Start it, and look at its tools?", start, launch.digest, "--start"):
+        if not agreed(f"{launch.rights} Start it, and look at its tools?", start, launch.digest, "--start"):
             return NOT_ALLOWED
-    seen = asyncio.run(look_at(launch, SecretFile()))
+    seen = asyncio.run(Inspection.of(launch, SecretFile()))
     tools, version = seen.tools, seen.version
     click.echo(f"{version or 'The server'} names {counted(len(tools))}.", err=True)
     if pinned is not None and pinned.version != version:
@@ -240,8 +230,8 @@ def trust(name: str, start: str | None, tools_digest: str | None, standing: str 
         if key != pinned.standing:
             click.echo("Programs that run now have it as it was, until they are started again.")
         return DONE
-    changed = change_lines(pinned, tools) if pinned is not None else None
-    for line in _shown_tools(launch, tools) if changed is None else changed:
+    changed = pinned.change_lines(tools) if pinned is not None else None
+    for line in _shown_tools(seen) if changed is None else changed:
         click.echo(f"  {line}", err=True)
     asked = f"Offer these tools to your assistant? If so, {_STANDING[key]}"
     if not agreed(asked, tools_digest, seen.digest, "--tools"):
@@ -288,10 +278,9 @@ def secret(name: str | None, forget: bool) -> int:
     return DONE
 
 
-def _shown_tools(launch: Launch, tools: list[Definition]) -> list[str]:
+def _shown_tools(seen: Inspection) -> list[str]:
     lines = []
-    for tool in tools:
-        shown = shown_tool(launch, tool)
+    for shown in seen.shown_tools():
         lines.append(f"{shown.id}{' (says of itself that it destroys)' if shown.loud else ''}")
         lines += [f"    {line}" for line in shown.about.split("\n")]
         if shown.arguments:
@@ -309,7 +298,7 @@ def _offer_trust(file: Path, names: list[str]) -> int:
 
 def _find(config: Path | None, name: str) -> tuple[McpServer, Path]:
     check_server_name(name, "lastword mcp")
-    servers = servers_of(_config(config))
+    servers = McpServers.of(_config(config))
     return servers.find(name), servers.place
 
 
@@ -353,7 +342,7 @@ def wrap(file: Path, apply: str | None) -> int:
     by_a_person("lastword mcp wrap")
     gateways = Gateways()
     plan = gateways.plan(file)
-    for line in shown_change(plan.before, plan.after, file):
+    for line in JsonSettings(plan.before).change_lines(plan.after, file):
         click.echo(f"  {line}", err=True)
     for name in plan.outside:
         click.echo(f"Stays outside: {name}, which the file names in another place.", err=True)
@@ -379,7 +368,7 @@ def unwrap(file: Path, apply: str | None) -> int:
     now, after, is_exact = gateways.plan_back(file)
     if not is_exact:
         click.echo(f"{visible(str(file))} was edited since it was wrapped. This is what would change:", err=True)
-    for line in shown_change(now, after, file):
+    for line in JsonSettings(now).change_lines(after, file):
         click.echo(f"  {line}", err=True)
     digest = sha256(now + b"\0" + after).hexdigest()
     # Exactly as it was is what they had; anything else is looked at first.

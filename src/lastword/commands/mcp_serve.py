@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import uvicorn
 
-from lastword import ids
+from lastword import ids, mcp  # The door is lazy: the SDK takes a second, and `lastword mcp list` needs none of it.
 from lastword.call import Limits, wait_for_answer
 from lastword.cli import DONE, complain
 from lastword.commands.configuration import read_config
@@ -26,7 +26,7 @@ from lastword.editor import ScriptEditorProvider
 from lastword.hook import CLAUDE, Allowed, HookInput
 from lastword.journal import Journal
 from lastword.lazily import load_later
-from lastword.mcp import sealing_key, servers_of
+from lastword.mcp import McpServers, sealing_key
 from lastword.rules import Policy
 from lastword.server import Serving, Tokens
 from lastword.session import Session
@@ -36,12 +36,8 @@ from lastword.tools.guard import note_agent, refuse_below
 
 if TYPE_CHECKING:
     from lastword.hook import asking
-    from lastword.mcp import ToolServer, http_app, serving
-    from lastword.mcp import approver as approving
 else:
-    # The SDK takes a second to load, and `lastword mcp list` needs none of it.
-    serving, http_app = load_later("lastword.mcp.serving"), load_later("lastword.mcp.http_app")
-    approving, asking = load_later("lastword.mcp.approver"), load_later("lastword.hook.asking")
+    asking = load_later("lastword.hook.asking")
 
 BY_CLIENT = "--approve client"
 BY_PERSON = "leave it out; a person answers on the page of lastword up, or with lastword answer"
@@ -101,16 +97,14 @@ async def _serve(
         journal = await after.enter_async_context(remembering(config.server.store))
         if by_client:
             refuse_below(BY_CLIENT, journal.store, agents=False, hint=BY_PERSON)
-        servers = await after.enter_async_context(servers_of(config))
+        servers = await after.enter_async_context(McpServers.of(config))
         for words in servers.offer(registry):
             complain(words)
-        facts: dict[str, Any] = {"approve_by_client": by_client, "patience_seconds": patience}
+        facts = {"approve_by_client": by_client, "patience_seconds": patience, "over_http": port is not None}
+        server = await after.enter_async_context(_tools(registry, journal, editor, config, policy, facts))
         if port is None:
-            server = await after.enter_async_context(_tools(registry, journal, editor, config, policy, facts))
-            await serving.run_over_stdio(server)
+            await server.run_over_stdio()
         else:
-            facts["principal_of"] = http_app.principal_of
-            server = await after.enter_async_context(_tools(registry, journal, editor, config, policy, facts))
             await _over_http(server, journal, port)
 
 
@@ -122,7 +116,7 @@ async def _tools(
     config: Config,
     policy: Policy | None,
     facts: dict[str, Any],
-) -> AsyncIterator[ToolServer]:
+) -> AsyncIterator[mcp.ToolServer]:
     tokens = Tokens(journal.store)
 
     async def open_session(id: str, preset: Preset | None) -> Session:
@@ -145,21 +139,21 @@ async def _tools(
         return await session.open()
 
     key = sealing_key(data_folder(sys.platform, os.environ, Path.home()) / "mcp_key")
-    server = serving.ToolServer(open_session, key, **facts)
+    server = mcp.ToolServer(open_session, key, **facts)
     try:
         yield server
     finally:
         await server.close()
 
 
-async def _over_http(server: ToolServer, journal: Journal, port: int) -> None:
+async def _over_http(server: mcp.ToolServer, journal: Journal, port: int) -> None:
     """Until a signal, for this machine alone."""
     sock = Serving.bind(LOOPBACK, port)
     there = sock.getsockname()[1]
     tokens = Tokens(journal.store, always_needed=True)
-    app = http_app.http_app(server, tokens, there)
+    app = server.http_app(tokens, there)
     config = uvicorn.Config(app, http="httptools", lifespan="on", access_log=False, log_config=None, ws="none")
-    click.echo(f"Listening on http://{LOOPBACK}:{there}{http_app.PATH}, for this machine only.", err=True)
+    click.echo(f"Listening on http://{LOOPBACK}:{there}{server.PATH}, for this machine only.", err=True)
     click.echo("A client needs a token: lastword token create NAME --scope tools. Ctrl+C stops.", err=True)
     await uvicorn.Server(config).serve(sockets=[sock])
 
@@ -198,4 +192,4 @@ async def _answer(within: float, store: str | None) -> None:
             verdict = await asking.ask(journal, said, within)
             return verdict.arguments if isinstance(verdict, Allowed) else verdict.why
 
-        await approving.run_approver(approving.ApproverServer(decide))
+        await mcp.PermissionServer(decide).run_over_stdio()

@@ -30,7 +30,7 @@ from lastword.editor import editor_tools
 from lastword.errors import did_you_mean
 from lastword.hook import FOLDER, agents_tool, agents_tools
 from lastword.journal import Journal
-from lastword.mcp import servers_of
+from lastword.mcp import McpServers
 from lastword.rules import (
     NO_KEY,
     ONLY_EXACT,
@@ -186,7 +186,7 @@ def _registry(folders: Sequence[str], policy: Policy | None) -> ToolRegistry:
     registry = ToolRegistry()
     Toolbox.find_any(folders).load(registry, ask=ask_trust if is_interactive() else None)
     editor_tools(registry)
-    servers_of(load(environ=os.environ)).offer(registry)
+    McpServers.of(load(environ=os.environ)).offer(registry)
     for tool in agents_tools(() if policy is None else policy.rules):
         if not registry.is_registered(tool.name):
             registry.add(tool)

@@ -34,7 +34,7 @@ from lastword.consent import Kind, Outcome
 from lastword.display import glyph, visible
 from lastword.editor import EDITOR_TOOLS, editor_tools
 from lastword.errors import LastWordError, NotJSON, ToolLoadError, UnknownTool, did_you_mean
-from lastword.mcp import McpServers, servers_of
+from lastword.mcp import McpServers
 from lastword.terminal import attend, is_interactive, terminal_approver
 from lastword.tools import Effect, Manifest, Tool, Toolbox, ToolFolder, ToolRegistry, Trust
 from lastword.tools.guard import is_below
@@ -221,7 +221,7 @@ def _servers_with(tool: str, folders: Sequence[str], registry: ToolRegistry) -> 
     own = Toolbox.find_any(folders).tools
     if tool in {known.name for known in EDITOR_TOOLS} | {found.manifest.id for found in own}:
         return McpServers({}, Toolbox.HERE)
-    servers, offered = servers_of(load(environ=os.environ)), ToolRegistry()
+    servers, offered = McpServers.of(load(environ=os.environ)), ToolRegistry()
     told = servers.offer(offered)
     if not offered.is_registered(tool):
         for words in told:

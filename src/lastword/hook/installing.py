@@ -24,7 +24,7 @@ from lastword.errors import ConfigError, NotJSON
 from lastword.hook.agents import AGENTS, PROBE, Agent
 from lastword.hook.gate import MARGIN_SECONDS
 from lastword.hook.keys import KEYS_FILE, AgentKeys
-from lastword.mcp import with_value, without_comments, write_private, write_whole
+from lastword.mcp import JsonSettings, write_private, write_whole
 from lastword.rules import SETTINGS, why_keyless
 from lastword.store import DEFAULT_FILE, data_folder, holds_password, make_private
 
@@ -271,7 +271,9 @@ def is_denial(agent: Agent, code: int, printed: bytes) -> bool:
 def _settings(data: bytes, file: Path, agent: Agent) -> dict[str, Any]:
     """The settings as the agent reads them: one that it cannot read has no hooks for it, and stops nothing."""
     try:
-        found = values.parse((without_comments(data) if agent.has_comments else data.decode("utf-8")).strip() or "{}")
+        found = values.parse(
+            (JsonSettings(data).without_comments() if agent.has_comments else data.decode("utf-8")).strip() or "{}"
+        )
     except (NotJSON, UnicodeDecodeError) as problem:
         fact = problem.fact if isinstance(problem, NotJSON) else "it is not UTF-8"
         hint = "mend it first" if agent.has_comments else "it may hold no comments and no last commas; mend it first"
@@ -294,7 +296,7 @@ def _with_hooks(before: bytes | None, found: dict[str, Any], hooks: dict[str, An
     if before is None or not before.strip():
         return (json.dumps({KEY: hooks}, indent=2, ensure_ascii=False) + "\n").encode()
     if KEY in found:
-        return with_value(before, KEY, hooks)
+        return JsonSettings(before).with_value(KEY, hooks)
     # A new key at the beginning; all the rest stays where it is.
     text = before.decode("utf-8")
     place = _opening(text) + 1

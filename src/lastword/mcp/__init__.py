@@ -1,58 +1,60 @@
-"""MCP both ways: the tools of any server behind our cards, and our tools for any client."""
+"""MCP both ways: the tools of any server behind our cards, and our tools for any client.
+
+Nothing of a server is offered before a person has trusted it, and what they trusted is pinned byte for byte. Every call
+goes through a session, and so through the one door. This room alone knows the SDK, and loads it when it is needed.
+
+Servers, whose tools we call:
+
+    server_files         where they are named: lastword.toml, and the files of other programs
+    server_facts         what trust is about: how one is reached, and how it defines its tools
+    server_trust         what a person was shown of one, and what they trusted
+    configured_servers   those of a configuration, and their tools in a registry
+    connection           the way to one, over its pipes or HTTP (transports, watchdog)
+    server_answers       what one says while a tool of it is called
+    secrets              what one is given, and nobody is shown
+    gateway              a client's servers behind one entry of ours
+
+Clients, which call our tools:
+
+    tool_server          our tools over stdio and HTTP
+    client_messages      what a client is told
+    client_records       what is remembered of clients, and of calls that they are owed
+    permission_tool      the tool by which Claude Code asks for permission
+"""
 
 from typing import TYPE_CHECKING
 
 from lastword.lazily import open_door
 
 if TYPE_CHECKING:
-    from lastword.mcp.clients import connected as connected
-    from lastword.mcp.definitions import Definition as Definition
-    from lastword.mcp.definitions import marked as marked
-    from lastword.mcp.entries import add_entry as add_entry
-    from lastword.mcp.entries import change_own as change_own
-    from lastword.mcp.entries import remove_entry as remove_entry
-    from lastword.mcp.foreign import servers_in as servers_in
-    from lastword.mcp.foreign import without_comments as without_comments
+    from lastword.mcp.client_records import connected_clients as connected_clients
+    from lastword.mcp.configured_servers import McpServer as McpServer
+    from lastword.mcp.configured_servers import McpServers as McpServers
+    from lastword.mcp.configured_servers import counted as counted
     from lastword.mcp.gateway import Gateways as Gateways
-    from lastword.mcp.launch import Launch as Launch
-    from lastword.mcp.looking import Sighting as Sighting
-    from lastword.mcp.looking import change_lines as change_lines
-    from lastword.mcp.looking import changed_tools as changed_tools
-    from lastword.mcp.looking import look_at as look_at
-    from lastword.mcp.looking import rights_of as rights_of
-    from lastword.mcp.looking import shown_tool as shown_tool
-    from lastword.mcp.looking import way_lines as way_lines
-    from lastword.mcp.looking import way_of as way_of
-    from lastword.mcp.names import check_server_name as check_server_name
-    from lastword.mcp.names import tool_id as tool_id
-    from lastword.mcp.offered import McpServer as McpServer
-    from lastword.mcp.offered import McpServers as McpServers
-    from lastword.mcp.offered import counted as counted
-    from lastword.mcp.offered import servers_of as servers_of
-    from lastword.mcp.pins import Pinned as Pinned
-    from lastword.mcp.pins import Pins as Pins
-    from lastword.mcp.rewriting import shown_change as shown_change
-    from lastword.mcp.rewriting import with_value as with_value
-    from lastword.mcp.rewriting import write_whole as write_whole
-    from lastword.mcp.seal_key import sealing_key as sealing_key
+    from lastword.mcp.permission_tool import PermissionServer as PermissionServer
     from lastword.mcp.secrets import SecretFile as SecretFile
+    from lastword.mcp.secrets import sealing_key as sealing_key
     from lastword.mcp.secrets import write_private as write_private
-    from lastword.mcp.serving import ToolServer as ToolServer
+    from lastword.mcp.secrets import write_whole as write_whole
+    from lastword.mcp.server_facts import check_server_name as check_server_name
+    from lastword.mcp.server_facts import marked as marked
+    from lastword.mcp.server_files import JsonSettings as JsonSettings
+    from lastword.mcp.server_files import ServerEntries as ServerEntries
+    from lastword.mcp.server_files import servers_in as servers_in
+    from lastword.mcp.server_trust import Inspection as Inspection
+    from lastword.mcp.server_trust import Pins as Pins
+    from lastword.mcp.tool_server import ToolServer as ToolServer
 else:
     __getattr__ = open_door(
         __name__,
-        clients="connected",
-        definitions="Definition marked",
-        entries="add_entry change_own remove_entry",
-        foreign="servers_in without_comments",
+        client_records="connected_clients",
+        configured_servers="McpServer McpServers counted",
         gateway="Gateways",
-        launch="Launch",
-        looking="Sighting change_lines changed_tools look_at rights_of shown_tool way_lines way_of",
-        names="check_server_name tool_id",
-        offered="McpServer McpServers counted servers_of",
-        pins="Pinned Pins",
-        rewriting="shown_change with_value write_whole",
-        seal_key="sealing_key",
-        secrets="SecretFile write_private",
-        serving="ToolServer",
+        permission_tool="PermissionServer",
+        secrets="SecretFile sealing_key write_private write_whole",
+        server_facts="check_server_name marked",
+        server_files="JsonSettings ServerEntries servers_in",
+        server_trust="Inspection Pins",
+        tool_server="ToolServer",
     )

@@ -16,13 +16,10 @@ from typing import Any
 from lastword import __version__
 from lastword.errors import LastWordError, OutcomeUnknown, Problem, ToolError
 from lastword.lazily import brought_by
-from lastword.mcp.clock import PausableClock
-from lastword.mcp.definitions import MAX_TOOLS, Definition, definition_of, marked
-from lastword.mcp.eliciting import put_to_person
-from lastword.mcp.launch import Launch, environment
-from lastword.mcp.pipes import Complaints, pipes
-from lastword.mcp.results import quoted, result_of
 from lastword.mcp.secrets import Hide, SecretFile, hide_in, hider, without_secrets
+from lastword.mcp.server_answers import PausableClock, put_to_person, quoted, result_of
+from lastword.mcp.server_facts import MAX_TOOLS, Definition, Launch, definition_of, environment, marked
+from lastword.mcp.transports import CONNECT_SECONDS, MAX_ANSWER_BYTES, Complaints, http_client, pipes
 from lastword.tools import ToolContext
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2", "pydantic"):
@@ -34,15 +31,11 @@ with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2", "pydantic"):
     from pydantic import ValidationError
 
 log = logging.getLogger("lastword.mcp")
-
-CONNECT_SECONDS = 30.0
 LIST_SECONDS = 30.0
 # A first change is looked at once, the next ones so much later.
 RELIST_SECONDS = 0.2
 # A list that is longer than this has no end.
 MAX_PAGES = 50
-# Of a whole answer over HTTP, before anything of it is parsed.
-MAX_ANSWER_BYTES = 40 * 2**20
 # A server that fails is tried again after 1 second, 2, 4, and at last every minute.
 MAX_BACKOFF_SECONDS = 60.0
 # Nobody reads more lines of progress of one call, and each is remembered.
@@ -179,7 +172,7 @@ class McpConnection:
             if launch.url is not None:
                 headers, self._used = self._secrets.expand(launch.headers, place)
                 self._hide = hider(self._used)
-                http = await after.enter_async_context(_http(headers))
+                http = await after.enter_async_context(http_client(headers))
                 transport: Any = streamable_http_client(
                     launch.url, http_client=http, max_sse_event_size=MAX_ANSWER_BYTES
                 )
@@ -366,38 +359,3 @@ def _canceller(sent: asyncio.Future[Any]) -> Callable[[], None]:
         sent.cancel()
 
     return cancel
-
-
-@asynccontextmanager
-async def _http(headers: dict[str, str]) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client that gives up on an answer that is larger than any may be, before it is parsed."""
-    timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
-    hooks = {"response": [_bounded]}
-    async with httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, trust_env=False) as client:
-        yield client
-
-
-async def _bounded(response: httpx2.Response) -> None:
-    stated = response.headers.get("content-length", "")
-    if stated.isdigit() and int(stated) > MAX_ANSWER_BYTES:
-        raise httpx2.DecodingError(f"an answer of {int(stated):,} bytes", request=response.request)
-    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        response.stream = _Bounded(response.stream)  # A stream lasts for as long as we do; the SDK bounds its events.
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of an answer, as long as there are not too many."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        seen = 0
-        async for chunk in self._inner:
-            seen += len(chunk)
-            if seen > MAX_ANSWER_BYTES:
-                raise httpx2.DecodingError(f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

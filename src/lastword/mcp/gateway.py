@@ -15,23 +15,21 @@ from typing import Any
 
 import msgspec
 
-from lastword import values
 from lastword.errors import ConfigError, NotJSON
-from lastword.mcp.definitions import marked
-from lastword.mcp.entries import written
-from lastword.mcp.foreign import (
+from lastword.mcp.secrets import SecretFile, write_private, write_whole
+from lastword.mcp.server_facts import marked
+from lastword.mcp.server_files import (
     ForeignServer,
+    JsonSettings,
     named_elsewhere,
     project_of,
     read_foreign,
     servers_in,
-    without_comments,
+    written,
 )
-from lastword.mcp.names import tool_id
-from lastword.mcp.rewriting import with_value, write_whole
-from lastword.mcp.secrets import SecretFile, write_private
 from lastword.rules import gateways_folder
 from lastword.store import make_private
+from lastword.tools import tool_id
 
 ENTRY = "lastword"
 # What an entry may say. Whatever else is in one could be a restriction that would be lost.
@@ -112,7 +110,7 @@ class Gateways:
         # With -P no file in the folder that the client is started in passes for lastword.
         entry = {"command": sys.executable, "args": ["-P", "-m", "lastword", "mcp", "serve", "--config", str(config)]}
         outside = tuple(marked(name) for name in named_elsewhere(found, key))
-        return Wrapping(file, before, with_value(before, key, {ENTRY: entry}), servers, config, outside)
+        return Wrapping(file, before, JsonSettings(before).with_value(key, {ENTRY: entry}), servers, config, outside)
 
     def wrap(self, plan: Wrapping, secrets: SecretFile) -> Path:
         """Carry the change out, and return where the file lies as it was."""
@@ -149,13 +147,13 @@ class Gateways:
             return now, before, True
         # It was edited since: what came keeps its place, and what was behind us comes back beside it.
         found, key = read_foreign(file)
-        old = values.parse(without_comments(before)).get(key)
+        old = JsonSettings(before).parsed().get(key)
         if old is None:
             hint = f"as it was it lies in {_backup(file)}"
             fact = f"its servers stand under {key} now, and did not when it was wrapped"
             raise ConfigError(fact, place=str(file), hint=hint)
         servers = {name: entry for name, entry in found[key].items() if name != ENTRY}
-        return now, with_value(now, key, {**old, **servers}), False
+        return now, JsonSettings(now).with_value(key, {**old, **servers}), False
 
     def unwrap(self, file: Path, now: bytes, after: bytes) -> None:
         """Carry that out. The servers stay known, and so does the trust in them, for another time."""
@@ -189,7 +187,7 @@ def _lost_rules(file: Path, found: dict[str, Any], servers: tuple[ForeignServer,
     for place in (*(above / rules for rules in _RULES), *(Path.home() / rules for rules in _RULES)):
         if place.is_file() and place.resolve() not in places:
             try:
-                places[place.resolve()] = values.parse(without_comments(place.read_bytes()))
+                places[place.resolve()] = JsonSettings(place.read_bytes()).parsed()
             except NotJSON:
                 fact = "it cannot be read, and may hold rules that name these servers"
                 raise ConfigError(fact, place=str(place)) from None

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any
 
 import msgspec
@@ -25,9 +26,9 @@ SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 MIN_HIDDEN = 4
 # From this length on nobody says a secret by chance.
 MIN_TELLING = 12
+KEY_BYTES = 32
 # Of a tool's definition: what a call has to repeat to the server as it is.
 _REPEATED = frozenset({"name", "enum", "const", "pattern", "required"})
-
 Hide = Callable[[str], str]
 
 
@@ -132,11 +133,42 @@ def _is_repeated(key: str, value: Any) -> bool:
 def write_private(file: Path, value: Any) -> None:
     """Replace a file that only its owner may read, whole or not at all."""
     make_private(file.parent)
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    write_whole(file, msgspec.json.format(msgspec.json.encode(value), indent=1), 0o600)
+
+
+def write_whole(file: Path, data: bytes, mode: int | None) -> None:
+    """Replace a file, whole or not at all. Without a mode it gets that of a file which the person makes."""
+    os.replace(_written_beside(file, data, mode), file)
+
+
+def sealing_key(file: Path) -> bytes:
+    """The key that seals what a client carries from one round to the next, made when it is first needed.
+
+    It lies in a file that only its owner can read, and outlives the process, so that rounds do, too.
+    """
+    make_private(file.parent)
+    part = _written_beside(file, token_bytes(KEY_BYTES), 0o600)
+    try:
+        os.link(part, file)  # Of two that make one at once, the first one's is everybody's.
+    except FileExistsError:
+        pass
+    finally:
+        part.unlink()
+    if file.stat().st_mode & 0o077:
+        raise ConfigError("others could read this key", place=str(file), hint="take it away; a new one is made")
+    key = file.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise ConfigError("this is no key", place=str(file), hint="take it away; a new one is made")
+    return key
+
+
+def _written_beside(file: Path, data: bytes, mode: int | None) -> Path:
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644 if mode is None else mode)
     with os.fdopen(descriptor, "wb") as out:
-        os.fchmod(descriptor, 0o600)
-        out.write(msgspec.json.format(msgspec.json.encode(value), indent=1))
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        out.write(data)
         out.flush()
         os.fsync(descriptor)
-    os.replace(part, file)
+    return part

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lastword.server.conversations import Conversations as Conversations
     from lastword.server.conversations import EndedUnused as EndedUnused
     from lastword.server.http_server import Serving as Serving
-    from lastword.server.limits import ServerLimits as ServerLimits
     from lastword.server.middleware import EventStream as EventStream
     from lastword.server.middleware import Middleware as Middleware
     from lastword.server.middleware import Stopping as Stopping
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from lastword.server.model_server import ModelNames as ModelNames
     from lastword.server.model_server import Upstream as Upstream
     from lastword.server.reply import is_script as is_script
+    from lastword.server.server_limits import ServerLimits as ServerLimits
     from lastword.server.upstream import ChangingUpstream as ChangingUpstream
     from lastword.server.upstream import HttpUpstream as HttpUpstream
 else:
@@ -53,9 +53,9 @@ else:
         completion="Completion",
         conversations="Conversations EndedUnused",
         http_server="Serving",
-        limits="ServerLimits",
         middleware="EventStream Middleware Stopping read_body",
         model_server="Abilities ModelNames Upstream",
         reply="is_script",
+        server_limits="ServerLimits",
         upstream="ChangingUpstream HttpUpstream",
     )

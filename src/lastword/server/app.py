@@ -19,11 +19,11 @@ from lastword.log import traceback_of
 from lastword.server.api_types import ErrorBody, Refusal
 from lastword.server.auth import INSIDE, LOCAL_OWNER, Caller, Rates, Tokens
 from lastword.server.conversations import Conversations
-from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Gathered, Metrics
 from lastword.server.middleware import HEADERS, Body, Middleware, Stopping, send_body
 from lastword.server.model_server import Upstream
 from lastword.server.operations import OPERATIONS, ApiOperation, Incoming, Parts
+from lastword.server.server_limits import ServerLimits
 from lastword.server.store_follower import StoreFollower
 from lastword.server.turns import Turns
 from lastword.server.upstream import ChangingUpstream, HttpUpstream

@@ -33,8 +33,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from lastword.errors import ConfigError
-from lastword.server.limits import ServerLimits
 from lastword.server.middleware import Stopping
+from lastword.server.server_limits import ServerLimits
 
 # Idle connections are kept this long for the client's next request.
 KEEP_ALIVE_SECONDS = 30

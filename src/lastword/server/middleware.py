@@ -29,8 +29,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lastword.errors import LastWordError
 from lastword.log import traceback_of
 from lastword.server.api_types import Refusal
-from lastword.server.limits import ServerLimits
 from lastword.server.metrics import LogLine, Metrics, access_log
+from lastword.server.server_limits import ServerLimits
 from lastword.wire import MEDIA, write_event
 
 log = logging.getLogger("lastword.server")

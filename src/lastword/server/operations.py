@@ -36,7 +36,6 @@ from lastword.server.api_types import (
 )
 from lastword.server.auth import Caller, Scope, Tokens
 from lastword.server.conversations import Conversation, Conversations, not_found, seconds
-from lastword.server.limits import ServerLimits
 from lastword.server.metrics import CONTENT_TYPE, Metrics
 from lastword.server.middleware import Body, CancelledWhenGone, EventStream, Stopping, read_body, send_body
 from lastword.server.model_server import Upstream
@@ -44,6 +43,7 @@ from lastword.server.request_messages import ParsedRequest
 from lastword.server.responses_answer import ResponseEvents, remembered, whole
 from lastword.server.responses_request import find_turn, read_request
 from lastword.server.responses_types import ResponseId, ResponseOut, ResponsesRequest, turn_of
+from lastword.server.server_limits import ServerLimits
 from lastword.server.turns import CONFIGURED, OpenTurn, Turns, events
 from lastword.store import Store
 

@@ -27,8 +27,8 @@ from lastword.server.api_types import (
     text_of,
 )
 from lastword.server.history import ChatMessage
-from lastword.server.limits import ServerLimits
 from lastword.server.reply import PendingRequest, asked_by
+from lastword.server.server_limits import ServerLimits
 
 # Named once: a union written inside a function is built anew at each call.
 _RESULTS = (ToolResultMessage, ToolMessage)

@@ -24,7 +24,6 @@ from lastword.server.auth import Caller
 from lastword.server.completion import Completion, StreamedReply, Thoughts, garbage, set_aside, set_aside_piece
 from lastword.server.conversations import Conversation, Conversations, Running, Turn, settle
 from lastword.server.history import ChatMessage, Context, compose, translate, turns_left_out, window, without_repairs
-from lastword.server.limits import ServerLimits
 from lastword.server.metrics import Metrics
 from lastword.server.model_server import ContextExceeded, Upstream, hold, let_go, reasons
 from lastword.server.reply import kept_keys, read_reply, without_secrets
@@ -38,6 +37,7 @@ from lastword.server.request_messages import (
     take_in_history,
     went_on,
 )
+from lastword.server.server_limits import ServerLimits
 from lastword.wire import write_event
 
 CONFIGURED = "lastword"

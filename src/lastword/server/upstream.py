@@ -24,8 +24,8 @@ import msgspec
 from lastword.errors import ConfigError
 from lastword.server.api_types import Refusal
 from lastword.server.completion import Completion, check_chunk, says_something
-from lastword.server.limits import ServerLimits
 from lastword.server.model_server import Abilities, Upstream, exceeded, read_abilities
+from lastword.server.server_limits import ServerLimits
 from lastword.wire import EventReader, EventTooLarge, SentEvent
 
 log = logging.getLogger("lastword.server")

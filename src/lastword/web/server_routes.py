@@ -8,7 +8,6 @@ waits here, under its digest, and is not fetched again.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -23,23 +22,9 @@ from lastword.config import McpConfig
 from lastword.display import visible
 from lastword.editor import Preview
 from lastword.errors import ConfigError, LastWordError
-from lastword.mcp import (
-    Definition,
-    McpServer,
-    McpServers,
-    Pinned,
-    Sighting,
-    changed_tools,
-    check_server_name,
-    connected,
-    look_at,
-    marked,
-    rights_of,
-    shown_tool,
-    tool_id,
-    way_of,
-)
+from lastword.mcp import Inspection, McpServer, McpServers, check_server_name, connected_clients, marked
 from lastword.server import Refusal
+from lastword.tools import tool_id
 from lastword.web.answers import changed
 from lastword.web.bodies import AddServerBody, ServerBody, TrustBody
 from lastword.web.card_view import preview_of
@@ -62,7 +47,7 @@ class ServerRoutes:
     def __init__(self, servers: McpServers, view: ConversationView) -> None:
         self._servers = servers
         self._view = view
-        self._seen: dict[str, Sighting] = {}
+        self._seen: dict[str, Inspection] = {}
         self._one_at_a_time = asyncio.Lock()
         self._is_telling = False
         self._stop_listening: Callable[[], None] = lambda: None
@@ -87,7 +72,7 @@ class ServerRoutes:
 
     async def _found(self, request: Request, visitor: Visitor) -> responses.ServersFound:
         """How everything stands now."""
-        clients = await connected(self._view.session.journal)
+        clients = await connected_clients(self._view.session.journal)
         return responses.ServersFound(
             place=one_line(str(self._servers.place), 300),
             servers=tuple(map(_entry, self._servers.all)),
@@ -119,9 +104,9 @@ class ServerRoutes:
         asked = responses.ServerQuestion(
             name=name,
             digest=launch.digest,
-            way=tuple(way_of(launch)),
+            way=tuple(launch.way()),
             changed=differs,
-            rights=rights_of(launch),
+            rights=launch.rights,
             word=word,
         )
         self._view.times.shown(asked.digest)
@@ -153,11 +138,11 @@ class ServerRoutes:
             launch = self._servers.launch(body.name)
             if launch.digest != body.digest:
                 raise changed()
-            seen = await look_at(launch, self._servers.secrets)
+            seen = await Inspection.of(launch, self._servers.secrets)
             server = self._servers.find(body.name)
             if seen.same_as(server.pinned) and not server.is_busy:
                 await self._servers.trust(seen)  # At most it calls itself something else.
-        shown = _shown(seen, server.pinned, self._view.feed.last_id)
+        shown = _shown(seen, server, self._view.feed.last_id)
         self._seen[shown.digest] = seen
         if len(self._seen) > MAX_SEEN:
             del self._seen[next(iter(self._seen))]
@@ -169,7 +154,7 @@ class ServerRoutes:
         seen = self._seen.get(body.digest)
         if seen is None or seen.launch.name != body.name:
             raise changed()
-        shown = _shown(seen, self._servers.find(body.name).pinned, "")
+        shown = _shown(seen, self._servers.find(body.name), "")
         if shown.digest != body.digest:
             raise changed()
         if closed := [part for part in shown.must_open if part not in body.opened]:
@@ -212,7 +197,7 @@ def _entry(server: McpServer) -> responses.ServerEntry:
     return responses.ServerEntry(
         name=server.name,
         state=server.state,
-        way=tuple(way_of(server.launch)),
+        way=tuple(server.launch.way()),
         changed=tuple(server.why_not()) if pinned is not None else (),
         tools=tuple(
             responses.ServerTool(
@@ -226,10 +211,11 @@ def _entry(server: McpServer) -> responses.ServerEntry:
     )
 
 
-def _shown(seen: Sighting, pinned: Pinned | None, event: str) -> responses.SeenServer:
+def _shown(seen: Inspection, server: McpServer, event: str) -> responses.SeenServer:
     """What a server says, as a person decides about it."""
+    pinned = server.pinned
     tools = tuple(_tools(seen)) if pinned is None else ()
-    changes = tuple(_changes(seen, pinned)) if pinned is not None else ()
+    changes = tuple(_changes(seen, server))
     folded = [f"tool {tool.id}" for tool in tools if tool.fold is not None]
     folded += [f"change {place}" for place, change in enumerate(changes) if change.fold is not None]
     # Of the way as well, and of what it was compared with: another answer would be to another question.
@@ -250,27 +236,20 @@ def _shown(seen: Sighting, pinned: Pinned | None, event: str) -> responses.SeenS
     )
 
 
-def _tools(seen: Sighting) -> Iterator[responses.SeenTool]:
-    for tool in seen.tools:
-        shown = shown_tool(seen.launch, tool)
+def _tools(seen: Inspection) -> Iterator[responses.SeenTool]:
+    for shown in seen.shown_tools():
         about = visible(shown.about)
         yield responses.SeenTool(
             id=shown.id, loud=shown.loud, about=about, fold=fold_of(about), arguments=visible(shown.arguments)
         )
 
 
-def _changes(seen: Sighting, pinned: Pinned) -> Iterator[Any]:
-    for before, after in changed_tools(pinned, seen.tools):
+def _changes(seen: Inspection, server: McpServer) -> Iterator[Any]:
+    for before, after in () if server.pinned is None else server.pinned.changed_tools(seen.tools):
         tool = after or before
         assert tool is not None
-        yield preview_of(Preview(tool_id(seen.launch.name, tool.name), None, _text(before), _text(after)))
-
-
-def _text(tool: Definition | None) -> str | None:
-    """A definition with a line for each of its parts."""
-    if tool is None:
-        return None
-    return json.dumps(tool.fields(), ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+        texts = [None if each is None else each.indented() for each in (before, after)]
+        yield preview_of(Preview(tool_id(seen.launch.name, tool.name), None, *texts))
 
 
 def _pairs(given: str) -> Iterator[tuple[str, str]]:

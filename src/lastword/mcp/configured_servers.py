@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lastword.config import Config, McpConfig
 from lastword.errors import ConfigError, LastWordError, ManifestError, ToolError, ToolLoadError
 from lastword.lazily import load_later
-from lastword.mcp.definitions import Definition, manifest_for, marked
-from lastword.mcp.entries import add_entry, change_own, remove_entry
-from lastword.mcp.launch import Launch, launch_of
-from lastword.mcp.looking import Sighting
-from lastword.mcp.pins import Pinned, Pins
 from lastword.mcp.secrets import SecretFile
+from lastword.mcp.server_facts import Definition, Launch, launch_of, manifest_for, marked
+from lastword.mcp.server_files import ServerEntries
+from lastword.mcp.server_trust import Inspection, Pinned, Pins
 from lastword.tools import Tool, ToolContext, ToolRegistry
 
 if TYPE_CHECKING:
@@ -94,7 +91,7 @@ class McpServer:
         assert self._registry is not None
         try:
             assert self.pinned is not None
-            manifest = manifest_for(self.launch, definition, self.pinned.standing)
+            manifest = manifest_for(self.name, definition, self.pinned.standing)
             # A card of it is void as soon as anything of the definition, or of the way to the server, changes.
             code = f"{definition.text}\0{self.launch.digest}".encode()
             address = f"mcp:{self.name}/{definition.name}"
@@ -128,7 +125,7 @@ class McpServer:
     def _check_way(self) -> None:
         """Look again at what would be started: a file may have changed since the tools were offered."""
         assert self.pinned is not None
-        now = _again(self.launch)
+        now = self.launch.again()
         if changed := self.pinned.way_changed(now):
             fact = f"the MCP server {self.name} was not started, since it is not what you trusted: {'; '.join(changed)}"
             raise ToolError(fact, hint=self._hint)
@@ -210,7 +207,7 @@ class McpServers:
 
     def add(self, name: str, config: McpConfig) -> McpServer:
         """Name a server in the file. It is neither started nor contacted, and nothing of it is offered."""
-        change_own(self.place, partial(add_entry, self.place, name, config))
+        ServerEntries(self.place).add(name, config)
         self._configs[name] = config
         self.all.append(self._made(name))
         return self.all[-1]
@@ -218,13 +215,13 @@ class McpServers:
     async def remove(self, name: str) -> None:
         """Take a server out of the file, forget the trust in it, and offer nothing of it any more."""
         server = self._idle(name)
-        change_own(self.place, partial(remove_entry, self.place, name))
+        ServerEntries(self.place).remove(name)
         self.pins.forget(self.place, name)
         self.all.remove(server)
         del self._configs[name]
         await server.retire()
 
-    async def trust(self, seen: Sighting) -> McpServer:
+    async def trust(self, seen: Inspection) -> McpServer:
         """Pin exactly what somebody saw, and offer it from now on. Something else than was trusted before has its key
         turned back: it is turned for what somebody saw."""
         before = self._idle(seen.launch.name)
@@ -266,6 +263,11 @@ class McpServers:
             ]
         return told
 
+    @classmethod
+    def of(cls, config: Config, pins: Pins | None = None, secrets: SecretFile | None = None) -> Self:
+        """The servers that a configuration names."""
+        return cls(config.mcp, config.file or Path("lastword.toml"), pins, secrets)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -277,17 +279,3 @@ class McpServers:
 def counted(tools: int) -> str:
     """So many tools, in words."""
     return f"{tools} tool{'' if tools == 1 else 's'}"
-
-
-def servers_of(config: Config, pins: Pins | None = None, secrets: SecretFile | None = None) -> McpServers:
-    """The servers that a configuration names."""
-    return McpServers(config.mcp, config.file or Path("lastword.toml"), pins, secrets)
-
-
-def _again(launch: Launch) -> Launch:
-    """The same way, looked at now."""
-    if launch.url is not None:
-        return launch
-    assert launch.folder is not None
-    config = McpConfig(command=launch.command, args=list(launch.args), env=launch.env, folder=Path(launch.folder))
-    return launch_of(launch.name, config, Path(launch.folder))

@@ -3,6 +3,10 @@
 Who answers: a person, out of band, on the page, in a terminal or with `lastword answer`. The client is kept patient,
 and told when it should ask again. With `approve_by_client` the client's own dialogue may turn the key of a preset, and
 no more: for tools that permit auto-approval, and whose effect is known and can be taken back.
+
+Over streamable HTTP they are for this machine, with a token that has the scope `tools`. Host and Origin are looked at
+before anything else, so that no page of a browser reaches it by a name of its own. A session of the older protocol
+belongs to the token that began it.
 """
 
 from __future__ import annotations
@@ -14,26 +18,39 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import msgspec
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from lastword import __version__, ids
 from lastword.consent import Answerer, ApprovalRequest, Outcome, Preset, mask
 from lastword.display import visible
 from lastword.errors import LastWordError, SessionError
 from lastword.lazily import brought_by
-from lastword.mcp.announcing import Announcer, AnnouncingServer
-from lastword.mcp.clients import Greeter
-from lastword.mcp.open_calls import OpenCalls
-from lastword.mcp.patience import Waiting
-from lastword.mcp.replies import refused, reply, reply_to_script, script_still_open, still_open
+from lastword.mcp.client_messages import (
+    Announcer,
+    AnnouncingServer,
+    Waiting,
+    refused,
+    reply,
+    reply_to_script,
+    script_still_open,
+    still_open,
+)
+from lastword.mcp.client_records import Greeter, OpenCalls
 from lastword.runs import Run
+from lastword.server import Refusal, Tokens
 from lastword.session import Session
 from lastword.tools import Tool
 
 with brought_by("mcp", "mcp", "mcp_types", "cryptography"):
     import mcp_types as types
+    from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
     from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
     from mcp.server.stdio import stdio_server
-
-log = logging.getLogger("lastword.mcp")
+    from mcp.server.transport_security import TransportSecuritySettings
 
 # Most clients give up after a minute. What is told before that is heard.
 PATIENCE_SECONDS = 50.0
@@ -46,10 +63,10 @@ BY_RESULT = "2026-07-28"
 
 # How many answered dialogues are known without a look into the journal.
 MAX_ROUNDS = 1_000
-
+MAX_BODY_BYTES = 8 * 2**20
+log = logging.getLogger("lastword.mcp")
 SCRIPT = "run_script"
 STDIO = "stdio"
-
 _SCRIPT_FORM: dict[str, Any] = {
     "name": SCRIPT,
     "title": "Run a NuwaScript",
@@ -72,13 +89,14 @@ _DIALOGUE_FORM: dict[str, Any] = {
     },
     "required": ["allow"],
 }
-
 OpenSession = Callable[[str, Preset | None], Awaitable[Session]]
 """A session of this id, with this preset or the usual one."""
 
 
 class ToolServer:
     """What clients reach: the tools of a registry, and a session for each principal."""
+
+    PATH = "/mcp"
 
     def __init__(
         self,
@@ -87,13 +105,13 @@ class ToolServer:
         *,
         approve_by_client: bool = False,
         patience_seconds: float = PATIENCE_SECONDS,
-        principal_of: Callable[[Any], str] | None = None,
+        over_http: bool = False,
     ) -> None:
         self._open_session = open_session
         self._key = key
         self._approve_by_client = approve_by_client
         self._patience_seconds = patience_seconds
-        self._principal_of = principal_of or (lambda context: STDIO)
+        self._principal_of: Callable[[Any], str] = _token_of if over_http else lambda context: STDIO
         self._sessions: dict[tuple[str, str], Session] = {}
         self._opening = asyncio.Lock()
         self._greeter = Greeter()
@@ -110,6 +128,20 @@ class ToolServer:
         )
         security = RequestStateSecurity(keys=[key], ttl=ROUND_SECONDS)
         self.protocol.middleware.append(RequestStateBoundary(security, default_audience="lastword"))
+
+    async def run_over_stdio(self) -> None:
+        """Serve one client on our standard input and output, until it closes them."""
+        async with stdio_server() as (read, write):
+            await self.protocol.run(read, write, self.protocol.create_initialization_options())
+
+    def http_app(self, tokens: Tokens, port: int) -> ASGIApp:
+        """The application that listens on this port of this machine."""
+        hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+        security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts])
+        app = self.protocol.streamable_http_app(
+            streamable_http_path=self.PATH, transport_security=security, max_request_body_size=MAX_BODY_BYTES
+        )
+        return _WithToken(AuthContextMiddleware(app), tokens, frozenset(hosts))
 
     async def close(self) -> None:
         """Leave the cards waiting where they are, give what runs a moment, and end."""
@@ -303,10 +335,11 @@ class ToolServer:
             session.answer(call_id, card.deny(), by=Answerer("client", client))
 
 
-async def run_over_stdio(server: ToolServer) -> None:
-    """Serve one client on our standard input and output, until it closes them."""
-    async with stdio_server() as (read, write):
-        await server.protocol.run(read, write, server.protocol.create_initialization_options())
+def _token_of(context: Any) -> str:
+    """Whose token a request came with."""
+    user = context.request.scope["user"]
+    assert isinstance(user, AuthenticatedUser)
+    return user.access_token.client_id
 
 
 def _client_of(context: Any) -> str:
@@ -340,3 +373,36 @@ def _words(tool: Tool, arguments: dict[str, Any]) -> str:
     shown = json.dumps(mask(arguments, tool.secrets), ensure_ascii=False, indent=1)
     about = visible(tool.manifest.description)
     return f"{visible(tool.manifest.display_name)} ({tool.name}) wants to run with:\n{visible(shown)}\n{about}"
+
+
+class _WithToken:
+    """Lets nobody through without a token for tools."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # The parser leaves what may stand around a value where it is; whoever compares the values below wants it gone.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        try:
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            if headers.get("host", "") not in self._hosts:
+                raise Refusal(421, "wrong_host", "this address is not served here")
+            if "origin" in headers and headers["origin"] not in {f"http://{host}" for host in self._hosts}:
+                raise Refusal(403, "wrong_origin", "pages of other origins are not served here")
+            caller = await self._tokens.identify(headers.get("authorization"))
+            caller.require(["tools"])
+        except Refusal as refusal:
+            body = msgspec.to_builtins(refusal.body())
+            await JSONResponse(body, refusal.status, headers=refusal.headers)(scope, receive, send)
+            return
+        # The token itself goes no further: what stands behind us never sees it.
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
+        token = AccessToken(token="", client_id=caller.id, scopes=sorted(caller.scopes))
+        scope["user"] = AuthenticatedUser(token)
+        await self._app(scope, receive, send)

@@ -42,12 +42,17 @@ _FORM: dict[str, Any] = {
 }
 
 
-class ApproverServer:
+class PermissionServer:
     """A server with that one tool."""
 
     def __init__(self, decide: Decide) -> None:
         self._decide = decide
         self.protocol: Any = Server("lastword", on_list_tools=self._list, on_call_tool=self._call)
+
+    async def run_over_stdio(self) -> None:
+        """Serve Claude Code on our standard input and output, until it closes them."""
+        async with stdio_server() as (read, write):
+            await self.protocol.run(read, write, self.protocol.create_initialization_options())
 
     async def _list(self, context: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool.model_validate(_FORM)])
@@ -73,9 +78,3 @@ class ApproverServer:
 
 def _denied(why: str) -> dict[str, Any]:
     return {"behavior": "deny", "message": why}
-
-
-async def run_approver(server: ApproverServer) -> None:
-    """Serve Claude Code on our standard input and output, until it closes them."""
-    async with stdio_server() as (read, write):
-        await server.protocol.run(read, write, server.protocol.create_initialization_options())

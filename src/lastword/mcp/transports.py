@@ -1,8 +1,8 @@
-"""A server that we start: its process, and the messages to and from it, a line each.
+"""The ways to a server: a process that we start, with a message in each line of its pipes; or HTTP, within limits.
 
-The SDK has such a transport. This one is ours for three things: what is longer than a message may be is not read into
-memory, what the server complains of is kept apart from the person's screen, and no process is left behind, whatever
-becomes of ours (keeper.py).
+The SDK has a transport over pipes. This one is ours for three things: what is longer than a message may be is not read
+into memory, what the server complains of is kept apart from the person's screen, and no process is left behind,
+whatever becomes of ours (watchdog.py).
 """
 
 from __future__ import annotations
@@ -17,15 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from lastword.lazily import brought_by
-from lastword.mcp.launch import Launch
 from lastword.mcp.secrets import Hide
+from lastword.mcp.server_facts import Launch
 
-with brought_by("mcp", "mcp", "mcp_types", "anyio"):
+with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2"):
     import anyio
+    import httpx2
     import mcp_types as types
     from mcp.shared.message import SessionMessage
 
 log = logging.getLogger("lastword.mcp")
+
+CONNECT_SECONDS = 30.0
+# Of a whole answer over HTTP, before anything of it is parsed.
+MAX_ANSWER_BYTES = 40 * 2**20
 
 # The largest result that may be kept, as base64 and with room around it.
 MAX_LINE_BYTES = 40 * 2**20
@@ -37,8 +42,7 @@ MAX_COMPLAINT = 4_000
 # A server whose input is closed ends by itself; one that does not is made to.
 END_SECONDS = 2.0
 KILL_SECONDS = 5.0
-
-_KEEPER = Path(__file__).with_name("keeper.py")
+_WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
 class Complaints:
@@ -68,7 +72,7 @@ async def pipes(
             sys.executable,
             "-I",
             "-S",
-            str(_KEEPER),
+            str(_WATCHDOG),
             str(lifeline),
             launch.program,
             *launch.args,
@@ -153,7 +157,7 @@ async def _listen(process: asyncio.subprocess.Process, complaints: Complaints) -
 
 
 async def _end(process: asyncio.subprocess.Process, lifeline: int, tasks: list[asyncio.Task[None]]) -> None:
-    """Close its input, give it a moment, and have the keeper end whatever is left of it."""
+    """Close its input, give it a moment, and have the watchdog end whatever is left of it."""
     assert process.stdin is not None
     for task in tasks[:2]:
         task.cancel()
@@ -198,3 +202,38 @@ async def _quietly(work: Any) -> None:
             log.exception("a server could not be ended as it should")
     if cancelled is not None:
         raise cancelled
+
+
+@asynccontextmanager
+async def http_client(headers: dict[str, str]) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client that gives up on an answer that is larger than any may be, before it is parsed."""
+    timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
+    hooks = {"response": [_bounded]}
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks, trust_env=False) as client:
+        yield client
+
+
+async def _bounded(response: httpx2.Response) -> None:
+    stated = response.headers.get("content-length", "")
+    if stated.isdigit() and int(stated) > MAX_ANSWER_BYTES:
+        raise httpx2.DecodingError(f"an answer of {int(stated):,} bytes", request=response.request)
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        response.stream = _Bounded(response.stream)  # A stream lasts for as long as we do; the SDK bounds its events.
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The bytes of an answer, as long as there are not too many."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        seen = 0
+        async for chunk in self._inner:
+            seen += len(chunk)
+            if seen > MAX_ANSWER_BYTES:
+                raise httpx2.DecodingError(f"an answer of more than {MAX_ANSWER_BYTES:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

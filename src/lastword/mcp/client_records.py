@@ -1,4 +1,7 @@
-"""Which call a client's request belongs to: one that it asked for before and whose result it never got, or a new one.
+"""What is remembered of clients, for whoever shares the memory: which are connected, and which results they are owed.
+
+A client is there for as long as the program that serves it: over stdio that ends with its client. Over HTTP nobody says
+goodbye, so there it says when the client was first heard.
 
 A client gives up waiting before a person has read the card, and asks again. The same request of the same principal, for
 the same tool with the same arguments, goes on with the same call, also after a restart, until the result was delivered
@@ -8,12 +11,58 @@ once. From then on an equal request is a new call. Both are keys of the journal 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from lastword import ids, values
-from lastword.journal import Journal, data_of
+from lastword.journal import Journal, data_of, does_live
+
+STREAM, KIND = "mcp", "mcp_client"
+# Of the clients that were ever connected, so many are looked at.
+MAX_LOOKED_AT = 200
+
+
+class ConnectedClient(msgspec.Struct, frozen=True):
+    """A client that a living program serves."""
+
+    name: str
+    """What it calls itself."""
+    principal: str
+    """`stdio`, or the id of its token."""
+    since: float
+
+
+class Greeter:
+    """Notes each client once, when it first asks for something."""
+
+    def __init__(self) -> None:
+        self._met: set[tuple[str, str]] = set()
+
+    def meet(self, journal: Journal, principal: str, client: str) -> None:
+        """Write down that this client is there."""
+        if (principal, client) in self._met or len(self._met) >= MAX_LOOKED_AT:
+            return
+        self._met.add((principal, client))
+        facts = {"client": client, "principal": principal, "process": journal.process_name()}
+        journal.note(STREAM, KIND, ids.new(), facts)
+
+
+async def connected_clients(journal: Journal) -> Sequence[ConnectedClient]:
+    """The clients that are connected now, the newest last."""
+    found = []
+    lives: dict[str, bool] = {}
+    for record in await journal.store.read(stream=STREAM, kind=KIND, last=MAX_LOOKED_AT):
+        facts = data_of(record)
+        process = str(facts.get("process", ""))
+        if process not in lives:
+            lives[process] = does_live(journal.store, process)
+        if lives[process]:
+            name, principal = str(facts.get("client", "")), str(facts.get("principal", ""))
+            found.append(ConnectedClient(name, principal, record.at / 1e6))
+    return found
+
 
 # Two requests that race for the same place: one of them gets the next.
 MAX_TIMES = 20

@@ -1,6 +1,6 @@
 """Started in front of every MCP server: ends it, and whatever it started, when lastword is gone.
 
-`python -I -S keeper.py FD PROGRAM ARG…`. FD is the end of a pipe whose other end lastword alone holds; when lastword
+`python -I -S watchdog.py FD PROGRAM ARG…`. FD is the end of a pipe whose other end lastword alone holds; when lastword
 dies, however that happens, the system closes it. The server gets our standard input and output as they are. Of the
 standard library alone, and run as a file, because every server waits for it.
 """
@@ -29,7 +29,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.close(0)
-    os.close(1)  # Whoever reads learns that the server is gone, and not that its keeper is.
+    os.close(1)  # Whoever reads learns that the server is gone, and not that its watchdog is.
 
     def outlive() -> None:
         code = server.wait()
