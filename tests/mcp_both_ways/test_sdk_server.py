@@ -86,7 +86,7 @@ async def test_an_answer_over_http_that_is_too_large_is_not_read(tmp_path, addre
     """Its size is bounded before anything of it is parsed."""
     shop = Neighbour(tmp_path, command=None, args=[], url=address)
     await shop.trust()
-    monkeypatch.setattr(importlib.import_module("lastword.mcp.connection"), "MAX_ANSWER_BYTES", 300)
+    monkeypatch.setattr(importlib.import_module("lastword.mcp.transports"), "MAX_ANSWER_BYTES", 300)
     with pytest.raises(lastword.LastWordError, match="cannot be reached"):
         await shop.trust()
 
