@@ -225,7 +225,7 @@ def test_ctrl_c_outside_of_a_call_is_130(
         click.confirm("Is it so")
 
     monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
-    monkeypatch.setattr("lastword.commands.tools.find_tools", ask if is_asking else interrupt)
+    monkeypatch.setattr("lastword.commands.tools.Toolbox.find", ask if is_asking else interrupt)
     assert run(["tools"]) == 130
     assert capsys.readouterr().err == "\nInterrupted.\n"
 
