@@ -64,8 +64,6 @@ PAST_THE_DOOR = {
     "lastword.script.checker",
     "lastword.store.postgres",
     "lastword.talk.model_choice",
-    "lastword.terminal.chat",
-    "lastword.terminal.composer",
     "lastword.testing.trial",
 }
 # A room may hand out a vocabulary as a module: the many struct types of a wire format.

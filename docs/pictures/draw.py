@@ -21,7 +21,7 @@ from lastword.card import Face
 from lastword.consent.approval import ApprovalRequest
 from lastword.editor import ScriptEditorProvider
 from lastword.editor.project import ProjectEditor
-from lastword.terminal import card
+from lastword.terminal import card_layout
 from lastword.tools.manifest import Manifest, Parameter
 from lastword.tools.tool import Tool
 
@@ -54,7 +54,7 @@ def lines() -> list[Text]:
     with TemporaryDirectory() as folder:
         Path(folder, "hello.py").write_text(BEFORE)
         shown = Face.of(asyncio.run(ask(folder)))
-    return [*card.draw(shown, WIDTH), *card.menu(shown, WIDTH, MENU), card.prompt(shown)]
+    return [*card_layout.draw(shown, WIDTH), *card_layout.menu(shown, WIDTH, MENU), card_layout.prompt(shown)]
 
 
 async def ask(folder: str) -> ApprovalRequest:

@@ -13,8 +13,8 @@ from typing_streams import draw
 from lastword import Session, ToolRegistry
 from lastword.rules import Policy
 from lastword.rules.grants import standing_grants
-from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS
-from lastword.terminal.shrinking import LOOK_SECONDS
+from lastword.terminal.keyboard import ALONE_SECONDS
+from lastword.terminal.tty import ARMING_SECONDS, LOOK_SECONDS
 from requirements import requirement
 from surfaces.conftest import approver_at
 from surfaces.screens import Terminal
@@ -34,9 +34,9 @@ async def terminal() -> AsyncIterator[Terminal]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys count sooner, where what is tried is what they do and not how fast they come."""
-    monkeypatch.setattr("lastword.terminal.arming.ARMING_SECONDS", 0.04)
-    monkeypatch.setattr("lastword.terminal.arming.ALONE_SECONDS", 0.04)
-    monkeypatch.setattr("lastword.terminal.keys.FAST_SECONDS", 0.0)
+    monkeypatch.setattr("lastword.terminal.tty.ARMING_SECONDS", 0.04)
+    monkeypatch.setattr("lastword.terminal.keyboard.ALONE_SECONDS", 0.04)
+    monkeypatch.setattr("lastword.terminal.keyboard.FAST_SECONDS", 0.0)
 
 
 class Till:

@@ -11,7 +11,8 @@ import pytest
 from typing_streams import judge_all
 
 from lastword import ToolRegistry
-from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS, CLOSE, ENTER, Arming
+from lastword.terminal.keyboard import ALONE_SECONDS, CLOSE, ENTER, Arming
+from lastword.terminal.tty import ARMING_SECONDS
 from requirements import requirement
 from surfaces.conftest import session_at
 from surfaces.screens import Program, Terminal, lastword_command

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from prompt_toolkit.application import create_app_session
 
 from lastword import Outcome, ToolRegistry
-from lastword.terminal.arming import ALONE_SECONDS, ARMING_SECONDS
+from lastword.terminal.keyboard import ALONE_SECONDS
+from lastword.terminal.tty import ARMING_SECONDS
 from lastword.tools import Effect
 from surfaces.conftest import session_at
 from surfaces.screens import PATIENCE_SECONDS, Terminal

@@ -20,7 +20,7 @@ from lastword.rules.grants import GrantWho, bounds_of, serves, standing_grants
 from lastword.rules.policy import Policy
 from lastword.rules.second_step import GrantChoice, SeenStep, step_of, why_no_step
 from lastword.store import MemoryStore
-from lastword.terminal.granting import options_of
+from lastword.terminal.grant_dialogue import options_of
 from requirements import requirement
 from sending import until
 

@@ -19,10 +19,10 @@ from surfaces.windows import CHROMIUM, FLAGS, PATIENCE_SECONDS, WHOLE
 def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cards take keys sooner than any person needs, except where that very time is looked at (`unhurried`)."""
     if "unhurried" not in request.fixturenames:
-        monkeypatch.setattr("lastword.terminal.arming.ARMING_SECONDS", 0.04)
-        monkeypatch.setattr("lastword.terminal.arming.ALONE_SECONDS", 0.04)
-        monkeypatch.setattr("lastword.terminal.keys.FAST_SECONDS", 0.0)
-        monkeypatch.setattr("lastword.terminal.keys.MAX_TOGETHER", 1_000)
+        monkeypatch.setattr("lastword.terminal.tty.ARMING_SECONDS", 0.04)
+        monkeypatch.setattr("lastword.terminal.keyboard.ALONE_SECONDS", 0.04)
+        monkeypatch.setattr("lastword.terminal.keyboard.FAST_SECONDS", 0.0)
+        monkeypatch.setattr("lastword.terminal.keyboard.MAX_TOGETHER", 1_000)
         monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 0.0)
 
 

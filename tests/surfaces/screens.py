@@ -27,7 +27,7 @@ import pyte
 PATIENCE_SECONDS = 60.0
 # The last line of a chat that waits for its person, drawn and plain.
 PROMPT = re.compile(r"(asks|AUTO-APPROVES) ▸$|^You \(.*\):$")
-# Longer than terminal/keys.py takes for the time of a paste.
+# Longer than terminal/keyboard.py takes for the time of a paste.
 FINGERS_SECONDS = 0.3
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from lastword.card import difference, put_in, views
 from lastword.errors import LastWordError
 from lastword.store import MemoryStore
-from lastword.terminal.picture import MAX_PENDING, Pending
-from lastword.terminal.picture import Picture as TerminalPicture
+from lastword.terminal.replica import MAX_PENDING, Pending, Replica
 from lastword.terminal.window import WindowEvent
 from lastword.web import shared_items
 from lastword.web.call_item import CallItemBuilder
@@ -95,7 +94,7 @@ class Follower:
         self._windows = windows
         self._reader = EventReader(100_000_000)
         self._last = ""
-        self.picture = TerminalPicture()
+        self.picture = Replica()
         self.states = 0
         self.bytes_read = 0
 
@@ -179,7 +178,7 @@ def test_another_kind_of_item_is_told_whole():
 )
 def test_a_delta_that_does_not_fit_is_refused_in_words(delta):
     """A server of another version does not get to make an item that this one could not have made."""
-    shown = TerminalPicture()
+    shown = Replica()
     shown.items["r"] = views.ScriptItem(id="r")
     with pytest.raises(LastWordError, match="does not understand"):
         shown.take(WindowEvent("b-1", "delta", msgspec.to_builtins(delta)))

@@ -15,7 +15,7 @@ from lastword.consent import People
 from lastword.rules import GrantChoice, SeenStep
 from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
-from lastword.terminal.granting import options_of
+from lastword.terminal.grant_dialogue import options_of
 from requirements import requirement
 from surfaces.conftest import MakeTool, Run, approver_at
 from surfaces.screens import Program, Terminal

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 import lastword
 from lastword.card import views
 from lastword.errors import LastWordError
-from lastword.terminal.inbox import News, NumberedInbox
+from lastword.terminal.chat_commands import News, NumberedInbox
 from surfaces.askers import Asker
 from surfaces.conftest import Run
 

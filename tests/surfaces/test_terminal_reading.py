@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword.display import visible
-from lastword.terminal.speech import MAX_HELD_LINES, Speech
+from lastword.terminal.model_words import MAX_HELD_LINES, ModelWords
 
 WRITTEN = """# What I found
 
@@ -41,7 +41,7 @@ class Screen(StringIO):
 def spoken(text: str, step: int = 7, screen: StringIO | None = None, *, plain: bool = False) -> str:
     """What is on the screen after a text arrived in pieces."""
     screen = screen or StringIO()
-    speech = Speech(screen, plain=plain)
+    speech = ModelWords(screen, plain=plain)
     for end in range(step, len(text), step):
         speech.say("m", visible(text[:end]))
     speech.say("m", visible(text), is_whole=True)
@@ -89,7 +89,7 @@ def test_plain_sentences_stay_as_they_were_written():
     [
         ("see [bank](https://evil.example/) now", "see bank (https://evil.example/) now"),
         ("see [x](javascript:alert(1)) now", "see [x](javascript:alert(1)) now"),
-        ("see ![pixel](https://tracker.example/p.png) now", "see Picture: pixel (https://tracker.example/p.png) now"),
+        ("see ![pixel](https://tracker.example/p.png) now", "see Replica: pixel (https://tracker.example/p.png) now"),
         ("see <b>html</b> now", "see <b>html</b> now"),
         ("a &#x202E;&#27;[2J&lt; b", "a &#x202E;&#27;[2J&lt; b"),
         ("[hid](https://a.example/%E2%80%AE%1B) x", "hid (https://a.example/%E2%80%AE%1B) x"),
@@ -119,7 +119,7 @@ def test_hostile_markdown_is_text(written, shown, step):
 def test_a_long_piece_of_code_does_not_wait_for_its_end():
     """A model writes for minutes; whoever watches sees that it does."""
     screen = StringIO()
-    speech = Speech(screen, plain=False)
+    speech = ModelWords(screen, plain=False)
     code = "```python\n" + "".join(f"line_{number} = {number}\n" for number in range(3 * MAX_HELD_LINES))
     speech.say("m", code)
     assert f"line_{MAX_HELD_LINES - 1} =" in screen.getvalue()
@@ -164,7 +164,7 @@ def test_a_bar_in_a_sentence_makes_no_table_of_it(text, step):
 def test_a_sentence_does_not_wait_for_its_end_because_it_might_become_a_table():
     """A model may think for a minute after its first word. Once a bar makes a table of it, that word is taken back."""
     screen = Screen()
-    speech = Speech(screen, plain=False)
+    speech = ModelWords(screen, plain=False)
     speech.say("m", "file ")
     assert screen.getvalue() == "┃ file"
     speech.say("m", "file | lines\n--- | ---\na.py | 12", is_whole=True)

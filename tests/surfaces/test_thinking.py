@@ -5,8 +5,8 @@ import io
 import pytest
 
 from lastword.card import views
-from lastword.terminal.picture import Picture
-from lastword.terminal.thinking import SAY_AFTER_SECONDS, SHOW_AFTER_SECONDS, Thinking
+from lastword.terminal.progress import SAY_AFTER_SECONDS, SHOW_AFTER_SECONDS, Thinking
+from lastword.terminal.replica import Replica
 from lastword.testing.scripted import Pause, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import Run
@@ -112,7 +112,7 @@ def test_for_a_program_nothing_is_written(clock: Clock):
 )
 def test_while_a_card_a_tool_or_a_script_is_at_work_it_is_not_the_model(last, is_awaited):
     """The card has the screen to itself, and a tool reports for itself."""
-    picture = Picture()
+    picture = Replica()
     picture.items = {last.id: last}
     assert picture.sign_of_life() is None, "nothing is going on"
     picture.busy = True

@@ -21,8 +21,8 @@ from lastword.talk.apiclient import Response
 from lastword.terminal import Window
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
-from lastword.terminal.picture import Picture
-from lastword.terminal.speech import Speech
+from lastword.terminal.model_words import ModelWords
+from lastword.terminal.replica import Replica
 from lastword.terminal.window import Cut, WindowEvent
 from lastword.web import JoinFile, find_joinable
 from requirements import requirement
@@ -371,8 +371,8 @@ async def test_a_window_that_is_cut_off_again_and_again_misses_nothing_and_hears
     whole, cut = await windows(), await windows(Breaking(house.address))
     both = asyncio.Barrier(3)
 
-    async def follow(window: Window) -> tuple[Picture, list[int], int]:
-        picture, heard, cuts = Picture(), list[int](), 0
+    async def follow(window: Window) -> tuple[Replica, list[int], int]:
+        picture, heard, cuts = Replica(), list[int](), 0
         async with aclosing(window.events()) as events:
             async for event in events:
                 if isinstance(event, Cut):
@@ -428,7 +428,7 @@ def words(id: str, by: str, text: str) -> dict[str, Any]:
 
 def test_messages_are_recognised_by_a_window_whose_server_was_started_again():
     """They have other ids then. Nothing is said twice, and what is said twice in truth is not swallowed."""
-    picture = Picture()
+    picture = Replica()
     picture.take(told("state", state(), 0))
     for number, text in enumerate(["yes", "yes", "and now?"], 1):
         picture.take(told("item", words(f"m{number}", "you", text), number))
@@ -455,7 +455,7 @@ def test_messages_are_recognised_by_a_window_whose_server_was_started_again():
 def test_whenever_a_window_was_away_it_shows_every_report_once(steps: list[tuple[str, bool, bool]]):
     """Live, or from a whole state after a time away, of the same server: the same lines in the same order."""
     calls: dict[str, list[int]] = {}
-    picture, shown = Picture(), dict[str, list[int]]()
+    picture, shown = Replica(), dict[str, list[int]]()
 
     def item(id: str) -> dict[str, Any]:
         reports = [{"id": None, "text": "", "fraction": None, "number": number} for number in calls[id]]
@@ -484,7 +484,7 @@ def test_whenever_a_window_was_away_it_shows_every_report_once(steps: list[tuple
 
 def test_a_piece_counts_as_browsers_count():
     """What is kept of a message is told in units of sixteen bits; an emoji has two."""
-    picture = Picture()
+    picture = Replica()
     picture.take(told("state", state(words("m1", "assistant", "a😀b")), 0))
     picture.take(told("piece", {"id": "m1", "keep": 3, "text": "c"}, 1))
     [message] = picture.items.values()
@@ -567,9 +567,9 @@ def test_the_file_of_a_dead_server_leads_nowhere(tmp_path: Path):
     assert os.listdir(tmp_path) == ["8811.json"]
 
 
-def speech(columns: int = 40) -> tuple[Speech, StringIO]:
+def speech(columns: int = 40) -> tuple[ModelWords, StringIO]:
     screen = StringIO()
-    return Speech(screen, plain=False), screen
+    return ModelWords(screen, plain=False), screen
 
 
 def test_a_message_that_goes_on_after_an_interruption_is_not_said_again():

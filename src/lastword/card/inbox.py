@@ -2,7 +2,7 @@
 
 An entry says enough to find a card and to tell it from others; the card itself is fetched when somebody looks at it, so
 a thousand of them cost a window no more than a list. Texts are marked before they get here. What does not live here:
-where entries come from (web/answers.py, web/other_sessions.py) and how they look (web/ui, terminal/inbox.py).
+where entries come from (web/answers.py, web/other_sessions.py) and how they look (web/ui, terminal/chat_commands.py).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -29,9 +29,12 @@ from lastword.display import visible
 from lastword.errors import LastWordError, SessionError
 from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, asker_of, cut, standing_questions
 from lastword.rules import GrantChoice, SeenStep, answer_elsewhere, folder_elsewhere, granted_words, revoke_all, step_of
-from lastword.terminal import Look, terminal_approver
+from lastword.terminal import terminal_approver
 from lastword.tools import QuestionAnswer, questions
 from lastword.tools.guard import is_below
+
+if TYPE_CHECKING:
+    from lastword.terminal import Look
 
 
 @click.command()

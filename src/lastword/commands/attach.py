@@ -7,22 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+from lastword import terminal
 from lastword.errors import LastWordError
-from lastword.lazily import load_later
 from lastword.server import is_loopback
 from lastword.store import default_path
 from lastword.talk import ApiError, HttpWire
-from lastword.terminal import Window, is_dumb, is_interactive
 from lastword.web import JoinableServer, find_joinable
-
-if TYPE_CHECKING:
-    from lastword.terminal import chat, composer
-else:
-    # The doctor asks only where files lie.
-    chat, composer = load_later("lastword.terminal.chat"), load_later("lastword.terminal.composer")
 
 # How often a key is looked for: it opens once, and another terminal may be quicker each time.
 ATTEMPTS = 5
@@ -32,19 +24,19 @@ class Seat:
     """The terminal, and whether a person is at it."""
 
     def __init__(self, *, plain: bool) -> None:
-        self.is_attended = is_interactive()
-        self.plain = plain or is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
+        self.is_attended = terminal.is_interactive()
+        self.plain = plain or terminal.is_dumb() or not (sys.stdin.isatty() and sys.stdout.isatty())
 
     async def talk(
         self,
-        window: Window,
+        window: terminal.Window,
         *,
         words: Iterable[str] = (),
         farewell: Callable[[str], str],
         until: asyncio.Future[None] | None = None,
     ) -> None:
         """Chat in this window until the person leaves, or `until` is done."""
-        talk = chat.TerminalChat(
+        talk = terminal.TerminalChat(
             window,
             words=words,
             farewell=farewell,
@@ -58,12 +50,12 @@ class Seat:
             until.add_done_callback(lambda done: talk.leave())
         await talk.talk(self._composer(talk))
 
-    def _composer(self, talk: chat.TerminalChat) -> composer.Composer:
+    def _composer(self, talk: terminal.TerminalChat) -> terminal.Composer:
         if not sys.stdin.isatty():
-            return composer.PipeComposer(sys.stdin)
+            return terminal.PipeComposer(sys.stdin)
         if self.plain:
-            return composer.FlatComposer(sys.stdin, sys.stdout)
-        return composer.LineComposer(talk.words, data_file().with_name("chat_history"))
+            return terminal.PlainComposer(sys.stdin, sys.stdout)
+        return terminal.LineComposer(talk.words, data_file().with_name("chat_history"))
 
 
 def model_file() -> Path:
@@ -104,7 +96,7 @@ async def join(named: str, *, plain: bool) -> None:
         await wire.close()
 
 
-async def _enter(named: str) -> tuple[HttpWire, Window]:
+async def _enter(named: str) -> tuple[HttpWire, terminal.Window]:
     parts = urlsplit(named)
     key = parse_qs(parts.query).get("key", [""])[0]
     for attempt in range(ATTEMPTS):
@@ -114,7 +106,7 @@ async def _enter(named: str) -> tuple[HttpWire, Window]:
         if parts.scheme != "https" and not is_loopback(host):
             raise LastWordError(f"{host} is another machine, and http would show it everything", place="--attach")
         try:
-            return wire, await Window.enter(wire, found.key)
+            return wire, await terminal.Window.enter(wire, found.key)
         except LastWordError as problem:
             await wire.close()
             # Another terminal took the key from under our hands; there is a new one by now.

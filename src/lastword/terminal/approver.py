@@ -1,30 +1,33 @@
-"""Asking the person at this terminal: one card at a time, and the number of those that wait.
+"""Asking the person at this terminal: one card at a time, the number of those that wait, and what a card would grant.
 
-What does not live here: what a card says (card/face.py) and the conversation about it (dialogue.py).
+What does not live here: what a card says (card/face.py) and the conversation about it (card_dialogue.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TextIO, TypeVar
 
-from lastword.card import one_line, question_view, views
+from lastword.card import one_line, question_view, responses, views
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.display import visible
-from lastword.errors import ArgumentsError
+from lastword.errors import ArgumentsError, LastWordError
+from lastword.rules import GrantChoice, SeenStep, folder_beside, step_of, why_no_step
 from lastword.session import Session
-from lastword.terminal.dialogue import CardDialogue, FlatDialogue
-from lastword.terminal.keys import Keyboard
-from lastword.terminal.question import FlatQuestionDialogue, QuestionDialogue, QuestionReply, Send
-from lastword.terminal.screen import is_dumb
-from lastword.terminal.steps import ENDS_HERE, Look, OwnSteps, steps_in
+from lastword.terminal.card_dialogue import CardDialogue, PlainCardDialogue
+from lastword.terminal.keyboard import Keyboard
+from lastword.terminal.question_dialogue import PlainQuestionDialogue, QuestionDialogue, QuestionReply, Send
+from lastword.terminal.tty import is_dumb
 from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 T = TypeVar("T")
 _Done = TypeVar("_Done", covariant=True)
+Look = Callable[[ApprovalRequest, GrantChoice], Awaitable[SeenStep]]
+"""Says what a choice would grant from a card."""
+ENDS_HERE = "This session ends with this program."
 
 
 class _Dialogue(Protocol[_Done]):
@@ -116,14 +119,14 @@ class TerminalApprover:
         if self._dialogue is not None:
             self._dialogue.count(self._waiting)
 
-    def _card(self, request: ApprovalRequest) -> CardDialogue | FlatDialogue:
+    def _card(self, request: ApprovalRequest) -> CardDialogue | PlainCardDialogue:
         steps = None if self._look is None else OwnSteps(request, self._look, self._session_ends, self._me)
         if self.plain:
-            return FlatDialogue(request, self._stdin, self._screen, self._waiting, steps)
+            return PlainCardDialogue(request, self._stdin, self._screen, self._waiting, steps)
         keys = Keyboard(self._stdin, self._screen)
         return CardDialogue(request, keys, self._screen, self._waiting, steps, self.close_words)
 
-    def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | FlatQuestionDialogue:
+    def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | PlainQuestionDialogue:
         call = views.CallItem(
             id=question.call_id,
             tool=question.tool,
@@ -132,7 +135,7 @@ class TerminalApprover:
             question=question_view(question, elsewhere=elsewhere),
         )
         if self.plain:
-            return FlatQuestionDialogue(call, self._stdin, self._screen, send)
+            return PlainQuestionDialogue(call, self._stdin, self._screen, send)
         return QuestionDialogue(call, Keyboard(self._stdin, self._screen), self._screen, send)
 
     async def _converse(self, dialogue: _Dialogue[T]) -> T | None:
@@ -158,3 +161,34 @@ def _answer_from(question: ToolQuestion, reply: QuestionReply) -> QuestionAnswer
     if reply.action == "give":
         return questions.answer_from_texts(question, reply.values)
     return questions.Declined() if reply.action == "decline" else questions.Closed()
+
+
+def steps_in(session: Session) -> Look:
+    """The second step of a session's own cards."""
+
+    async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+        folder = folder_beside(request, session.registry, session.editor)
+        return await step_of(request, choice, folder, session.pending(), session.journal)
+
+    return look
+
+
+class OwnSteps:
+    """Of a card that is answered in this program."""
+
+    def __init__(self, request: ApprovalRequest, look: Look, session_ends: str = "", me: str = "") -> None:
+        self.why_none = why_no_step(request, me)
+        self.session_ends = session_ends
+        self._request = request
+        self._look = look
+        self._seen: SeenStep | None = None
+
+    async def look(self, choice: GrantChoice) -> responses.GrantStep:
+        self._seen = await self._look(self._request, choice)
+        return self._seen.step
+
+    def agree(self, step: responses.GrantStep) -> UserAction:
+        seen = self._seen
+        if seen is None or seen.terms is None or seen.step.digest != step.digest:
+            raise LastWordError("this is not what was read last")
+        return self._request.allow_with(seen.terms)

@@ -23,8 +23,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from lastword.store import make_private
-from lastword.terminal.keys import read_line
-from lastword.terminal.screen import size_of
+from lastword.terminal.keyboard import read_line
+from lastword.terminal.tty import size_of
 
 # A message of several lines where a line is all that can be read.
 CONTINUES = "\\"
@@ -109,7 +109,7 @@ class UnfinishedMessage:
         return typed
 
 
-class FlatComposer:
+class PlainComposer:
     """A line as the terminal itself edits it."""
 
     def __init__(self, stdin: TextIO, screen: TextIO) -> None:

@@ -1,6 +1,6 @@
 """A conversation as lines on a screen: what was said, what tools reported and how they ended, each once.
 
-What has changed comes in (picture.py) and lines go out. Most changes have nothing to show. Texts are marked by the
+What has changed comes in (replica.py) and lines go out. Most changes have nothing to show. Texts are marked by the
 server; here each line that is not ours gets a bar, so that none can pass for one of ours.
 """
 
@@ -13,11 +13,11 @@ from typing import TextIO
 from lastword.call import Reported
 from lastword.card import views
 from lastword.consent import IN_A_WORD
-from lastword.terminal.card import MIN_WIDTH, wrap
-from lastword.terminal.picture import ItemChange, Picture
-from lastword.terminal.progress import Progress, fit
-from lastword.terminal.screen import size_of
-from lastword.terminal.speech import Speech
+from lastword.terminal.card_layout import MIN_WIDTH
+from lastword.terminal.model_words import ModelWords
+from lastword.terminal.progress import Progress
+from lastword.terminal.replica import ItemChange, Replica
+from lastword.terminal.tty import fit, size_of, wrap
 
 # What stands before words that a script wrote, or that came with an error.
 OUTPUT = "┊ "
@@ -44,16 +44,16 @@ Act = Callable[[], None]
 class Transcript:
     """What one window has shown of its conversation."""
 
-    def __init__(self, picture: Picture, screen: TextIO, progress: Progress, *, plain: bool, can_answer: bool) -> None:
+    def __init__(self, replica: Replica, screen: TextIO, progress: Progress, *, plain: bool, can_answer: bool) -> None:
         self.told: set[str] = set()
         """Calls whose answer was given at this terminal, or said here already."""
         self.told_undone: set[str] = set()
         """Calls that were taken back at this terminal."""
-        self._picture = picture
+        self._replica = replica
         self._screen = screen
         self._plain = plain
         self._can_answer = can_answer
-        self._speech = Speech(screen, plain=plain)
+        self._speech = ModelWords(screen, plain=plain)
         self.progress = progress
 
     @property
@@ -84,16 +84,16 @@ class Transcript:
 
     def greet(self, words: Iterable[str]) -> None:
         """The first lines, and the end of what was there before."""
-        picture = self._picture
+        replica = self._replica
         self.print(
             *words,
-            f"This is {preset_status(picture.settings.chosen)}.",
-            f"{_counted(len(picture.settings.tools), 'tool')}; session {picture.session}. /help says what else can be "
+            f"This is {preset_status(replica.settings.chosen)}.",
+            f"{_counted(len(replica.settings.tools), 'tool')}; session {replica.session}. /help says what else can be "
             "typed.",
         )
         past = [
             i
-            for i in picture.items.values()
+            for i in replica.items.values()
             if not isinstance(i, views.CallItem) or (i.card is None and i.session is None)
         ]
         for item in past[-MAX_PAST:]:
@@ -150,7 +150,7 @@ class Transcript:
             return []
         if message.by == "lastword":
             return [lambda: self.quote(message.text) if message.problem else self.print(message.text)]
-        if message.window == self._picture.window and not is_past:
+        if message.window == self._replica.window and not is_past:
             return []
         # A server that was started again does not know in which window something was said.
         words = "You said" if is_past or not message.window else "You, in another window"

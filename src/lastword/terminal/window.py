@@ -1,7 +1,7 @@
 """A window on a conversation that lives in a server: the page's API (docs/page.md), for a terminal.
 
 One stream of events, taken up again exactly where it was cut, and everything that a person may do. The same way leads
-to a server in this process and to one in another. What does not live here: what the events add up to (picture.py) and
+to a server in this process and to one in another. What does not live here: what the events add up to (replica.py) and
 how that looks (chat.py).
 """
 

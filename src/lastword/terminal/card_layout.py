@@ -1,21 +1,24 @@
-"""The card with a frame and colour. Printed once; it stays in the scrollback with its answer below it.
+"""A card on a terminal: with a frame and colour, or as plain sentences for screen readers and dumb terminals.
 
-The frame is open on the right: no text, however wide its characters, can break it, and every line of the card begins
-with a bar of ours that no tool can write.
+A framed card is printed once; it stays in the scrollback with its answer below it, and only the last line, the prompt,
+is ever written over. The frame is open on the right: no text, however wide its characters, can break it, and every line
+of the card begins with a bar of ours that no tool can write. Plain sentences have no boxes and no signs, and one thing
+a line. What does not live here: what a card says (card/face.py) and the conversation about it (card_dialogue.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from rich.cells import cell_len, chop_cells
+from rich.console import Console
 from rich.text import Text
 
 from lastword.card import Face, Passage
 from lastword.display import color_name
-from lastword.terminal.screen import size_of
+from lastword.terminal.tty import size_of, wrap
 
 BAR = "│ "
 QUOTE = "▌ "
@@ -28,11 +31,91 @@ MIN_NUMBERED_WIDTH = 60
 
 _DIFF_STYLES = {"file": "bold", "note": "italic", "hunk": "cyan", "added": "green", "removed": "red", "fold": "italic"}
 _MARK = re.compile(r"‹[^‹›]*›")
-_WORDS = re.compile(r"\S+|\s+")
 _RICH_COLORS = {
     "orange": "dark_orange", "purple": "medium_purple", "pink": "hot_pink", "teal": "dark_cyan",
     "indigo": "slate_blue1", "brown": "orange4", "gray": "grey50",
 }  # fmt: skip
+PLAIN_GRANT = "don't ask again"
+"""The words that lead to the second step."""
+
+
+class Sheet:
+    """The paper for one card."""
+
+    def __init__(self, shown: Face, screen: TextIO) -> None:
+        self._face = shown
+        # Nothing in a text is ever read as markup.
+        self._console = Console(file=screen, highlight=False, markup=False, emoji=False)
+        # A pipe and a dumb terminal cannot write over a line: there the prompt appears with its answer.
+        self._can_rewrite = self._console.is_terminal and not self._console.is_dumb_terminal
+        self.is_at_prompt = False
+        self.printed = 0
+        """How many lines stand above the prompt."""
+
+    @property
+    def width(self) -> int:
+        """Of the screen, as it is now."""
+        return self.size()[0]
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows of the screen, as they are now."""
+        return size_of(self._console.file)
+
+    def card(self, shown: Face, waiting: int = 0, last: str = "") -> None:
+        self._print(draw(shown, self.width, waiting, last))
+
+    def preview(self, shown: Face) -> None:
+        self._print(barred(self._face, line) for line in diff(shown, self.width - len(BAR) - 1))
+
+    def menu(self, items: list[tuple[str, str]], hint: str) -> None:
+        self._print(menu(self._face, self.width, items))
+        self.hint(hint)
+
+    def say(self, words: str) -> None:
+        room = self.width - len(BAR) - 1
+        self._print(
+            barred(self._face, Text(piece)) for line in words.split("\n") for piece in wrap(line, max(MIN_WIDTH, room))
+        )
+
+    def rows(self, rows: Iterable[tuple[str, str, str]]) -> None:
+        """Lines with what stands before each, and their style. What is broken goes on below its beginning."""
+        room = max(MIN_WIDTH, self.width) - len(BAR) - 1
+        for lead, text, style in rows:
+            for number, piece in enumerate(wrap(text.replace("\n", "⏎"), room - len(lead))):
+                line = led(" " * len(lead) if number else lead, "bold").append_text(marked(piece, style))
+                self._print([barred(self._face, line if line.plain.strip() else Text())])
+
+    def hint(self, words: str) -> None:
+        """Beside the prompt, in place of the last hint: Enter pressed ten times must not scroll the card away."""
+        self._prompt(Text(words, "italic"))
+
+    def answer(self, words: str) -> None:
+        self._prompt(Text(words, "bold"), ends=True)
+
+    def clear_prompt(self) -> None:
+        if self.is_at_prompt:
+            self._write("\r\x1b[K")
+            self.is_at_prompt = False
+
+    def _prompt(self, words: Text, *, ends: bool = False) -> None:
+        self.clear_prompt()
+        line = prompt(self._face).append_text(words)
+        if ends:
+            self._console.print(line, soft_wrap=True)
+        elif self._can_rewrite:
+            line.truncate(self.width - 1, overflow="ellipsis")
+            self._console.print(line, end="", soft_wrap=True)
+            self.is_at_prompt = True
+
+    def _print(self, lines: Iterable[Text]) -> None:
+        self.clear_prompt()
+        for line in lines:
+            self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
+            self.printed += 1
+
+    def _write(self, codes: str) -> None:
+        self._console.file.write(codes)
+        self._console.file.flush()
 
 
 def draw(face: Face, width: int, waiting: int = 0, last: str = "") -> list[Text]:
@@ -89,34 +172,6 @@ def accent(face: Face) -> str:
         return "red"
     name = color_name(face.color) or "blue"
     return _RICH_COLORS.get(name, name)
-
-
-def fitted(text: str, screen: TextIO) -> str:
-    """Lines of ours as a screen shows them: broken between words. For a program they stay as they are."""
-    if not screen.isatty():
-        return text
-    width = size_of(screen)[0] - 1
-    return "\n".join(line for part in text.split("\n") for line in wrap(part, width))
-
-
-def wrap(text: str, width: int) -> Iterator[str]:
-    """Break a line between words, and words that are too long anywhere."""
-    line, used = "", 0
-    for piece in _WORDS.findall(text):
-        length = cell_len(piece)
-        if used + length > width and line.strip():
-            yield line.rstrip()
-            line, used = "", 0
-            if piece.isspace():
-                continue
-        while length > width:
-            first, *_ = chop_cells(piece, width)
-            yield first
-            piece = piece[len(first) :]
-            length = cell_len(piece)
-        line += piece
-        used += length
-    yield line.rstrip()
 
 
 def _body(face: Face, width: int, last: str) -> Iterator[Text]:
@@ -240,3 +295,70 @@ def marked(text: str, style: str = "") -> Text:
     for mark in _MARK.finditer(text):
         drawn.stylize("bold yellow reverse", *mark.span())
     return drawn
+
+
+def plain_card(face: Face, waiting: int = 0, last: str = "") -> Iterator[str]:
+    """The lines of the card above its question. `last`: what is said of it below why it is asked."""
+    yield "Approval needed." + (f" {waiting} more waiting." if waiting else "")
+    yield f"Tool: {face.name} ({face.tool})."
+    if face.description:
+        yield f"What it does: {face.description}"
+    yield f"{face.effect}."
+    if face.origin:
+        yield f"Asked for by {face.origin}."
+    if face.edited:
+        yield "You changed the arguments."
+    if face.again:
+        yield f"Asked again: {face.again}."
+    yield "Arguments:" if face.arguments else "No arguments."
+    for name, value in face.arguments:
+        first, *rest = value.text.split("\n")
+        yield f"  {name}: {first}"
+        yield from (f"    > {line}" for line in rest)
+        yield from _hidden(value)
+    if face.arguments_hidden:
+        yield f"  {face.arguments_hidden} more arguments: answer all to see them."
+    if face.title or face.message.text:
+        yield "The tool says:"
+        said = [*([face.title] if face.title else []), *(face.message.text.split("\n") if face.message.text else [])]
+        yield from (f"  > {line}" for line in said)
+        yield from _hidden(face.message)
+    if face.diff:
+        yield from plain_diff(face)
+    yield from filter(None, (face.why_asked, last))
+
+
+def plain_diff(face: Face) -> Iterator[str]:
+    """The preview, as far as the face shows it."""
+    yield f"{face.preview_heading}:"
+    yield from (f"  {row.text}" for row in face.diff)
+    if face.diff_hidden:
+        yield f"  {face.diff_hidden} more lines: answer preview to see them."
+
+
+def plain_ways(face: Face, *, edited: bool, grants: bool = False) -> Iterator[str]:
+    """The words that answer the card."""
+    primary = ("" if face.primary == "Allow" else face.primary) + (" with your changes" if edited else "")
+    words = [
+        f"allow ({primary.strip()})" if primary else "allow",
+        "deny" if face.secondary == "Deny" else f"deny ({face.secondary})",
+        "deny because REASON",
+    ]
+    if face.second:
+        words.insert(1, f"allow the second ({face.second})")
+    if face.offers_rest:
+        words.append("deny the rest")
+    if grants:
+        words.append(PLAIN_GRANT)
+    if face.editable:
+        words.append("edit NAME=VALUE")
+    if face.preview_label:
+        words.append("preview")
+    if face.folded or face.arguments:
+        words.append("all" if face.folded else "exactly")
+    yield "Type one of these and press Enter: " + ", ".join(words) + "."
+
+
+def _hidden(said: Passage) -> Iterator[str]:
+    if said.hidden:
+        yield f"    {said.hidden} more characters: answer all to see them."

@@ -16,12 +16,9 @@ from rich.text import Text
 from lastword.card import views
 from lastword.consent import MASK
 from lastword.display import first_units
-from lastword.terminal.arming import CLOSE, ENTER
-from lastword.terminal.card import MIN_WIDTH, wrap
-from lastword.terminal.keys import Crowded, WordReader
-from lastword.terminal.listening import LISTENING, UNQUIET, Keys
-from lastword.terminal.quiet import no_echo
-from lastword.terminal.screen import size_of
+from lastword.terminal.card_layout import MIN_WIDTH
+from lastword.terminal.keyboard import CLOSE, ENTER, LISTENING, UNQUIET, Crowded, Keys, WordReader
+from lastword.terminal.tty import no_echo, size_of, wrap
 
 BAR = "┆ "
 PROMPT = "┆ ? "
@@ -226,7 +223,7 @@ class QuestionDialogue:
             self._is_at_prompt = False
 
 
-class FlatQuestionDialogue:
+class PlainQuestionDialogue:
     """A question that is read aloud and answered with words."""
 
     def __init__(self, call: views.CallItem, stdin: TextIO, screen: TextIO, send: Send) -> None:

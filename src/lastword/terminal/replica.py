@@ -1,6 +1,6 @@
 """What a window knows of its conversation, and what every event changes in it.
 
-The picture is the server's, copied. `take` says what has changed, as pairs of before and after, whether one event told
+It is the server's, copied. `take` says what has changed, as pairs of before and after, whether one event told
 it or a whole state after a time away: drawing the changes draws everything, once.
 """
 
@@ -23,7 +23,7 @@ MAX_PENDING = 1_000
 
 
 class Pending:
-    """What has changed and was not drawn yet, in its order. It holds no more than the picture does."""
+    """What has changed and was not drawn yet, in its order. It holds no more than the replica does."""
 
     def __init__(self) -> None:
         self._changes: deque[ItemChange | str] = deque()
@@ -62,7 +62,7 @@ class Pending:
         self._changes = deque(change for change in gathered.values() if change != (None, None))
 
 
-class Picture:
+class Replica:
     """The copy."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Picture:
         return {call.id for call in self._calls() if call.undone_by is not None}
 
     def take(self, event: WindowEvent) -> list[ItemChange]:
-        """Put an event into the picture, and say what it changed."""
+        """Put an event into the replica, and say what it changed."""
         match event.kind:
             case "state":
                 return self._take_state(event.boot, understood(event.data, views.PageState))

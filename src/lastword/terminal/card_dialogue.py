@@ -12,12 +12,9 @@ from typing import TextIO
 from lastword.card import Draft, Face, SecondAct, one_line, responses
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import Problem
-from lastword.terminal.arming import CLOSE, ENTER
-from lastword.terminal.flat import FLAT_GRANT, flat, flat_diff, question
-from lastword.terminal.granting import FlatGranting, Granting, Steps
-from lastword.terminal.keys import Crowded, WordReader
-from lastword.terminal.listening import UNQUIET, Keys, Listener
-from lastword.terminal.sheet import Sheet
+from lastword.terminal.card_layout import PLAIN_GRANT, Sheet, plain_card, plain_diff, plain_ways
+from lastword.terminal.grant_dialogue import GrantDialogue, PlainGrantDialogue, Steps
+from lastword.terminal.keyboard import CLOSE, ENTER, UNQUIET, Crowded, Keys, Listener, WordReader
 
 CLOSED = "Closed without an answer."
 EDITED = " (edited)"
@@ -156,7 +153,7 @@ class CardDialogue:
         if self._draft.is_changed or self._unseen:
             await self._listener.again(GRANT_AS_IT_IS if self._draft.is_changed else UNSEEN.format(min(self._unseen)))
             return None
-        action = await Granting(steps, self._listener, self._sheet).hold()
+        action = await GrantDialogue(steps, self._listener, self._sheet).hold()
         if action is not None:
             return self._answer(f"You chose: {responses.GRANT_WORDS['title']}", action)
         await self._listen()
@@ -244,7 +241,7 @@ def _offered(steps: Steps | None) -> tuple[Steps | None, str]:
     return (None if why else steps), why
 
 
-class FlatDialogue:
+class PlainCardDialogue:
     """A card that is read aloud and answered with words."""
 
     def __init__(
@@ -269,10 +266,10 @@ class FlatDialogue:
 
     async def hold(self) -> UserAction:
         """Say the card and talk until there is an answer."""
-        self._say_all(flat(self._face, self._waiting, self._why_no_step))
+        self._say_all(plain_card(self._face, self._waiting, self._why_no_step))
         while True:
             await self._words.wait_until_quiet(lambda: self.say(UNQUIET))
-            self._say_all(question(self._face, edited=self._draft.is_changed, grants=self._steps is not None))
+            self._say_all(plain_ways(self._face, edited=self._draft.is_changed, grants=self._steps is not None))
             try:
                 typed = await self._words.line()
             except Crowded:
@@ -288,7 +285,7 @@ class FlatDialogue:
     async def confirm(self) -> bool:
         """Say the card whole and ask for the second act alone: the first was done elsewhere, by a command."""
         self._unseen.clear()
-        self._say_all(flat(Face.of(self._request, fold=False)))
+        self._say_all(plain_card(Face.of(self._request, fold=False)))
         return await self._is_meant()
 
     def say(self, words: str) -> None:
@@ -314,7 +311,7 @@ class FlatDialogue:
                 return None
             self.say(f"You chose: {shown.second}.")
             return request.allow_second()
-        if self._steps is not None and _plain_words(typed) == _plain_words(FLAT_GRANT):
+        if self._steps is not None and _plain_words(typed) == _plain_words(PLAIN_GRANT):
             return await self._grant(self._steps)
         if word == "deny" and rest.casefold() == "the rest" and shown.offers_rest:
             self.say("Denied, and so is the rest of the script.")
@@ -327,10 +324,10 @@ class FlatDialogue:
             self._edit(rest)
         elif word == "preview" and shown.preview_label:
             self._unseen.discard("p")
-            self._say_all(flat_diff(Face.of(request, fold=False)))
+            self._say_all(plain_diff(Face.of(request, fold=False)))
         elif word in ("all", "exactly"):
             self._unseen.clear()
-            self._say_all(flat(Face.of(request, fold=False, exact=True)))
+            self._say_all(plain_card(Face.of(request, fold=False, exact=True)))
         else:
             self.say("That is not one of the answers." if typed else "An empty line does not answer.")
         return None
@@ -360,7 +357,7 @@ class FlatDialogue:
         if self._draft.is_changed or self._unseen:
             self.say(GRANT_AS_IT_IS if self._draft.is_changed else self._unseen_words)
             return None
-        action = await FlatGranting(self._request.tool, steps, self._words, self.say).hold()
+        action = await PlainGrantDialogue(self._request.tool, steps, self._words, self.say).hold()
         if action is not None:
             self.say(f"You chose: {responses.GRANT_WORDS['title']}.")
         return action

@@ -1,27 +1,36 @@
-"""The model's words on a screen, as they come.
+"""The model's words on a screen, as they come: Markdown, read by markdown-it and laid out by rich.
 
 Every line of them begins with a bar of ours, so that nothing the model writes can pass for a card, a prompt or a word
-of the program. A word is written when it is complete: only then can be said whether it is what it looks like. What
-cannot be seen has been marked before (display.py), and marks can still change while a word is not complete.
+of the program. A word is written when it is complete: only then can be said whether it is what it looks like. A
+heading, a list, a table, a quote or a piece of code is drawn when it is complete, and so is the rest of a paragraph
+from the first word on that may have a style. Plain sentences, for screen readers, stay as they were written.
 
-A heading, a list, a table, a quote or a piece of code is drawn when it is complete (prose.py), and so is the rest of a
-paragraph from the first word on that may have a style. Plain sentences, for screen readers, stay as they were written.
+What cannot be seen has been marked before (display.py), and nothing here may bring back what was marked: entities and
+escapes in addresses stay as they were written, HTML is text, and a link shows where it leads. What came unmarked is
+marked before it is read.
 """
 
 from __future__ import annotations
 
+import io
 import re
-from typing import TextIO
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from typing import ClassVar, TextIO
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.cells import cell_len, chop_cells
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Heading, ImageItem, Markdown
+from rich.text import Text
 
-from lastword.terminal.prose import begins_block, begins_table, drawn, spans, styled_from
-from lastword.terminal.screen import size_of
+from lastword.terminal.tty import size_of
 
 BAR = "┃ "
-FLAT_BAR = "  "
-FLAT_NAME = "The assistant says:"
+PLAIN_BAR = "  "
+PLAIN_NAME = "The assistant says:"
 # No word is as long as this; what is, is written in pieces.
 MAX_HELD = 2_000
 # Below this the bar would leave no room for the text.
@@ -34,14 +43,28 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ANSI = {"bold": "1", "italic": "3", "strike": "9", "cyan": "36"}
 _PARTS = re.compile(r"\n| +|[^ \n]+")
 
+# Colours of the terminal's own palette, without a background: legible on light and on dark ones.
+CODE_THEME = "ansi_light"
 
-class Speech:
+# What begins something else than a paragraph, and a row that may be one of a table.
+_BLOCK = re.compile(
+    r"[ ]{0,3}(?:#{1,6}(?:\s|$)|[>|]|```|~~~|[-*+](?:\s|$)|\d{1,9}[.)](?:\s|$)|(?:[-*_]\s*){3,}$)|.*\|.*\|"
+)
+# The second line of a table, which makes one of the line before it.
+_RULE = re.compile(r"[ ]{0,3}(?=.*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+# What may begin a style or a link in the middle of a paragraph.
+_INLINE = re.compile(r"[*`\[<]|~~|(?<!\w)_|\\(?=[!-/:-@\[-`{-~])")
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
+
+
+class ModelWords:
     """Where the model's words are written."""
 
     def __init__(self, screen: TextIO, *, plain: bool) -> None:
         self._screen = screen
         self._plain = plain
-        self._bar = FLAT_BAR if plain else BAR
+        self._bar = PLAIN_BAR if plain else BAR
         self._id = ""
         self._text = ""
         self._written = 0
@@ -191,7 +214,7 @@ class Speech:
         if not self._speaking:
             self._speaking = True
             if self._plain:
-                self._screen.write(f"{FLAT_NAME}\n")
+                self._screen.write(f"{PLAIN_NAME}\n")
 
     def _end_line(self) -> None:
         if self._column:
@@ -256,3 +279,138 @@ def _complete(text: str) -> int:
         before = text.rsplit(None, 1)
         kept = before[0] if len(before) == 2 else ""
     return len(text) if len(text) - len(kept) > MAX_HELD else len(kept)
+
+
+def begins_block(line: str) -> bool:
+    """Whether a line is the beginning of something that has to be seen whole to be drawn."""
+    return _BLOCK.match(line) is not None
+
+
+def begins_table(text: str, start: int, *, is_whole: bool) -> bool | None:
+    """Whether the line that begins here is the first of a table; None when more has to come to know."""
+    end = text.find("\n", start)
+    line = text[start : end if end >= 0 else len(text)]
+    if "|" not in line:
+        return False
+    if end < 0:
+        return False if is_whole else None
+    rule_end = text.find("\n", end + 1)
+    rule = text[end + 1 : rule_end if rule_end >= 0 else len(text)]
+    if rule_end < 0 and not is_whole:
+        return False if rule.strip(" |:-") else None
+    return _RULE.fullmatch(rule) is not None
+
+
+def styled_from(text: str) -> int:
+    """Where in a paragraph something begins that may have a style, or a link; its length when nothing does."""
+    found = _INLINE.search(text)
+    return found.start() if found else len(text)
+
+
+def drawn(text: str, width: int, *, color: bool) -> list[str]:
+    """The lines of a block, no wider than that."""
+    text = _safe(text)
+    prose = _Prose(text)
+    console = _console(width, color=color)
+    with console.capture() as captured:
+        console.print(prose)
+    lines = "\n".join(line.rstrip() for line in captured.get().split("\n")).strip("\n").split("\n")
+    # What is nested more deeply than the parser goes, or has more columns than fit, is left out by it without a word.
+    if _letters(text) - _letters(_STYLE.sub("", "\n".join(lines))) > sum(map(_unshown, prose.parsed)):
+        return [piece for line in text.rstrip("\n").split("\n") for piece in chop_cells(line, width) or [""]]
+    return lines
+
+
+def spans(text: str) -> Iterator[tuple[str, str]]:
+    """The words of a paragraph, each piece with its style; a link with its target behind it."""
+    styles: list[str] = []
+    target = ""
+    shown = ""
+    for token in _inside(text):
+        kind, _, way = token.type.rpartition("_")
+        if token.type == "text":
+            shown += token.content
+            yield token.content, " ".join(styles)
+        elif token.type == "code_inline":
+            shown += token.content
+            yield token.content, " ".join([*styles, "cyan"])
+        elif token.type in ("softbreak", "hardbreak"):
+            yield "\n", ""
+        elif token.type == "image":
+            yield f"Replica: {token.content or 'without a name'} ({token.attrs['src']})", ""
+        elif kind == "link":
+            if way == "open":
+                target, shown = str(token.attrs["href"]), ""
+            elif shown != target:
+                yield f" ({target})", ""
+        elif way == "open":
+            styles.append(_STYLES.get(kind, ""))
+        elif way == "close":
+            styles.pop()
+        else:
+            yield token.content, ""
+
+
+def _inside(text: str) -> list[Token]:
+    [inline] = _reader().parseInline(_safe(text))
+    return inline.children or []
+
+
+def _safe(text: str) -> str:
+    """The text without anything that speaks to the terminal. Most texts have been marked before, and have nothing."""
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) not in ("Cc", "Cf", "Zl", "Zp") else f"‹U+{ord(char):04X}›"
+        for char in text
+    )
+
+
+class _Heading(Heading):
+    """On the left, without a box."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        self.text.stylize("bold underline" if self.tag == "h1" else "bold")
+        yield self.text
+
+
+class _Picture(ImageItem):
+    """Nothing is fetched, and its address is not kept from the person."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text.assemble("Replica: ", self.text or "without a name", f" ({self.destination})")
+
+
+class _Prose(Markdown):
+    elements: ClassVar = {**Markdown.elements, "heading_open": _Heading, "image": _Picture}
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", code_theme=CODE_THEME, hyperlinks=False)
+        self.markup = text
+        self.parsed = _reader().parse(text)
+
+
+@cache
+def _console(width: int, *, color: bool) -> Console:
+    return Console(
+        file=io.StringIO(), width=width, force_terminal=color, color_system="standard" if color else None, emoji=False
+    )
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalpha, text))
+
+
+def _unshown(token: Token) -> int:
+    """The letters of a block that are not drawn on purpose: the language of a piece of code, and titles of links."""
+    own = _letters(token.info) + _letters(str(token.attrs.get("title") or ""))
+    return own + sum(map(_unshown, token.children or ()))
+
+
+@cache
+def _reader() -> MarkdownIt:
+    """As on the page. What would be left out or decoded is text."""
+    reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    reader.disable(["entity", "reference", "code"])
+    for name in ("normalizeLink", "normalizeLinkText"):
+        setattr(reader, name, str)
+    return reader

@@ -19,12 +19,9 @@ from lastword.consent import UserAction
 from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice
-from lastword.terminal.arming import CLOSE, ENTER
-from lastword.terminal.keys import Crowded, WordReader
-from lastword.terminal.listening import UNQUIET, Listener
-from lastword.terminal.screen import ROWS
-from lastword.terminal.sheet import Sheet
-from lastword.terminal.shrinking import Smallest
+from lastword.terminal.card_layout import Sheet
+from lastword.terminal.keyboard import CLOSE, ENTER, UNQUIET, Crowded, Listener, WordReader
+from lastword.terminal.tty import ROWS, SmallestSize
 
 # The keys of what can be chosen, in their order: without those that mean something else here or on the card.
 OPTION_KEYS = "123456789bcfhijklmoqstuxyz"
@@ -129,7 +126,7 @@ def agreement(step: responses.GrantStep, session_ends: str) -> Iterator[tuple[st
     yield "", " ".join(filter(None, (step.counting, ends, step.past, TAKE_BACK))), "dim"
 
 
-class Granting:
+class GrantDialogue:
     """The second step, answered with keys."""
 
     def __init__(self, steps: Steps, listener: Listener, sheet: Sheet) -> None:
@@ -137,7 +134,7 @@ class Granting:
         self._listener = listener
         self._sheet = sheet
         self._keys: dict[str, Option] = {}
-        self._smallest = Smallest(sheet.size)
+        self._smallest = SmallestSize(sheet.size)
         self._drawn_width = 0
         self._agreement_from = 0
         """Below how many lines of the sheet it begins."""
@@ -248,7 +245,7 @@ class Granting:
             self._sheet.hint(HIGHER)
 
 
-class FlatGranting:
+class PlainGrantDialogue:
     """The second step, read aloud and answered with words."""
 
     def __init__(self, tool: str, steps: Steps, words: WordReader, say: Callable[[str], None]) -> None:
