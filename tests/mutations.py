@@ -293,7 +293,7 @@ MUTANTS = [
     ),
     Mutant(
         "guard: answers from inside a request function",
-        "store/pen.py",
+        "store/contract.py",
         "    if guard is not None:\n        raise guard.refuse(what + name)\n",
         "    return\n",
         "tests/attack/test_guard_routes.py -k session",
@@ -301,8 +301,8 @@ MUTANTS = [
     Mutant(
         "guard: the store below the journal",
         "store/contract.py",
-        "    refuse_if_watched(WRITE)\n    at, once",
-        "    at, once",
+        "            refuse_if_watched(WRITE)\n            for entry in entries:",
+        "            for entry in entries:",
         "tests/attack/test_guard_routes.py -k store",
     ),
     Mutant(
@@ -378,7 +378,7 @@ MUTANTS = [
     Mutant(
         "records: an edited run is carried out",
         "runs.py",
-        "    await prove(store, (*records[:ended], *later, *going_on))\n",
+        "    await store.prove((*records[:ended], *later, *going_on))\n",
         "",
         "tests/attack/test_edited_records.py",
     ),
@@ -406,21 +406,21 @@ MUTANTS = [
     Mutant(
         "records: an edited change is taken back",
         "call/changes.py",
-        "    await prove(journal.store, records)\n",
+        "    await journal.store.prove(records)\n",
         "",
         "tests/editor/test_undo_command.py -k somebody_edited",
     ),
     Mutant(
         "records: an edited window is let in",
         "web/page_gate.py",
-        "        await prove(self._store, records)",
+        "        await self._store.prove(records)",
         "        pass",
         "tests/attack/test_edited_records.py",
     ),
     Mutant(
         "records: a store that lost its log starts calls",
         "store/sqlite_ledger.py",
-        "            return self._seen.refusal(behind)\n",
+        "            return start_refused(behind, self._place)\n",
         "            pass\n",
         "tests/store/test_store_head.py",
     ),

@@ -19,7 +19,7 @@ from lastword.commands.serve import serve, token
 from lastword.config import load
 from lastword.server import ServerLimits
 from lastword.server.http_server import TOLD_SECONDS
-from lastword.store import open_store, postgres_ledger, postgres_link, writer
+from lastword.store import open_store, postgres_connection, postgres_ledger, writer
 from lastword.store.postgres_address import PostgresAddress
 from requirements import requirement
 
@@ -239,9 +239,9 @@ def test_the_compose_file_starts_a_database_and_servers_that_use_it():
 def test_the_page_says_what_the_code_does():
     """Seconds and sizes that are promised in words."""
     assert "after five seconds" in PAGE
-    assert postgres_link.IDLE_SECONDS == 5
+    assert postgres_connection.IDLE_SECONDS == 5
     assert "after half a minute" in PAGE
     assert postgres_ledger.COMMIT_SECONDS == 30
     assert f"up to {writer.MAX_BACKLOG_BYTES // 2**20} MB" in PAGE
     assert "up to six sessions" in PAGE
-    assert postgres_link.MAX_READERS + len(("writing", "waiting")) == 6
+    assert postgres_connection.MAX_READERS + len(("writing", "waiting")) == 6

@@ -14,7 +14,7 @@ from lastword.consent import CLOSED
 from lastword.errors import NotJSON, SessionError
 from lastword.journal import Journal
 from lastword.store import Entry, MemoryStore
-from lastword.store.contract import GENESIS, chain
+from lastword.store.chain import GENESIS, chain
 from lastword.tools import Tool
 from lastword.tools.manifest import parse_manifest
 from lastword.values import canonical

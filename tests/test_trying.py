@@ -14,7 +14,7 @@ from lastword.consent import UserAction
 from lastword.consent.approval import OFFERED_AFTER
 from lastword.errors import LastWordError, ToolError
 from lastword.script import ScriptLimits, plan_text
-from lastword.store.contract import GENESIS, chain
+from lastword.store.chain import GENESIS, chain
 from lastword.testing import FixedApprover
 from requirements import requirement
 from test_runs import World, allow

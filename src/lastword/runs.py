@@ -41,7 +41,7 @@ from lastword.script import (
     conceal,
     parse,
 )
-from lastword.store import Record, prove
+from lastword.store import Record
 from lastword.tools import Manifest, StateOwner, Tool, ToolRegistry
 
 # Bumped whenever the same text could run differently. A run of another version is refused, and never guessed.
@@ -392,7 +392,7 @@ async def _resume(door: Door, run_id: str, limits: ScriptLimits | None) -> Run:
     after = records[ended - 1].seq if ended else 0
     going_on = await store.read(stream=door.session_id, below=run_id, kind=LIFE_KINDS, after=after)
     later = [record for record in records[ended:] if record.subject == run_id]
-    await prove(store, (*records[:ended], *later, *going_on))
+    await store.prove((*records[:ended], *later, *going_on))
     past.is_whole = False
     for record in (*records[:ended], *later, *going_on):
         if record.subject != run_id:

@@ -44,7 +44,7 @@ from stage import REFUSED, Act, Stage, descriptor_of, refused, simple, step
 from lastword import Preset
 from lastword.consent import ALLOWED, Outcome, People
 from lastword.store import Entry, Head, MemoryStore
-from lastword.store.contract import GENESIS
+from lastword.store.chain import GENESIS
 
 __all__ = ["REFUSED"]
 

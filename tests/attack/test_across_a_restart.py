@@ -21,8 +21,8 @@ from lastword.consent import ALLOWED, DENIED, Call, LiveCall, Seal, person
 from lastword.editor import ProjectEditor
 from lastword.errors import SessionError, Tampered
 from lastword.journal import Journal, data_of
-from lastword.store import Entry, SqliteStore, verify_store
-from lastword.store.contract import link
+from lastword.store import Entry, SqliteStore
+from lastword.store.chain import link
 from lastword.testing import FixedApprover
 from lastword.tools import Tool
 from requirements import requirement
@@ -226,7 +226,7 @@ async def test_a_spent_approval_stays_spent_after_a_restart(leave: Leave, send, 
     facts = data_of(asked)
     if pruned:
         assert (await left.journal.prune(left.journal.clock() + 1)).records == 5
-        await verify_store(left.journal.store)
+        await left.journal.store.verify()
     sealed = Seal(facts["digest"], facts["nonce"], person("a thief"), left.journal.clock())
     assert not await left.journal.burn_and_start("s", Call("c", "send", b"{}"), send, sealed, "person", LiveCall())
     assert not await left.journal.answer(facts, ALLOWED, "a thief")
@@ -267,9 +267,9 @@ async def test_a_copy_of_the_file_is_another_memory(leave: Leave, send, effects,
     assert (await copy.session(asked).call("send", CALL, call_id="c")).kind == "denied"
     assert [request.nonce for request in asked.requests] == [facts["nonce"]]
     # And a head that was kept of the one is not one of the other.
-    head = await verify_store(left.journal.store)
+    head = await left.journal.store.verify()
     with pytest.raises(Tampered, match="given head"):
-        await verify_store(copy.journal.store, head=head)
+        await copy.journal.store.verify(head=head)
     await copy.journal.close()
     assert effects == [CALL]
 

@@ -19,7 +19,7 @@ from lastword.consent import ALLOWED, DENIED
 from lastword.errors import StoreError, Tampered
 from lastword.journal import Journal
 from lastword.store import Entry, Record, SqliteStore
-from lastword.store.contract import link
+from lastword.store.chain import link
 from lastword.testing import FixedApprover
 from lastword.web import PageGate, PageRecord
 from requirements import requirement

@@ -99,11 +99,11 @@ async def test_what_waits_is_denied_in_every_session_and_can_never_be_allowed(re
 class Slow(MemoryStore):
     """Whoever reads the questions that wait, in order to deny them, gets to it after their program has."""
 
-    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
+    async def current(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
         if kind == "asked":
             while not await self.read(kind="finished"):
                 await self.changed((await self.head()).seq)
-        return await super().standing(kind, stream=stream)
+        return await super().current(kind, stream=stream)
 
 
 @requirement("TOOL-58")

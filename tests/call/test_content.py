@@ -9,7 +9,6 @@ import pytest
 
 import lastword
 from lastword.errors import SessionError, Tampered
-from lastword.store import verify_store
 from lastword.tools import content as tool_content
 from requirements import requirement
 
@@ -314,7 +313,7 @@ async def test_content_survives_a_restart_and_is_told_again(registry, tmp_path):
     async with lastword.Session(registry, id="s", journal=again) as session:
         assert (await session.call("draw", {}, call_id="one")).content == told.content
         assert await session.content("one", told.content[0].digest) == PNG
-    await verify_store(again.store)
+    await again.store.verify()
     await again.prove_contents()
     await again.close()
 
@@ -400,7 +399,7 @@ async def test_content_is_gone_with_the_last_record_that_holds_it(registry, tmp_
         await journal.content("one", shared.digest)
     assert (await journal.content("two", shared.digest))[1] == PNG
     assert await journal.store.content(own.digest) is None
-    await verify_store(journal.store)
+    await journal.store.verify()
     await journal.prove_contents()
     await journal.close()
 

@@ -15,7 +15,7 @@ from lastword.consent.outcome import MAX_MESSAGE
 from lastword.editor import ProjectEditor
 from lastword.errors import LastWordError
 from lastword.rules import by_keys
-from lastword.store.contract import verify
+from lastword.store.chain import verify
 from lastword.testing import FixedApprover, memory_journal
 from lastword.values import written
 from requirements import requirement

@@ -17,7 +17,7 @@ from lastword.journal import Journal, data_of
 from lastword.server import Conversations
 from lastword.server.conversations import Turn
 from lastword.server.history import ChatMessage
-from lastword.store import Entry, SqliteStore, verify_store
+from lastword.store import Entry, SqliteStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 from surfaces.screens import Program, lastword_command
@@ -151,7 +151,7 @@ def test_what_was_accepted_is_written_down(restored: None, say: Say):
         [record] = await store.read(kind="journal.accepted")
         assert data_of(record) == {name: facts[name] for name in ("fact", "found", "seen", "missing")}
         assert record.subject == facts["found"]
-        await verify_store(store)
+        await store.verify()
         await store.close()
 
     asyncio.run(look())

@@ -12,9 +12,9 @@ from lastword.journal import Journal
 from lastword.server import Conversations
 from lastword.server.conversations import Turn
 from lastword.server.history import ChatMessage
-from lastword.store import Entry, SqliteStore, Store, copy_store, open_store, verify_store
+from lastword.store import Entry, SqliteStore, Store, copy_store, open_store
+from lastword.store.current import RULES
 from lastword.store.postgres import PostgresStore
-from lastword.store.standing import RULES
 from lastword.testing import FixedApprover
 from postgres_server import schema_of
 from requirements import requirement
@@ -59,8 +59,8 @@ async def everything(store: Store) -> dict[str, object]:
     return {
         "records": records,
         "head": await store.head(),
-        "standing": [list(await store.standing(kind)) for kind in RULES],
-        "of streams": [list(await store.standing(list(RULES), stream=stream)) for stream in ("s", "t", "u")],
+        "standing": [list(await store.current(kind)) for kind in RULES],
+        "of streams": [list(await store.current(list(RULES), stream=stream)) for stream in ("s", "t", "u")],
         "taken": [await store.taken(record.once) for record in records if record.once],
         "links": list(await store.links(range(1, 1000))),
         "last": list(await store.read(last=3)),
@@ -85,7 +85,7 @@ def test_a_journal_is_copied_to_a_server_and_back_and_tells_the_same(address, ca
         for one in addresses:
             store = open_store(one)
             found.append(await everything(store))
-            await verify_store(store)
+            await store.verify()
             await store.close()
         return found
 
@@ -116,8 +116,8 @@ def test_a_copy_that_was_interrupted_goes_on(address, capsys):
         await copy_store(source, target)
         await source.commit(*(Entry("s", "finished", f"call-{n}", n, b"{}") for n in range(650)))
         await copy_store(source, target)
-        assert [r.subject for r in await target.standing("asked")] == [f"call-{n}" for n in range(650, 700)]
-        assert await verify_store(target) == await source.head()
+        assert [r.subject for r in await target.current("asked")] == [f"call-{n}" for n in range(650, 700)]
+        assert await target.verify() == await source.head()
         await source.close()
         await target.close()
 

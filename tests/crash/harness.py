@@ -34,7 +34,7 @@ from worlds import store_in, wait_until_alone
 import lastword
 from lastword.call import Finished
 from lastword.journal import data_of
-from lastword.store import Store, verify_store
+from lastword.store import Store
 
 SCRIPT = """
 LET total = 0
@@ -180,7 +180,7 @@ async def look_back(folder: Path, told: list) -> dict:
     """What the last life left, and everything that is wrong with it."""
     wrong: list[str] = []
     journal = lastword.Journal(store_in(folder))
-    head = await verify_store(journal.store)
+    head = await journal.store.verify()
     paid, noted = _lines(folder / "paid"), _lines(folder / "noted")
     wrong += [f"paid twice: {call_id}" for call_id, times in Counter(paid).items() if times > 1]
 

@@ -15,7 +15,7 @@ from lastword import Session, ToolRegistry
 from lastword.consent import DENIED
 from lastword.errors import StoreError
 from lastword.journal import Journal, timeline
-from lastword.store import SqliteStore, verify_store
+from lastword.store import SqliteStore
 from lastword.testing import FixedApprover
 from requirements import requirement
 from sending import CALL
@@ -89,7 +89,7 @@ async def test_what_cannot_be_written_before_a_call_keeps_it_from_running(
     assert (await session.call("send", CALL, call_id="c")).kind == "succeeded"
     assert (await session.call("send", CALL, call_id="c")).kind == "succeeded"
     assert effects == [CALL]
-    await verify_store(store)
+    await store.verify()
 
 
 @requirement("TOOL-45", "TOOL-48")
@@ -119,7 +119,7 @@ async def test_a_call_whose_end_cannot_be_written_is_in_doubt(
     assert (await session.resolve("c", "done")).kind == "succeeded"
     assert (await session.call("send", CALL, call_id="c")).kind == "succeeded"
     assert effects == [CALL]
-    await verify_store(store)
+    await store.verify()
 
 
 @requirement("NUWA-62", "TOOL-48")
@@ -159,7 +159,7 @@ async def test_a_commit_that_happened_though_it_failed_counts(
     assert effects == [CALL]
     assert (await session.call("send", CALL, call_id="c")).kind == outcome.kind
     assert effects == [CALL]
-    await verify_store(store)
+    await store.verify()
 
 
 @requirement("TOOL-45", "TOOL-48")
@@ -250,7 +250,7 @@ async def test_a_clock_that_goes_back_loses_nothing_and_is_asked_about_again(
     assert records[0].at > records[-1].at
     assert "-" not in " ".join(line.partition("  ")[2].partition("[")[0] for line in timeline(records))
     assert "clock set back 17 min" in "\n".join(timeline(records))
-    await verify_store(store)
+    await store.verify()
     await store.close()
 
 

@@ -20,7 +20,7 @@ import pytest
 import lastword
 from lastword.errors import StoreError
 from lastword.journal import Journal
-from lastword.store import Entry, SqliteStore, verify_store
+from lastword.store import Entry, SqliteStore
 from requirements import requirement
 
 
@@ -98,7 +98,7 @@ async def go_on(folder: Path) -> str:
     journal = Journal(SqliteStore(folder / "journal.db"))
     session = lastword.Session(payer.tools(folder), id="s", approver=payer.allow, journal=journal)
     try:
-        await verify_store(journal.store)  # What is left proves itself, and that is the danger.
+        await journal.store.verify()  # What is left proves itself, and that is the danger.
         return "in doubt" if (await session.resume("bills")).status == "waiting" else "went on"
     except StoreError as problem:
         return "refused" if problem.fact.startswith("nothing approved starts here") else problem.fact

@@ -16,7 +16,6 @@ import pytest
 
 import lastword
 from lastword.journal import data_of
-from lastword.store import verify_store
 from lastword.store.postgres import PostgresStore
 from postgres_server import PostgresServer
 from requirements import requirement
@@ -101,7 +100,7 @@ def team(tmp_path: Path, each: int, *, restarts: bool) -> None:
 
 async def judge(address: str, folder: Path, members: list[Member], total: int) -> None:
     store = PostgresStore(address, heads=folder / "heads")
-    await verify_store(store)
+    await store.verify()
     journal = lastword.Journal(store)
     calls = [f"{name}-{number}" for name in ("ann", "bob", "cid") for number in range(total // 3)]
     paid = Counter((folder / "paid").read_text().splitlines())

@@ -13,7 +13,7 @@ from lastword.errors import Tampered
 from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
 from lastword.store import MemoryStore
-from lastword.store.contract import verify
+from lastword.store.chain import verify
 from lastword.testing import FixedApprover, memory_journal
 from requirements import requirement
 from sending import CALL, until

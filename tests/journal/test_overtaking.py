@@ -7,7 +7,6 @@ import lastword
 from cutting import CuttingProxy, cutting_proxy
 from lastword.errors import Overtaken, SessionError, StoreError
 from lastword.journal.journal import Journal
-from lastword.store import verify_store
 from lastword.store.postgres import PostgresStore
 from lastword.testing import FixedApprover
 from requirements import requirement
@@ -90,7 +89,7 @@ async def test_whoever_decides_about_a_call_ends_the_program_that_was_thought_de
         records = [(r.kind, r.subject) for r in await other.journal.store.read() if r.kind in ("finished", "settled")]
         assert records == [("settled", "bill"), ("finished", "bill")]
         assert await other.journal.in_doubt() == []
-        await verify_store(other.journal.store)
+        await other.journal.store.verify()
         await other.end()
         await cut.end()
 
@@ -114,6 +113,6 @@ async def test_a_run_that_another_went_on_with_is_not_gone_on_with_here(postgres
         run = await running
         assert (run.status, run.in_doubt) == ("waiting", "bills.0"), "it says what it knows, and goes no further"
         assert (cut.paid, other.paid) == (["bills.0"], ["bills.1"])
-        await verify_store(other.journal.store)
+        await other.journal.store.verify()
         await other.end()
         await cut.end()

@@ -11,7 +11,7 @@ from disk import Disk, failing_disk
 from samples import entry
 
 from lastword.errors import StoreError
-from lastword.store.contract import Entry, Record, verify_store
+from lastword.store.chain import Entry, Record
 from lastword.store.memory import MemoryStore
 from lastword.store.sqlite import SqliteStore
 
@@ -106,9 +106,9 @@ class Life:
         kept = {data for record in records if record.data is not None for data in self.held[record.seq - 1]}
         for data in {data for held in self.held for data in held} - kept:
             assert await found.content(sha256(data).hexdigest()) is None, "a content outlived all that held it"
-        await verify_store(found)
+        await found.verify()
         assert await found.commit(entry(0, once="after"))
-        await verify_store(found)
+        await found.verify()
 
 
 def without_data(record: Record) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from lastword.store import sqlite_file
-from lastword.store.contract import GENESIS, Entry, link
+from lastword.store.chain import GENESIS, Entry, link
 
 HERE = Path(__file__).parent
 FORM = "LASTWORD_TEST_FORM"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lastword.journal import open_default_journal
-from lastword.store.folders import data_folder
 from lastword.store.memory import MemoryStore
+from lastword.store.private_files import data_folder
 from lastword.terminal.composer import open_history
 from lastword.tools import ToolFolder, Trust
 from lastword.tools.trust import read_no_caches

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lastword.errors import StoreError
-from lastword.store.address import default_path, open_store
+from lastword.store.address import StoreAddress, default_path, open_store
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
-from lastword.store.postgres_address import PostgresAddress, holds_password
+from lastword.store.postgres_address import PostgresAddress
 from lastword.store.sqlite import SqliteStore
 
 
@@ -98,7 +98,7 @@ def test_the_address_of_a_server_is_shown_without_who_comes_and_with_what(addres
     assert isinstance(store, PostgresStore)
     assert store.address.shown == shown
     assert "hunter2" not in repr(vars(store)) + repr(store.address)
-    assert holds_password(address) == ("hunter2" in address)
+    assert StoreAddress(address).holds_password == ("hunter2" in address)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from samples import entry, make_old, other_process
 
 from lastword.errors import StoreError, Tampered
 from lastword.store import writer
-from lastword.store.contract import MAX_CONTENT_BYTES, Pruned, verify_store
+from lastword.store.contract import MAX_CONTENT_BYTES, Pruned
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 
@@ -30,7 +30,7 @@ async def test_what_a_record_holds_is_there_when_the_record_is(store):
     assert await store.content(digest(b"")) == b""
     assert await store.content(digest(b"another")) is None
     assert await store.content("../../etc/passwd") is None
-    await verify_store(store)
+    await store.verify()
 
 
 @requirement("TOOL-64")
@@ -54,7 +54,7 @@ async def test_the_same_bytes_are_kept_once_and_go_with_the_last_record_that_hol
     assert await store.content(digest(IMAGE)) is None
     assert await store.commit(entry(4, contents=(IMAGE,)))
     assert await store.content(digest(IMAGE)) == IMAGE
-    await verify_store(store)
+    await store.verify()
 
 
 @requirement("TOOL-64")
@@ -101,7 +101,7 @@ async def test_contents_that_were_changed_behind_our_back_are_found(path, change
     raw.execute(change)
     raw.close()
     with pytest.raises(Tampered):
-        await verify_store(store)
+        await store.verify()
     if "other bytes" in change:
         with pytest.raises(Tampered, match="was changed after it was written"):
             await store.content(digest(IMAGE))
@@ -129,7 +129,7 @@ async def test_a_file_without_contents_is_brought_up_to_date_and_holds_them_then
     assert await store.content(digest(IMAGE)) is None
     assert await store.commit(entry(3, contents=(IMAGE,)))
     assert await store.content(digest(IMAGE)) == IMAGE
-    assert (await verify_store(store)).seq == 3
+    assert (await store.verify()).seq == 3
     await store.close()
 
 

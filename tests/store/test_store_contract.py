@@ -26,13 +26,11 @@ from lastword.store.contract import (
     Pruned,
     Store,
     link,
-    parse_head,
-    verify_store,
 )
+from lastword.store.current import RULES
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
 from lastword.store.sqlite import SqliteStore
-from lastword.store.standing import RULES
 from lastword.tools import State
 from lastword.tools.guard import Guard
 from lastword.web import PageRecord
@@ -135,7 +133,7 @@ async def test_a_clock_that_runs_backwards_changes_no_order(store):
     for number in range(5):
         await store.commit(entry(number, at=1000 - number))
     assert [record.at for record in await store.read()] == [1000, 999, 998, 997, 996]
-    await verify_store(store)
+    await store.verify()
 
 
 async def test_a_store_verifies_page_by_page_up_to_a_head(store):
@@ -144,23 +142,23 @@ async def test_a_store_verifies_page_by_page_up_to_a_head(store):
     await store.commit(*(entry(number) for number in range(1, count + 1)))
     head = await store.head()
     assert head.seq == count
-    assert await verify_store(store) == head
+    assert await store.verify() == head
     records = await store.read()
     for seq in (0, 1, PAGE_RECORDS, PAGE_RECORDS + 1, count):
-        assert await verify_store(store, head=Head(seq, records[seq - 1].digest if seq else GENESIS)) == head
+        assert await store.verify(head=Head(seq, records[seq - 1].digest if seq else GENESIS)) == head
         with pytest.raises(Tampered, match=f"record {seq} is not the one"):
-            await verify_store(store, head=Head(seq, "f" * 64))
+            await store.verify(head=Head(seq, "f" * 64))
     with pytest.raises(Tampered, match=f"ends at record {count}, but the given head is record {count + 1}"):
-        await verify_store(store, head=Head(count + 1, "f" * 64))
+        await store.verify(head=Head(count + 1, "f" * 64))
 
 
 def test_a_head_is_written_down_and_read_back():
     """A person keeps it on paper or in another system, as one word."""
     head = Head(12, "ab" * 32)
-    assert parse_head(f" {head}\n") == head
+    assert Head.parse(f" {head}\n") == head
     for bad in ("", "12", "12:", f"-1:{'a' * 64}", f"1:{'A' * 64}", f"1:{'a' * 63}", f"١:{'a' * 64}", f"01:{'a' * 64}"):
         with pytest.raises(StoreError, match="not the head of a journal"):
-            parse_head(bad)
+            Head.parse(bad)
 
 
 async def test_forgotten_data_leaves_chain_and_key_behind(store):
@@ -170,7 +168,7 @@ async def test_forgotten_data_leaves_chain_and_key_behind(store):
     assert await store.forget([2, 4, 4, 99, 0, -1]) == Pruned(2)
     assert await store.forget([2]) == Pruned(0)
     assert [record.data is None for record in await store.read()] == [False, True, False, True, False]
-    assert await verify_store(store, head=head) == head
+    assert await store.verify(head=head) == head
     assert not await store.commit(entry(9, once="key-2"))
 
 
@@ -216,7 +214,7 @@ async def test_a_closed_store_opens_again(store):
     await store.close()
     assert [record.subject for record in await store.read()] == ["call-1", "call-2"]
     await store.commit(entry(3))
-    await verify_store(store, head=await store.head())
+    await store.verify(head=await store.head())
 
 
 def test_threads_with_loops_of_their_own_share_a_store(store):
@@ -249,7 +247,7 @@ def test_threads_with_loops_of_their_own_share_a_store(store):
         for number in range(threads):
             found = [int(r.subject.split("-")[0]) for r in await store.read(stream=f"thread-{number}")]
             assert found == [n for n in range(each) for _ in range(2)]
-        assert (await verify_store(store)).seq == threads * each * 2
+        assert (await store.verify()).seq == threads * each * 2
         await store.close()
 
     asyncio.run(look())
@@ -319,7 +317,7 @@ async def _do(store: Store, step: tuple[str, object]) -> object:
         case ("read", dict() as conditions):
             return list(await store.read(**conditions))
         case ("standing", (kinds, stream)):
-            return list(await store.standing(kinds, stream=stream))  # type: ignore[arg-type]
+            return list(await store.current(kinds, stream=stream))  # type: ignore[arg-type]
         case ("links", seqs):
             return list(await store.links(seqs))  # type: ignore[arg-type]
         case ("taken", str() as key):
@@ -345,7 +343,7 @@ def test_the_drivers_are_twins(steps):
                 for step in steps:
                     assert await _do(memory, step) == await _do(sqlite, step)
                 assert list(await memory.read()) == list(await sqlite.read())
-                assert await verify_store(memory) == await verify_store(sqlite)
+                assert await memory.verify() == await sqlite.verify()
             finally:
                 await sqlite.close()
 
@@ -360,7 +358,7 @@ def _compared_with_postgres(server, steps):
                 for step in steps:
                     assert await _do(memory, step) == await _do(postgres, step)
                 assert list(await memory.read()) == list(await postgres.read())
-                assert await verify_store(memory) == await verify_store(postgres)
+                assert await memory.verify() == await postgres.verify()
             finally:
                 await postgres.close()
 
@@ -438,17 +436,15 @@ async def test_what_was_begun_and_not_ended_still_counts(store):
         1,
     ):
         assert await store.commit(entry(number, kind=kind, subject=subject, stream=f"of-{subject}"))
-    assert [(r.seq, r.subject) for r in await store.standing("asked")] == [(7, "a"), (5, "b")], (
-        "by their first question"
-    )
-    assert [r.seq for r in await store.standing("asked", stream="of-b")] == [5]
-    assert [r.seq for r in await store.standing(("asked", "burned"), stream="of-a")] == [7, 9]
-    assert await store.standing("asked", stream="of-c") == []
-    assert await store.standing("run_started") == []
+    assert [(r.seq, r.subject) for r in await store.current("asked")] == [(7, "a"), (5, "b")], "by their first question"
+    assert [r.seq for r in await store.current("asked", stream="of-b")] == [5]
+    assert [r.seq for r in await store.current(("asked", "burned"), stream="of-a")] == [7, 9]
+    assert await store.current("asked", stream="of-c") == []
+    assert await store.current("run_started") == []
     await store.commit(entry(10, kind="finished", subject="a", stream="somebody else"))
-    assert [r.seq for r in await store.standing("burned")] == [9], "another session ends nothing here"
+    assert [r.seq for r in await store.current("burned")] == [9], "another session ends nothing here"
     await store.commit(entry(11, kind="finished", subject="a", stream="of-a"))
-    assert [r.seq for r in await store.standing(("asked", "burned"))] == [5]
+    assert [r.seq for r in await store.current(("asked", "burned"))] == [5]
 
 
 @requirement("TEAM-8")
@@ -462,18 +458,16 @@ async def test_of_a_state_the_last_value_of_each_key_counts_until_all_is_cleared
         await put(State.SET, data)
     await put(State.DESCRIBED, b'{"key":"k","description":"a number"}')
     await put(State.SET, b'{"key":"k","value":9}', stream="t")
-    assert [r.seq for r in await store.standing((State.SET, State.DESCRIBED), stream="s")] == [3, 2, 4]
+    assert [r.seq for r in await store.current((State.SET, State.DESCRIBED), stream="s")] == [3, 2, 4]
     assert await store.forget([2]) == Pruned(1)
-    assert [r.seq for r in await store.standing(State.SET, stream="s")] == [3], (
-        "what was forgotten has no name any more"
-    )
-    await verify_store(store)
+    assert [r.seq for r in await store.current(State.SET, stream="s")] == [3], "what was forgotten has no name any more"
+    await store.verify()
     await put(State.CLEARED, b"{}")
-    assert await store.standing((State.SET, State.DESCRIBED), stream="s") == []
-    assert [r.seq for r in await store.standing(State.SET)] == [5]
+    assert await store.current((State.SET, State.DESCRIBED), stream="s") == []
+    assert [r.seq for r in await store.current(State.SET)] == [5]
     await put(State.SET, b'{"key":"l","value":4}')
-    assert [r.seq for r in await store.standing(State.SET, stream="s")] == [7]
-    await verify_store(store)
+    assert [r.seq for r in await store.current(State.SET, stream="s")] == [7]
+    await store.verify()
 
 
 def test_the_rules_speak_of_kinds_that_exist():
@@ -501,18 +495,18 @@ async def test_verifying_goes_on_from_a_head_that_was_verified_before(store):
     await store.commit(*(entry(number) for number in range(1, 21)))
     records = await store.read()
     start, head = Head(8, records[7].digest), await store.head()
-    assert await verify_store(store, start=start) == head
-    assert await verify_store(store, start=start, head=Head(5, records[4].digest)) == head
-    assert await verify_store(store, start=head) == head
+    assert await store.verify(start=start) == head
+    assert await store.verify(start=start, head=Head(5, records[4].digest)) == head
+    assert await store.verify(start=head) == head
     for pins in (
         {"start": Head(8, "f" * 64)},
         {"start": start, "head": Head(5, "f" * 64)},
         {"start": start, "head": Head(12, "f" * 64)},
     ):
         with pytest.raises(Tampered, match="is not the one that the given head names"):
-            await verify_store(store, **pins)
+            await store.verify(**pins)
     with pytest.raises(Tampered, match="ends at record 20, but the given head is record 21"):
-        await verify_store(store, start=Head(21, "f" * 64))
+        await store.verify(start=Head(21, "f" * 64))
 
 
 async def test_a_store_is_behind_nothing_and_accepts_only_what_it_holds(store):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from samples import entry
 
 from lastword.errors import Tampered
-from lastword.store.contract import GENESIS, PAGE_RECORDS, Entry, Head, link
+from lastword.store.chain import GENESIS, Entry, Head, link
+from lastword.store.contract import PAGE_RECORDS
 from lastword.store.exports import export, read_line, verify_export, write_line
 from lastword.store.memory import MemoryStore
 

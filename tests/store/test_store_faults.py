@@ -9,7 +9,6 @@ from disk import failing_disk
 from samples import entry
 
 from lastword.errors import StoreError
-from lastword.store.contract import verify_store
 from lastword.store.sqlite import SqliteStore
 
 COMMITTED = f"control {apsw.SQLITE_FCNTL_COMMIT_PHASETWO}"
@@ -61,7 +60,7 @@ async def test_a_full_disk_is_named_and_nothing_of_the_group_is_written(store, d
     disk.replace()
     assert await store.commit(entry(5))
     assert await subjects(store) == ["call-1", "call-2", "call-5"]
-    await verify_store(store)
+    await store.verify()
 
 
 async def test_entries_nobody_waited_for_are_tried_again_without_being_asked(store, disk, path):
@@ -98,7 +97,7 @@ async def test_an_error_of_the_disk_is_named_and_the_next_commit_goes_on(store, 
     assert await store.taken("key") is None
     assert await store.commit(entry(3, once="key"))
     assert await subjects(store) == ["call-1", "call-3"]
-    await verify_store(store)
+    await store.verify()
 
 
 async def test_everybody_in_a_failed_transaction_hears_of_it(store, disk):
@@ -135,7 +134,7 @@ async def test_a_commit_that_happened_though_it_failed_is_acknowledged(store, di
     assert await store.commit(entry(4))
     assert not await store.commit(entry(5, once="key"))
     assert await subjects(store) == ["call-1", "call-2", "call-3", "call-4"]
-    await verify_store(store)
+    await store.verify()
 
 
 @pytest.mark.parametrize("happened", [True, False])
@@ -163,7 +162,7 @@ async def test_an_unknown_end_is_called_unknown_and_nothing_is_written_twice(sto
     disk.replace()
     assert await store.commit(entry(6))
     assert await subjects(store) == ["call-1", "call-2", *(["call-3"] if happened else []), "call-4", "call-6"]
-    await verify_store(store)
+    await store.verify()
 
 
 async def test_a_page_that_cannot_be_read_is_reported(store, disk):

@@ -20,7 +20,7 @@ from samples import entry, make_old, other_process
 
 from lastword.errors import StoreError
 from lastword.store import head_file
-from lastword.store.contract import Head, parse_head, verify_store
+from lastword.store.chain import Head
 from lastword.store.head_file import SLOT_BYTES, HeadFile
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
@@ -205,7 +205,7 @@ async def test_a_store_that_lacks_what_was_seen_of_it_writes_nothing_irrevocable
         await store.commit(entry(11, irrevocable=True))
     store.append(entry(12))
     assert await store.commit(entry(13, once="an answer"))
-    assert (await verify_store(store)).seq == before.seq + 2
+    assert (await store.verify()).seq == before.seq + 2
     await store.close()
 
 
@@ -271,7 +271,7 @@ async def test_others_in_the_same_transaction_are_not_refused(crashed):
     )
     assert [isinstance(one, StoreError) for one in told] == [n % 2 == 0 for n in range(10, 30)]
     assert len({id(one) for one in told if isinstance(one, StoreError)}) == 10
-    assert (await verify_store(store)).seq == 2 + 10
+    assert (await store.verify()).seq == 2 + 10
     await store.close()
 
 
@@ -434,5 +434,5 @@ async def test_a_commit_that_failed_keeps_no_head(path):
         disk.replace()
         assert kept(path) == before
         assert await store.commit(entry(3, irrevocable=True))
-        assert kept(path) == await store.head() == parse_head(str(kept(path)))
+        assert kept(path) == await store.head() == Head.parse(str(kept(path)))
         await store.close()

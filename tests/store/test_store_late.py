@@ -11,8 +11,8 @@ from test_store_postgres import come_back, commit_whatever_comes, subjects, unti
 
 from cutting import cutting_proxy
 from lastword.errors import StoreError
-from lastword.store import postgres_ledger, postgres_owner
-from lastword.store.contract import Entry
+from lastword.store import postgres_leases, postgres_ledger
+from lastword.store.chain import Entry
 from lastword.store.postgres import PostgresStore
 from pooling import pooler
 from postgres_server import schema_of
@@ -125,7 +125,7 @@ async def test_a_process_of_many_days_is_not_given_up_when_its_session_blinks(po
 async def test_a_lifeline_that_the_network_forgot_is_made_anew(postgres, heads, monkeypatch):
     """Nothing tells either side. The server still believes in the old session, which is ended: ours, and no other's."""
     monkeypatch.setattr(postgres_ledger.PostgresLedger, "poll_seconds", 3600.0)
-    monkeypatch.setattr(postgres_owner, "BEAT_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_leases, "BEAT_SECONDS", 0.2)
     address, namesake = (f"{postgres.new_database()}?store=kitchen" for _ in range(2))
     other, neighbour = PostgresStore(address, heads=heads), PostgresStore(namesake, heads=heads)
     await other.commit(entry(1))
@@ -157,7 +157,7 @@ def sessions(postgres) -> set[tuple[int, str]]:
 
 async def test_a_lifeline_that_cannot_be_had_leaves_no_sessions_behind(postgres, address, heads, monkeypatch):
     """It is tried again and again. A server has room for a hundred."""
-    monkeypatch.setattr(postgres_owner, "RETURN_SECONDS", 0.05)
+    monkeypatch.setattr(postgres_leases, "RETURN_SECONDS", 0.05)
     store = PostgresStore(address, heads=heads)
     release = store.hold("run:1")
     assert release is not None
@@ -298,6 +298,6 @@ async def test_what_ended_leaves_nothing_to_step_over_before_anybody_has_cleared
     for round_ in range(24):
         for kind in ("asked", "finished"):
             await store.commit(*(Entry("s", kind, f"{round_:03}-{number}", 1, b"{}") for number in range(500)))
-    assert [record.subject for record in await store.standing("asked")] == ["waits-0", "waits-1", "waits-2"]
+    assert [record.subject for record in await store.current("asked")] == ["waits-0", "waits-1", "waits-2"]
     [(pages,)] = postgres.sql(f"SELECT pg_relation_size('{schema}.standing_by_kind') / 8192")
     assert pages <= 5

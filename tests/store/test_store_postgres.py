@@ -13,8 +13,8 @@ from samples import FORM, entry, other_process
 
 from cutting import cutting_proxy
 from lastword.errors import NewerStore, Overtaken, StoreError
-from lastword.store import postgres_ledger, postgres_link
-from lastword.store.contract import Head, verify_store
+from lastword.store import postgres_connection, postgres_ledger
+from lastword.store.chain import Head
 from lastword.store.head_file import HeadFile
 from lastword.store.postgres import PostgresStore
 from lastword.store.postgres_schema import MIGRATIONS
@@ -71,7 +71,7 @@ async def test_two_processes_race_for_keys_and_each_has_one_winner(store, addres
             for other in (left, right):
                 other.send("commit", number=number, once=f"approval-{number}")
             assert sorted((left.receive(), right.receive())) == [False, True]
-    assert (await verify_store(store)).seq == 150
+    assert (await store.verify()).seq == 150
 
 
 @requirement("TEAM-2")
@@ -86,7 +86,7 @@ async def test_processes_that_write_at_once_make_one_chain(store, address, elsew
         for _ in range(120):
             await asyncio.to_thread(other.receive)
         assert other.ask("head") == str(await store.head())
-    assert (await verify_store(store)).seq == 240
+    assert (await store.verify()).seq == 240
 
 
 @requirement("TEAM-1")
@@ -231,7 +231,7 @@ def paused_owner(server, address, elsewhere, heads, times):
     async def look() -> None:
         found = [record.once for record in await taker.read() if record.once]
         assert found == [once for number in range(times) for once in (f"before {number}", f"goes on {number}")]
-        assert (await verify_store(taker)).seq == 2 * times, "and nothing was appended"
+        assert (await taker.verify()).seq == 2 * times, "and nothing was appended"
         await taker.close()
 
     asyncio.run(look())
@@ -399,7 +399,7 @@ async def ambiguous_commits(postgres, address, heads, arrives, times):
         assert (len(acknowledged), len(refused)) == ((times, 0) if arrives else (0, times))
         assert [one for one in found if one.startswith("committed")] == acknowledged
         assert [one for one in found if one.startswith("appended")] == appended, "each once, and in order"
-        await verify_store(store)
+        await store.verify()
         await store.close()
 
 
@@ -425,7 +425,7 @@ async def test_an_unknown_end_is_called_unknown_and_nothing_is_written_twice(pos
         proxy.cut, proxy.refuses = None, False
         assert await store.commit(entry(5))
         assert await subjects(store) == ["call-1", "call-2", *(["call-3"] if arrives else []), "call-5"]
-        await verify_store(store)
+        await store.verify()
         await store.close()
 
 
@@ -507,7 +507,7 @@ async def stopped_hard(server, tmp_path, times):
         found = await subjects(stores[0])
         assert acknowledged <= set(found) <= acknowledged | unknown
         assert len(found) == len(set(found))
-        await verify_store(stores[0])
+        await stores[0].verify()
     finally:
         stopping = True
         for store in stores:
@@ -526,7 +526,7 @@ async def test_while_the_server_is_away_nothing_is_said_to_have_happened(mortal_
             lambda: store.read(),
             lambda: store.head(),
             lambda: store.taken("spent"),
-            lambda: store.standing("asked"),
+            lambda: store.current("asked"),
         ):
             with pytest.raises(StoreError, match="the server does not answer") as caught:
                 await attempt()
@@ -547,7 +547,7 @@ async def test_while_the_server_is_away_nothing_is_said_to_have_happened(mortal_
 
 async def test_a_process_that_stops_in_the_middle_of_a_commit_does_not_stop_the_others(store, address, monkeypatch):
     """It holds the end of the chain. The server ends its session, and with it whatever it had begun."""
-    monkeypatch.setattr(postgres_link, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(postgres_connection, "IDLE_SECONDS", 0.3)
     stuck = PostgresStore(address)
     await store.commit(entry(1))
     await stuck.head()
@@ -576,7 +576,7 @@ async def test_a_store_that_stays_locked_is_reported_as_that_and_nothing_is_lost
     postgres, address, heads, monkeypatch, guesses
 ):
     """Somebody holds the end of the chain by hand. That is not the same as having taken over."""
-    monkeypatch.setattr(postgres_link, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_connection, "BUSY_SECONDS", 0.2)
     monkeypatch.setattr(postgres_ledger, "GUESSES", guesses)
     store = PostgresStore(address, heads=heads)
     release = store.hold("run:1")
@@ -641,7 +641,7 @@ async def test_a_store_of_an_earlier_version_is_brought_up_to_date_beside_it(sto
             assert "written by a later version of lastword" in said
         with other_process(address, {**elsewhere, FORM: str(form)}) as another:
             assert "written by a later version of lastword" in another.ask("try", number=1, once="late")
-    assert (await verify_store(store)).seq == 21
+    assert (await store.verify()).seq == 21
 
 
 async def test_somebody_elses_schema_is_refused_and_left_alone(store, address, postgres):

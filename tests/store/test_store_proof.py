@@ -5,9 +5,8 @@ import pytest
 from samples import entry
 
 from lastword.errors import Tampered
-from lastword.store.contract import Entry, Record, link
+from lastword.store.chain import Entry, Record, link
 from lastword.store.memory import MemoryStore
-from lastword.store.proof import prove, prove_from
 from requirements import requirement
 
 COUNT = 1200
@@ -53,11 +52,11 @@ async def test_records_as_they_were_written_are_proven(store: Edited):
     """The first has none before it and the last none behind it; all, some and none."""
     records = await store.read()
     for some in (records, records[:1], records[-1:], records[::7], records[5:9], []):
-        await prove(store, some)
+        await store.prove(some)
     for seq in (1, 2, COUNT - 500, COUNT):
-        assert await prove_from(store, seq) == await store.head()
+        assert await store.prove_from(seq) == await store.head()
     await store.forget([2, 5])
-    await prove(store, await store.read(limit=10))
+    await store.prove(await store.read(limit=10))
 
 
 @requirement("TOOL-45")
@@ -68,7 +67,7 @@ async def test_a_record_that_was_edited_is_named(store: Edited, seq: int, change
     store.edits[seq] = msgspec.structs.replace(await one(store, seq), **change)
     for some in ([await one(store, seq)], await store.read()):
         with pytest.raises(Tampered, match=rf"record {seq} \((asked|answered|finished)\) was changed"):
-            await prove(store, some)
+            await store.prove(some)
 
 
 @requirement("TOOL-45")
@@ -78,9 +77,9 @@ async def test_a_record_that_was_written_anew_with_its_digest_is_named_by_the_ne
     before = (await one(store, seq - 1)).digest if seq > 1 else "0" * 64
     store.edits[seq] = rewritten(await one(store, seq), before)
     with pytest.raises(Tampered, match=rf"record {seq} \(.*\) was changed .*: the next one does not follow"):
-        await prove(store, [await one(store, seq)])
+        await store.prove([await one(store, seq)])
     with pytest.raises(Tampered, match=rf"record {seq + 1} \(.*\) was changed"):
-        await prove(store, await store.read(after=seq - 1, limit=2))
+        await store.prove(await store.read(after=seq - 1, limit=2))
 
 
 @requirement("TOOL-45")
@@ -89,8 +88,8 @@ async def test_a_record_whose_neighbour_was_taken_out_is_not_believed(store: Edi
     store.edits[700] = None
     for seq in (699, 701):
         with pytest.raises(Tampered, match="record 700 is missing"):
-            await prove(store, [await one(store, seq)])
-    await prove(store, [await one(store, 702)])
+            await store.prove([await one(store, seq)])
+    await store.prove([await one(store, 702)])
 
 
 @requirement("TOOL-45")
@@ -111,9 +110,9 @@ async def test_whatever_was_done_behind_a_record_is_found_on_the_way_to_the_head
             store.edits = dict.fromkeys(range(600, COUNT))
     for seq in (1, 500, 599, 600):
         with pytest.raises(Tampered, match=r"record 60[01] "):
-            await prove_from(store, seq)
+            await store.prove_from(seq)
     if what != "a page of them":
-        await prove_from(store, 602)
+        await store.prove_from(602)
 
 
 async def test_somebody_who_writes_meanwhile_is_no_damage(store: Edited):
@@ -127,5 +126,5 @@ async def test_somebody_who_writes_meanwhile_is_no_damage(store: Edited):
     growing = Growing()
     await growing.commit(entry(1), entry(2))
     records = await growing.read()
-    await prove(growing, records)
-    assert (await prove_from(growing, 1)).seq == (await growing.head()).seq - 1
+    await growing.prove(records)
+    assert (await growing.prove_from(1)).seq == (await growing.head()).seq - 1

@@ -15,7 +15,7 @@ from samples import entry
 
 from lastword.cli import run
 from lastword.errors import StoreError, Tampered
-from lastword.store.contract import Pruned, verify_store
+from lastword.store.contract import Pruned
 from lastword.store.postgres import PostgresStore
 from postgres_server import PASSWORD, PostgresServer, schema_of
 from requirements import requirement
@@ -51,8 +51,8 @@ async def test_the_role_of_a_program_can_do_everything_that_a_program_does(kept)
     assert release is not None
     assert store.is_held("run:1")
     assert [record.seq for record in await store.read()] == [1, 2, 3, 4]
-    assert await store.standing("asked")
-    await verify_store(store)
+    assert await store.current("asked")
+    await store.verify()
     release()
     await store.close()
 
@@ -97,7 +97,7 @@ async def test_the_role_of_a_program_can_neither_change_nor_delete(kept):
             await raw.execute(attack.format(schema=schema_of(kept)))
     await raw.close()
     owner = PostgresStore(kept)
-    assert (await verify_store(owner)).seq == 2
+    assert (await owner.verify()).seq == 2
     await owner.close()
 
 
@@ -112,7 +112,7 @@ async def test_only_a_role_of_its_own_can_forget(kept):
     await store.close()
     pruner = PostgresStore(for_role(kept, "pruner"))
     assert await pruner.forget([1]) == Pruned(1, 1, 5)
-    await verify_store(pruner)
+    await pruner.verify()
     raw = await asyncpg.connect(for_role(kept.partition("?")[0], "pruner"))
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await raw.execute(f"DELETE FROM {schema_of(kept)}.records")
@@ -151,7 +151,7 @@ async def test_a_forged_append_is_refused_or_found(kept):
     await raw.close()
     owner = PostgresStore(kept)
     with pytest.raises(Tampered, match="record 3"):
-        await verify_store(owner)
+        await owner.verify()
     await owner.close()
 
 
@@ -182,7 +182,7 @@ async def test_what_the_owner_of_the_database_changes_is_found(kept, postgres, t
     postgres.sql(tampering.format(schema=schema_of(kept)))
     owner = PostgresStore(kept)
     with pytest.raises(Tampered):
-        await verify_store(owner)
+        await owner.verify()
     await owner.close()
 
 
@@ -378,7 +378,7 @@ def test_the_driver_is_given_a_context_that_checks(monkeypatch):
         given.update(options)
         raise OSError("not reached")
 
-    monkeypatch.setattr("lastword.store.postgres_link.connect", connect)
+    monkeypatch.setattr("lastword.store.postgres_connection.connect", connect)
 
     async def reach() -> None:
         store = PostgresStore("postgresql://db.example/work")

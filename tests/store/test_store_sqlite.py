@@ -20,7 +20,7 @@ from samples import entry, make_old, other_process
 
 from lastword.errors import NewerStore, StoreError
 from lastword.store import sqlite_file, writer
-from lastword.store.contract import Pruned, verify_store
+from lastword.store.contract import Pruned
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 
@@ -40,7 +40,7 @@ def subjects(path: Path) -> list[str]:
     async def look() -> list[str]:
         store = SqliteStore(path)
         found = [record.subject for record in await store.read()]
-        await verify_store(store)
+        await store.verify()
         await store.close()
         return found
 
@@ -180,7 +180,7 @@ async def test_two_processes_race_for_a_thousand_keys_and_each_has_one_winner(st
             assert sorted(results) == [False, True]
             wins["left" if results[0] else "right"] += 1
     assert min(wins.values()) > 0, "the race was none: one side always came first"
-    assert (await verify_store(store)).seq == 1000
+    assert (await store.verify()).seq == 1000
 
 
 async def test_processes_that_write_at_once_make_one_chain(store, path):
@@ -194,7 +194,7 @@ async def test_processes_that_write_at_once_make_one_chain(store, path):
         for _ in range(200):
             other.receive()
         assert other.ask("head") == str(await store.head())
-    assert (await verify_store(store)).seq == 400
+    assert (await store.verify()).seq == 400
     mine = [int(record.subject[5:]) for record in await store.read() if record.subject >= "call-2"]
     theirs = [r.subject for r in await store.read() if len(r.subject) == 9 and r.subject < "call-2"]
     assert sorted(theirs) == theirs
@@ -345,12 +345,12 @@ async def test_a_file_of_the_first_form_is_brought_up_to_date_and_tells_the_same
     assert await new.commit(*STORY)
     assert await old.head() == await new.head()
     for kinds in ("asked", ("asked", "burned"), "state_set", "run_started"):
-        assert await old.standing(kinds) == await new.standing(kinds)
-    assert [r.seq for r in await old.standing(("asked", "state_set"))] == [2, 6, 4]
-    assert await verify_store(old) == await verify_store(new)
+        assert await old.current(kinds) == await new.current(kinds)
+    assert [r.seq for r in await old.current(("asked", "state_set"))] == [2, 6, 4]
+    assert await old.verify() == await new.verify()
     assert await old.commit(entry(8, kind="finished", subject="b", stream="s"))
-    assert await old.standing(("asked", "burned")) == []
-    await verify_store(old)
+    assert await old.current(("asked", "burned")) == []
+    await old.verify()
     await old.close()
     await new.close()
 
@@ -467,7 +467,7 @@ from lastword.store.sqlite import SqliteStore
 
 async def count():
     store = SqliteStore(sys.argv[1])
-    print(len(await store.standing("asked")), "asked")
+    print(len(await store.current("asked")), "asked")
     await store.close()
 
 asyncio.run(asyncio.to_thread(int))  # whatever is imported on the way is there before it cannot be read any more
@@ -551,7 +551,7 @@ async def test_forgotten_data_is_in_no_file_any_more(store, path):
     assert any(secret in found.read_bytes() for found in path.parent.iterdir())
     assert await store.forget(range(1, 21)) == Pruned(20)
     assert not any(secret in found.read_bytes() for found in path.parent.iterdir())
-    await verify_store(store)
+    await store.verify()
 
 
 async def test_the_file_says_what_it_is(store, path):

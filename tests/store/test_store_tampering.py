@@ -9,7 +9,7 @@ import pytest
 from samples import entry
 
 from lastword.errors import StoreError, Tampered
-from lastword.store.contract import Entry, Head, Record, link, verify_store
+from lastword.store.chain import Entry, Head, Record, link
 from lastword.store.sqlite import SqliteStore
 from requirements import requirement
 
@@ -48,7 +48,7 @@ def edit(path, *statements: str) -> None:
 
 async def first_bad(store: SqliteStore, **pinned: Head) -> str:
     with pytest.raises(Tampered) as caught:
-        await verify_store(store, **pinned)
+        await store.verify(**pinned)
     return caught.value.fact
 
 
@@ -64,7 +64,7 @@ async def test_a_changed_column_of_any_record_is_named(store, path, column):
         edit(
             path, f"DELETE FROM records WHERE seq = {number}", "INSERT INTO records SELECT * FROM was", "DROP TABLE was"
         )
-    assert (await verify_store(store)).seq == COUNT
+    assert (await store.verify()).seq == COUNT
 
 
 async def test_a_key_that_is_taken_away_or_given_is_named(store, path):
@@ -85,7 +85,7 @@ async def test_a_deleted_record_is_named(store, path):
         assert await first_bad(store) == f"record {seq} is missing or out of place (found {seq + 1})"
         edit(path, "INSERT INTO records SELECT * FROM was", "DROP TABLE was")
     edit(path, f"DELETE FROM records WHERE seq = {COUNT}")
-    assert (await verify_store(store)).seq == COUNT - 1
+    assert (await store.verify()).seq == COUNT - 1
     assert "its tail was cut off" in await first_bad(store, head=head)
 
 
@@ -101,7 +101,7 @@ async def test_records_that_changed_places_are_named(store, path):
             edit(path, *swap)
             assert (await first_bad(store)).startswith(f"record {left} ")
             edit(path, *swap)
-    await verify_store(store)
+    await store.verify()
 
 
 @pytest.mark.parametrize(("place", "named"), [(COUNT + 1, COUNT + 1), (COUNT + 2, COUNT + 1), (0, 1), (-3, 1)])
@@ -131,7 +131,7 @@ async def test_a_chain_that_was_written_anew_is_caught_by_a_kept_head(store, pat
         forged.append(link(last, record.seq, said))
         last = forged[-1].digest
     write_over(path, forged)
-    assert (await verify_store(store)).seq == COUNT
+    assert (await store.verify()).seq == COUNT
     assert await first_bad(store, head=head) == f"record {COUNT} is not the one that the given head names"
 
 
@@ -152,7 +152,7 @@ async def test_a_value_of_the_wrong_kind_is_named_and_not_an_accident(store, pat
         f"UPDATE records SET data = {value} WHERE seq = 3",
     )
     with pytest.raises(Tampered):
-        await verify_store(store)
+        await store.verify()
 
 
 async def test_a_key_that_was_hidden_from_the_index_is_found(store, path):
@@ -169,7 +169,7 @@ async def test_a_key_that_was_hidden_from_the_index_is_found(store, path):
     await store.close()
     assert await store.taken("key-3") is None
     with pytest.raises(Tampered, match="contradicts itself"):
-        await verify_store(store)
+        await store.verify()
 
 
 async def test_a_trigger_swallows_no_record_and_is_found(store, path):
@@ -178,7 +178,7 @@ async def test_a_trigger_swallows_no_record_and_is_found(store, path):
     assert await store.commit(entry(COUNT + 1))
     assert (await store.head()).seq == COUNT + 1
     with pytest.raises(Tampered, match="tables, indexes or triggers"):
-        await verify_store(store)
+        await store.verify()
 
 
 @requirement("TEAM-8")
@@ -195,7 +195,7 @@ async def test_a_trigger_swallows_no_record_and_is_found(store, path):
 )
 async def test_what_is_said_to_count_must_follow_from_the_records(store, path, change):
     """A waiting question that nobody finds is a question that nobody answers."""
-    assert [record.seq for record in await store.standing("asked")] == [1, 4, 7]
+    assert [record.seq for record in await store.current("asked")] == [1, 4, 7]
     edit(path, change)
     assert "whether it still counts, is not what the records say" in await first_bad(store)
 
@@ -205,12 +205,12 @@ async def test_a_record_that_counts_and_is_gone_or_another_is_not_passed_over(st
     """Nobody may be shown fewer questions than wait, or another one in their place."""
     edit(path, "CREATE TABLE was AS SELECT * FROM records", "DELETE FROM records WHERE seq = 4")
     with pytest.raises(Tampered, match=r"record 4 \(asked\), which still counts, is missing or was changed"):
-        await store.standing("asked")
+        await store.current("asked")
     edit(path, "INSERT INTO records SELECT * FROM was WHERE seq = 4", "DROP TABLE was")
-    assert len(await store.standing("asked")) == 3
+    assert len(await store.current("asked")) == 3
     edit(path, "UPDATE standing SET seq = 5 WHERE name = 'call-4'")
     with pytest.raises(Tampered, match=r"record 5 \(asked\), which still counts, is missing or was changed"):
-        await store.standing("asked")
+        await store.current("asked")
 
 
 def test_no_byte_of_the_file_can_be_flipped_so_that_it_tells_another_story(path):
@@ -220,7 +220,7 @@ def test_no_byte_of_the_file_can_be_flipped_so_that_it_tells_another_story(path)
         store = SqliteStore(path)
         try:
             if check:
-                await verify_store(store)
+                await store.verify()
             return list(await store.read())
         finally:
             await store.close()

@@ -39,9 +39,9 @@ class Watched(MemoryStore):
         super().__init__()
         self._looked = threading.Semaphore(0)
 
-    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
+    async def current(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
         self._looked.release()
-        return await super().standing(kind, stream=stream)
+        return await super().current(kind, stream=stream)
 
     def wait_for_a_look(self, after: Callable[[], object]) -> None:
         while self._looked.acquire(blocking=False):

@@ -21,7 +21,7 @@ from lastword.consent import Outcome, outcome
 from lastword.editor import Change, ProjectProvider, ScriptEditorProvider, fold, folder_of, undo
 from lastword.errors import EditError, SessionError, StoreError
 from lastword.journal import Journal, Life, data_of
-from lastword.store import Record, prove
+from lastword.store import Record
 
 # What one call may make the journal keep: files before and after, in base64. A tool that rewrites more than this in one
 # call is a migration, and belongs into version control.
@@ -154,7 +154,7 @@ async def _read(journal: Journal, call_id: str) -> Past:
     pruned = False
     records = await journal.store.read(subject=call_id)
     # The very records that are acted upon: what is read a second time may be something else by then.
-    await prove(journal.store, records)
+    await journal.store.prove(records)
     for record in records:
         past.session_id = record.stream
         pruned = pruned or (record.kind == "changing_file" and record.data is None)

@@ -70,7 +70,7 @@ class StandingYes:
         """A grant that covers a call about which a person would be asked; else the person, and why it is they."""
         if person.is_ruled or tool.manifest.auto_approve is False:
             return person
-        if not await self._journal.store.standing(GRANTED, stream=STREAM):
+        if not await self._journal.store.current(GRANTED, stream=STREAM):
             return person  # As nearly always, and every question pays for the look.
         who, folder = self._who(call), partial(folder_for, tool, self._setting.folder)
         grants = await living(self._journal, who, tool.manifest, tool.digest, call.arguments, folder)

@@ -160,7 +160,7 @@ class StopUnderWay:
         """Deny every question that waits, and take back every yes that has started nothing yet."""
         store = self._journal.store
         no = UserAction(False, True, STOPPED)
-        for record in await store.standing("asked"):
+        for record in await store.current("asked"):
             try:
                 facts = data_of(record)
                 # Nothing is proven here: a no is safe whatever the record says, and must not be kept from the others.
@@ -181,7 +181,7 @@ class StopUnderWay:
 
     async def find_running(self) -> None:
         """Look which calls had started with somebody's consent and have no end."""
-        unended = await self._journal.store.standing("burned")
+        unended = await self._journal.store.current("burned")
         for call_id in dict.fromkeys(record.subject for record in unended):
             life = await self._journal.life(call_id)
             if self._journal.is_running(life):

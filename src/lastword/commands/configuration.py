@@ -10,6 +10,8 @@ from typing import Any
 from lastword.cli import complain
 from lastword.config import Config, load
 from lastword.consent import People
+from lastword.errors import ConfigError
+from lastword.store import StoreAddress
 
 # A notice is read in passing.
 MAX_NAMED = 6
@@ -48,3 +50,14 @@ def laid_aside_words(config: Config) -> str:
         f"{config.file}: it was found here and you have not accepted it, so this does not count: {named}{more}\n"
         "hint: lastword trust shows it and asks you"
     )
+
+
+def check_flag(address: str | None) -> str | None:
+    """Refuse an address with a password in it that was typed on a command line: everybody can list those."""
+    if address is not None and StoreAddress(address).holds_password:
+        raise ConfigError(
+            "a password on the command line can be read by everybody on this machine",
+            place="--store",
+            hint="put it into ~/.pgpass, PGPASSWORD or LASTWORD_STORE, and leave it out of the address",
+        )
+    return address

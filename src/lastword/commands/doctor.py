@@ -28,7 +28,7 @@ from lastword.server import (
     Tokens,
     is_loopback,
 )
-from lastword.store import open_store, shown
+from lastword.store import StoreAddress, open_store
 from lastword.talk import read_kept_model, try_model
 
 
@@ -221,7 +221,7 @@ async def _examine_store(config: Config) -> list[Finding]:
     reachable = is_loopback(host) or live > 0
     where = "this machine only" if is_loopback(host) else "other machines too"
     return [
-        ("store", True, f"{shown(address)}, {head.seq} records"),
+        ("store", True, f"{StoreAddress(address)}, {head.seq} records"),
         ("tokens", live > 0 or not made, words),
         (
             "address",

@@ -6,12 +6,13 @@ import asyncio
 import datetime
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from lastword import values
 from lastword.cli import DONE, NOT_ALLOWED
+from lastword.commands.configuration import check_flag
 from lastword.commands.confirm import agreed
 from lastword.commands.options import json_option, print_json, store_option, with_journal, with_own_journal
 from lastword.consent import size_in_words
@@ -25,18 +26,13 @@ from lastword.store import (
     Entry,
     Head,
     MemoryStore,
-    MovableStore,
     Pruned,
     Store,
-    check_flag,
-    contains,
+    StoreAddress,
     copy_store,
     export,
     open_store,
-    parse_head,
-    shown,
     verify_export,
-    verify_store,
 )
 from lastword.terminal import fitted
 from lastword.tools.guard import refuse_below
@@ -82,7 +78,7 @@ def verify(head: str | None, start: str | None, file: str | None, store: str | N
 
 def _given_head(option: str, text: str | None) -> Head | None:
     try:
-        return None if text is None else parse_head(text)
+        return None if text is None else Head.parse(text)
     except StoreError as problem:
         raise LastWordError(problem.fact, place=option, hint=problem.hint) from None
 
@@ -99,7 +95,7 @@ async def _verify(journal: Journal, pin: Head | None, start: Head | None) -> Hea
             place="lastword journal",
             hint="--store names another; lastword doctor says which",
         )
-    end = await verify_store(journal.store, head=pin, start=start)
+    end = await journal.store.verify(head=pin, start=start)
     if start is None:
         await journal.prove_contents()
     return end
@@ -144,7 +140,7 @@ def accept(head: str | None, store: str | None, as_json: bool) -> int:
 async def _accept(journal: Journal, seen: Behind) -> None:
     """Write down what was accepted, and let it count."""
     behind = await journal.store.behind()
-    if behind is None or behind.seen != seen.seen or not await contains(journal.store, seen.found):
+    if behind is None or behind.seen != seen.seen or not await journal.store.contains(seen.found):
         raise LastWordError(
             "the journal changed while you looked at it",
             place="lastword journal accept",
@@ -318,7 +314,7 @@ def copy(source: str, target: str) -> int:
     refuse_below("lastword journal copy")
     for address in (source, target):
         check_flag(address)
-    if shown(source) == shown(target):
+    if str(StoreAddress(source)) == str(StoreAddress(target)):
         raise LastWordError(
             "both are the same journal", place="lastword journal copy", hint="name another one to copy to"
         )
@@ -329,7 +325,7 @@ def copy(source: str, target: str) -> int:
     return DONE
 
 
-def _movable(address: str) -> MovableStore:
+def _movable(address: str) -> Store:
     store = open_store(address)
     if isinstance(store, MemoryStore):
         raise LastWordError(
@@ -337,10 +333,10 @@ def _movable(address: str) -> MovableStore:
             place="lastword journal copy",
             hint="name a file or a server: sqlite:///FILE, postgresql://…",
         )
-    return cast(MovableStore, store)
+    return store
 
 
-async def _copy(source: MovableStore, target: MovableStore) -> Head:
+async def _copy(source: Store, target: Store) -> Head:
     try:
         for store in (source, target):
             refuse_below("lastword journal copy", store)

@@ -26,7 +26,7 @@ from lastword.errors import ConfigError, EditError
 from lastword.journal import Journal, Life, cut
 from lastword.rules import Policy, load_policy, places_for
 from lastword.session import Session
-from lastword.store import SqliteStore, default_path, is_whole, open_store
+from lastword.store import SqliteStore, StoreAddress, default_path, open_store
 from lastword.terminal import fitted
 from lastword.tools import Toolbox, ToolRegistry
 from lastword.tools.guard import given_above, is_below, is_in_folder_above, refuse_below
@@ -114,7 +114,7 @@ def is_own_memory(store: str | None, config: Path | None = None) -> bool:
     if not is_in_folder_above():
         return False
     named = given_above(STORE)
-    if named and not is_whole(named):
+    if named and not StoreAddress(named).is_whole:
         return False  # From which folder it was meant nobody knows here.
     outer = {name: value for name, value in os.environ.items() if name != STORE}
     own = named or load(config, environ=outer).server.store

@@ -13,11 +13,10 @@ from typing import Any, Literal, TypeVar
 import click
 
 from lastword.cli import complain
-from lastword.commands.configuration import configured_memory
+from lastword.commands.configuration import check_flag, configured_memory
 from lastword.display import visible
 from lastword.errors import StoreError
 from lastword.journal import Journal, open_default_journal
-from lastword.store import check_flag
 from lastword.terminal import fitted, settle
 from lastword.tools import Unagreed
 from lastword.tools.guard import refuse_below

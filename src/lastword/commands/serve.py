@@ -25,12 +25,12 @@ import uvloop
 
 from lastword import server as api
 from lastword.cli import DONE, FAILED, WRONG_USAGE, complain
-from lastword.commands.configuration import read_config
+from lastword.commands.configuration import check_flag, read_config
 from lastword.config import Config, check_person
 from lastword.errors import ConfigError, LastWordError
 from lastword.lazily import load_later
 from lastword.server import Tokens
-from lastword.store import MemoryStore, Store, check_flag, default_path, open_store
+from lastword.store import MemoryStore, Store, default_path, open_store
 from lastword.tools.guard import refuse_below
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from lastword.config.settings import (
 )
 from lastword.errors import ConfigError, did_you_mean
 from lastword.server import ServerLimits
-from lastword.store import data_folder, from_folder, holds_password
+from lastword.store import StoreAddress, data_folder
 from lastword.tools import Trust
 from lastword.tools.guard import is_below
 
@@ -311,13 +311,14 @@ def _from_folder(table: dict[str, Any], file: Path | None) -> None:
         if isinstance(table.get(name), str) and file is not None:
             table[name] = str(file.parent / Path(table[name]).expanduser())
     if isinstance(table.get("store"), str) and file is not None:
-        table["store"] = from_folder(table["store"], file.parent)
+        table["store"] = StoreAddress(table["store"]).meant_in(file.parent)
 
 
 def _check_values(config: ServerConfig, place: _Place) -> None:
     if not 0 <= config.port <= 65535:
         raise ConfigError(f"{config.port} is not a port", place=place.of(("server", "port")))
-    if config.store is not None and place.sources.get("store") == str(place.path) and holds_password(config.store):
+    is_in_file = config.store is not None and place.sources.get("store") == str(place.path)
+    if is_in_file and StoreAddress(config.store or "").holds_password:
         raise ConfigError(
             "a password has no place in this file: it is shared and copied",
             place=place.of(("server", "store")),

@@ -26,7 +26,7 @@ from lastword.hook.gate import MARGIN_SECONDS
 from lastword.hook.keys import KEYS_FILE, AgentKeys
 from lastword.mcp import JsonSettings, write_private, write_whole
 from lastword.rules import SETTINGS, why_keyless
-from lastword.store import DEFAULT_FILE, data_folder, holds_password, make_private
+from lastword.store import DEFAULT_FILE, StoreAddress, data_folder, make_private
 
 # An hour for the person, and a minute for what comes after the call.
 ASKED_SECONDS = 3_600
@@ -212,7 +212,7 @@ def _whose(people: People) -> list[str]:
 def _memory(ours: Path) -> str:
     """The address of the memory that this person's commands use."""
     named = os.environ.get("LASTWORD_STORE")
-    if named and holds_password(named):
+    if named and StoreAddress(named).holds_password:
         raise ConfigError(
             "LASTWORD_STORE holds a password, which does not belong into the settings of an agent",
             hint="put the password into ~/.pgpass, and say the rest with --store",

@@ -58,7 +58,7 @@ from lastword.journal.records import (
     data_of,
     read_answer,
 )
-from lastword.store import WRITE, Entry, MemoryStore, Pruned, Record, Store, prove, prove_from, refuse_if_watched
+from lastword.store import Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
 from lastword.tools import Tool
 from lastword.tools.guard import host_name
 
@@ -88,18 +88,12 @@ class Journal:
         refuse_if_watched("change the journal")  # its clock, its people or its store, for one
         super().__setattr__(name, value)
 
-    @property
-    def _pen(self) -> Store:
-        """The store, for writing: nobody writes while a card is drawn."""
-        refuse_if_watched(WRITE)
-        return self.store
-
     # What needs a person is durable before the next step.
 
     def asked(self, request: ApprovalRequest, whence: Whence = NOWHERE, facts: bytes | None = None) -> Awaitable[bool]:
         """Write a question down. Who has made its `facts` already hands them over."""
         at, facts = int(self.clock() * 1_000_000), facts or self.facts_of(request, whence)()
-        return self._pen.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
+        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
 
     def facts_of(self, request: ApprovalRequest, whence: Whence) -> Callable[[], bytes]:
         """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
@@ -107,7 +101,7 @@ class Journal:
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> bool:
         """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""
-        return await self._pen.commit(*more, self._answered(request, action, sealed))
+        return await self.store.commit(*more, self._answered(request, action, sealed))
 
     async def burn_and_start(
         self,
@@ -160,7 +154,7 @@ class Journal:
         self._started_here[call_id] = ref(live)
         spent = False
         try:
-            spent = await self._pen.commit(*entries)
+            spent = await self.store.commit(*entries)
         finally:
             if not spent:
                 self._started_here.pop(call_id, None)
@@ -183,7 +177,7 @@ class Journal:
     @contextmanager
     def holding(self, what: str, name: str) -> Iterator[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
-        release = self._pen.hold(f"{what}:{name}")
+        release = self.store.hold(f"{what}:{name}")
         if release is None:
             raise SessionError(
                 f"this {what} is being carried out by another program",
@@ -199,7 +193,7 @@ class Journal:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
         noted = self._settled(session_id, outcome.call_id, life, why)
         with self._overtaking(life):
-            return await self._pen.commit(noted, self._finished(session_id, outcome))
+            return await self.store.commit(noted, self._finished(session_id, outcome))
 
     @contextmanager
     def _overtaking(self, life: Life) -> Iterator[None]:
@@ -208,7 +202,7 @@ class Journal:
         if not process or process == self._process:
             yield
             return
-        release = self._pen.hold(f"process:{process}")
+        release = self.store.hold(f"process:{process}")
         if release is None:
             raise SessionError(
                 "this call is still running", place=life.call_id, hint="wait for it, or cancel it where it runs"
@@ -220,10 +214,11 @@ class Journal:
 
     def finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Awaitable[bool]:
         """Make the end of an approved call durable before anybody hears of it, and what it gave together with it."""
+        committed = self.store.commit(self._finished(session_id, outcome, contents))
         started = self._started_here.get(outcome.call_id)
         if started is not None and ((live := started()) is None or live.phase not in ACTING):
             del self._started_here[outcome.call_id]
-        return self._pen.commit(self._finished(session_id, outcome, contents))
+        return committed
 
     async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
         """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
@@ -238,8 +233,8 @@ class Journal:
             entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
             entries.append(self._finished(session_id, outcome))
             with self._overtaking(life):
-                return await self._pen.commit(*entries)
-        return await self._pen.commit(*entries)
+                return await self.store.commit(*entries)
+        return await self.store.commit(*entries)
 
     async def undone_already(self, call_id: str) -> dict[str, Any] | None:
         """Who took a call back, if anybody did."""
@@ -249,14 +244,14 @@ class Journal:
     # What needs no person is written without waiting: by definition it may run again.
 
     def started_freely(self, session_id: str, call: Call, tool: Tool) -> None:
-        self._pen.append(self._started(session_id, call, tool, "not_needed"))
+        self.store.append(self._started(session_id, call, tool, "not_needed"))
 
     def finished_freely(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> None:
-        self._pen.append(self._finished(session_id, outcome, contents))
+        self.store.append(self._finished(session_id, outcome, contents))
 
     def note(self, session_id: str, kind: str, subject: str, data: dict[str, Any]) -> None:
         """Reports, changes of state, and whatever else only has to stay in order."""
-        self._pen.append(self.entry(session_id, kind, subject, data))
+        self.store.append(self.entry(session_id, kind, subject, data))
 
     async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
         """Write something down that may happen only once, durably. False when it had happened before."""
@@ -273,31 +268,31 @@ class Journal:
         subjects = {record.subject for record in found.values() if record.kind in ("asked", "started", "run_started")}
         if len(found) == most:  # Something is left out. What had begun before that would be half a story.
             found = {seq: r for seq, r in found.items() if r.subject in subjects or r.kind not in SESSION_KINDS}
-        for opened in await self.store.standing(("asked", "burned", "conversation"), stream=session_id):
+        for opened in await self.store.current(("asked", "burned", "conversation"), stream=session_id):
             if opened.kind == "conversation":
                 found[opened.seq] = opened
             elif opened.seq not in found:
                 found |= {record.seq: record for record in await self.store.read(subject=opened.subject)}
         return [found[seq] for seq in sorted(found)]
 
-    async def standing(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
+    async def current(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
         """The records of a session that still count, as they were written; Tampered when they are not."""
-        records = await self.store.standing(kind, stream=session_id)
-        await prove(self.store, records)
+        records = await self.store.current(kind, stream=session_id)
+        await self.store.prove(records)
         return records
 
     async def life(self, call_id: str) -> Life:
         """Everything that is known of one call. Raises Tampered when that is not what was written."""
         life = Life(call_id)
         records = await self.store.read(subject=call_id)
-        await prove(self.store, records)
+        await self.store.prove(records)
         for record in records:
             life.add(record)
         return life
 
     async def in_doubt(self, session_id: str | None = None) -> list[Life]:
         """The calls of which nobody knows how they ended, oldest first."""
-        unended = await self.store.standing("burned", stream=session_id)
+        unended = await self.store.current("burned", stream=session_id)
         lives = [await self.life(record.subject) for record in unended]
         return [life for life in lives if life.in_doubt and not self.is_running(life)]
 
@@ -308,13 +303,13 @@ class Journal:
         """
         first = await self.store.read(subject=subject, limit=1)
         if first:
-            await prove_from(self.store, first[0].seq)
+            await self.store.prove_from(first[0].seq)
 
     async def answer_to(self, request: ApprovalRequest) -> tuple[UserAction, Seal]:
         """The answer that a question got, whoever gave it."""
         record = await self.store.taken(answer_key(request.nonce))
         assert record is not None, "asked for an answer that nobody gave"
-        await prove(self.store, [record])
+        await self.store.prove([record])
         return read_answer(request.nonce, data_of(record))
 
     async def waiting(self) -> list[dict[str, Any]]:
@@ -336,7 +331,7 @@ class Journal:
         waiting: list[tuple[Record, dict[str, Any]]] = []
         damaged: dict[str, Tampered] = {}
         # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
-        for record in await self.store.standing("asked"):
+        for record in await self.store.current("asked"):
             try:
                 facts = data_of(record)
             except Tampered as problem:
@@ -347,11 +342,11 @@ class Journal:
                 waiting.append((record, facts))
         # Somebody will say yes to what they are shown, so it must be what was written.
         try:
-            await prove(self.store, [record for record, _ in waiting])
+            await self.store.prove([record for record, _ in waiting])
         except Tampered:
             for record, _ in waiting:
                 try:
-                    await prove(self.store, [record])
+                    await self.store.prove([record])
                 except Tampered as problem:
                     damaged[record.subject] = problem
         whole = [facts for record, facts in waiting if record.subject not in damaged]
@@ -361,13 +356,13 @@ class Journal:
 
     async def is_used_elsewhere(self, session_id: str) -> bool:
         """Whether another program that lives waits for an answer or carries out a call in this session."""
-        for record in await self.store.standing("asked", stream=session_id):
+        for record in await self.store.current("asked", stream=session_id):
             facts = data_of(record)
             if facts and self._is_of_another(facts.get("process") or ""):
                 answered = await self.store.taken(answer_key(facts["nonce"])) is not None
                 if not answered and await asker_of(self.store, facts) == "waits":
                     return True
-        for record in await self.store.standing("burned", stream=session_id):
+        for record in await self.store.current("burned", stream=session_id):
             life = await self.life(record.subject)
             if life.started is not None and self._is_of_another(life.started["process"]) and self.is_running(life):
                 return True
@@ -410,7 +405,7 @@ class Journal:
                 )
         data = answer_facts(action, action.answers or facts["digest"], signed, self.clock())
         key = answer_key(facts["nonce"])
-        return await self._pen.commit(*more, self.entry(facts["session_id"], "answered", facts["call_id"], data, key))
+        return await self.store.commit(*more, self.entry(facts["session_id"], "answered", facts["call_id"], data, key))
 
     async def content(self, call_id: str, digest: str) -> tuple[Kept, bytes]:
         """What a call returned beside its value: what is known of it, and the bytes, proven against their digest."""
@@ -423,14 +418,14 @@ class Journal:
     async def unfinished(self) -> set[str]:
         """The sessions that still have a waiting question, a call in doubt or an unfinished run."""
         waiting = {facts["session_id"] for facts in await self.waiting()}
-        return waiting | {record.stream for record in await self.store.standing(_UNFINISHED)}
+        return waiting | {record.stream for record in await self.store.current(_UNFINISHED)}
 
     async def prune(self, before: float) -> Pruned:
         """Forget what the records of old sessions say, and what they hold. What is still open is kept whole."""
-        return await self._pen.forget(await old_records(self.store, await self.unfinished(), before))
+        return await self.store.forget(await old_records(self.store, await self.unfinished(), before))
 
     async def close(self) -> None:
-        await self._pen.close()
+        await self.store.close()
         if self._let_go is not None:
             self._let_go()
             self._process, self._let_go = "", None
@@ -504,4 +499,4 @@ class Journal:
     async def _commit(
         self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str | None = None
     ) -> bool:
-        return await self._pen.commit(self.entry(session_id, kind, subject, data, once))
+        return await self.store.commit(self.entry(session_id, kind, subject, data, once))

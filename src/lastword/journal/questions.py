@@ -15,7 +15,7 @@ from lastword.errors import SessionError, Tampered
 from lastword.journal.asker import Asker, asker_of
 from lastword.journal.journal import Journal
 from lastword.journal.records import data_of
-from lastword.store import Record, prove
+from lastword.store import Record
 from lastword.tools import QuestionAnswer, ToolQuestion, questions
 
 ASKED = "question_asked"
@@ -92,7 +92,7 @@ async def read_given_answer(
     record = await journal.store.taken(question_answer_key(question.id))
     if record is None:
         return questions.Closed("its call has ended"), Answerer("unknown")
-    await prove(journal.store, [record])
+    await journal.store.prove([record])
     facts = data_of(record)
     by = read_answerer(facts.get("by"))
     if not journal.people.may_answer(by.whose, principal):
@@ -113,7 +113,7 @@ async def standing_questions(journal: Journal) -> tuple[list[StandingQuestion], 
     """
     found: list[StandingQuestion] = []
     damaged: dict[str, Tampered] = {}
-    for record in await journal.store.standing(ASKED):
+    for record in await journal.store.current(ASKED):
         try:
             question = question_in(record)
             principal = str(data_of(record).get("principal", ""))
@@ -121,7 +121,7 @@ async def standing_questions(journal: Journal) -> tuple[list[StandingQuestion], 
                 continue
             if question is None or await journal.store.taken(question_answer_key(question.id)) is not None:
                 continue
-            await prove(journal.store, [record])
+            await journal.store.prove([record])
         except Tampered as problem:
             damaged[record.subject] = problem
             continue

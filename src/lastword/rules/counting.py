@@ -17,7 +17,7 @@ import msgspec
 
 from lastword.journal import Journal, data_of
 from lastword.rules.wording import shown_name
-from lastword.store import Entry, prove
+from lastword.store import Entry
 
 STREAM = "grants"
 """Where grants, their uses and their ends are written down, of all sessions."""
@@ -60,7 +60,7 @@ async def last_use(journal: Journal, account: str) -> tuple[int, dict[str, Decim
     records = await journal.store.read(stream=STREAM, subject=account, kind=USED, last=1)
     if not records:
         return 0, {}
-    await prove(journal.store, records)
+    await journal.store.prove(records)
     facts = data_of(records[-1])
     return facts["number"], {name: Decimal(total) for name, total in facts["totals"].items()}
 

@@ -1,19 +1,26 @@
-"""A store as text, one JSON object a line: to be kept, searched and proven elsewhere. Nothing is imported from it.
+"""A whole store elsewhere: exported as text, or copied into another store. Both are proven.
 
-A line holds the whole record. `data` is embedded as it is, so a reader sees JSON and a verifier sees the very bytes.
-Data that is not JSON is in `data_base64`, and of pruned data only `"pruned":true` is left. There is exactly one way to
-write a record, so a verifier writes each line again and compares: no byte can change unseen.
+An export has one JSON object a line, which holds a whole record: to be kept, searched and proven elsewhere. Nothing is
+imported from it. `data` is embedded as it is, so a reader sees JSON and a verifier sees the very bytes. Data that is
+not JSON is in `data_base64`, and of pruned data only `"pruned":true` is left. There is exactly one way to write a
+record, so a verifier writes each line again and compares: no byte can change unseen.
+
+A copy takes the records from a file to a server, or back, as they are: the chain ends in the same digest, and a head
+that somebody kept of the one is a head of the other. What was forgotten stays forgotten.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import msgspec
 
-from lastword.errors import Tampered
-from lastword.store.contract import GENESIS, PAGE_RECORDS, Head, Record, Store, verify
+from lastword.errors import StoreError, Tampered
+from lastword.store.chain import GENESIS, Head, Record, verify
+from lastword.store.contract import PAGE_RECORDS, Store
+from lastword.store.durable import DurableStore
+from lastword.store.writer import Adopted
 
 _INVESTIGATE = "compare it with the journal, or with another copy of the export"
 
@@ -121,3 +128,50 @@ def _is_one_line_of_json(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+# Records that hold contents may be large: a page of them is cut into groups of about this size.
+GROUP_BYTES = 16 * 2**20
+
+
+async def copy_store(source: Store, target: Store, told: Callable[[int], None] | None = None) -> Head:
+    """Copy all of a store into an empty one, or go on where a copy was interrupted. Where both then end.
+
+    Raises Tampered when the source does not hold, or the copy is not the same; StoreError when the target is another
+    store, or somebody writes into either of them meanwhile.
+    """
+    assert isinstance(source, DurableStore), "what is in memory stays there"
+    assert isinstance(target, DurableStore), "what is in memory goes with it"
+    await source.verify()
+    last = await target.head()
+    if not await source.contains(last):
+        raise StoreError(
+            f"there is another journal already, of {last.seq} records", hint="copy into a store that is empty"
+        )
+    while page := await source.read(after=last.seq, limit=PAGE_RECORDS):
+        verify(page, start=last)
+        held: dict[int, list[tuple[str, bytes, int]]] = {}
+        for seq, digest in await source.holdings(range(page[0].seq, page[-1].seq + 1)):
+            data = await source.content(digest)
+            assert data is not None, "the store was verified"
+            held.setdefault(seq, []).append((digest, data, seq))
+        while page:
+            count, size = 0, 0
+            while count < len(page) and (not count or size < GROUP_BYTES):
+                size += len(page[count].data or b"") + sum(len(data) for _, data, _ in held.get(page[count].seq, ()))
+                count += 1
+            group, page = page[:count], page[count:]
+            contents = tuple(one for record in group for one in held.get(record.seq, ()))
+            await target.adopt(Adopted(tuple(group), contents))
+            last = Head(group[-1].seq, group[-1].digest)
+        if told is not None:
+            told(last.seq)
+    counts, counted = set(await source.current_rows()), set(await target.current_rows())
+    await target.adopt(Adopted(current=tuple(counts - counted), ended=tuple(counted - counts)))
+    await target.verify(head=last)
+    for store in (source, target):
+        if await store.head() != last:
+            raise StoreError(
+                "somebody wrote into it while it was copied", hint="stop whatever uses it, and copy again: it goes on"
+            )
+    return last

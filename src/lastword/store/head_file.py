@@ -7,12 +7,17 @@ was written that cannot be taken back, and read before anything of that kind is 
 
 The file holds the head twice, and the older one is overwritten: a write that is torn by a crash costs nothing. It
 only ever moves forward, whichever of several processes comes last; backwards only by a person's word.
+
+Of a store in a file it lies beside that file (sqlite_ledger.py). Of a store on a server there is one for each user of a
+machine, in the folder of the user's data. A machine that has none has seen nothing, and takes what it finds: so the
+folder is to be kept, as the journal of a container's volume is.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import stat
 from collections.abc import Iterator
@@ -21,12 +26,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from lastword.errors import StoreError
-from lastword.store.contract import Behind, Head, parse_head
-from lastword.store.folders import sync_names
+from lastword.store.chain import GENESIS, Head
+from lastword.store.contract import Behind
+from lastword.store.private_files import make_private, sync_names
 
 # A disk writes a sector whole or not at all, so the two heads never share one.
 SLOT_BYTES = 512
 SLOTS = 2
+
+log = logging.getLogger("lastword")
 
 
 class HeadFile:
@@ -47,6 +55,13 @@ class HeadFile:
                 return max(self._slots(descriptor), key=_seq)
         except FileNotFoundError:
             return None
+
+    def known(self) -> Head | StoreError | None:
+        """The head; None when none was seen yet. An error, not raised, when it cannot be read."""
+        try:
+            return self.read()
+        except StoreError as problem:
+            return problem
 
     def make(self, head: Head) -> None:
         """Make the file. Whoever calls this keeps others from making it too."""
@@ -119,16 +134,106 @@ class HeadFile:
         )
 
 
-def lacking(found: Head, seen: Head) -> Behind:
-    """What a store lacks that ends at `found` and does not hold what was seen, in words."""
-    if seen.seq > found.seq:
+class PostgresKnownHead:
+    """The head that is kept here of one store on a server.
+
+    The file has two names: one for the address, by which another journal in the place of ours is noticed, and one for
+    the journal itself, by its first record. A replica that was promoted, or a copy that was restored, usually has
+    another address: by the second name it is known again.
+    """
+
+    def __init__(self, file: Path, place: str) -> None:
+        self._file = HeadFile(file)
+        self._place = place
+        self._of_journal: Path | None = None
+        self._is_joined = False
+
+    @property
+    def knows_first(self) -> bool:
+        """Whether it was said which journal this is."""
+        return self._of_journal is not None
+
+    def know_first(self, digest: str | None) -> None:
+        """Say which journal this is, by the digest of its first record; None when there is none yet."""
+        if digest is not None:
+            name = sha256(digest.encode()).hexdigest()[:32]
+            self._of_journal = self._file.path.with_name(f"journal-{name}-head")
+
+    def read(self) -> Head | StoreError | None:
+        """The head; None when none was seen yet. An error, not raised, when it cannot be read."""
+        self._join()
+        return self._file.known()
+
+    def refusal(self, seen: Head | StoreError | None, found: Head, digest: str | None) -> StoreError | None:
+        """Why nothing may be written now that cannot be taken back. Where nothing was seen yet, this is seen now."""
+        behind = missing(seen, found, digest)
+        if behind is not None:
+            return start_refused(behind, self._place)
+        if seen is not None:
+            return None
+        try:
+            self.accept(found)
+        except StoreError as problem:
+            return problem
+        return None
+
+    def accept(self, head: Head) -> None:
+        """Let this head count, whatever was there before."""
+        try:
+            make_private(self._file.path.parent)
+        except OSError as problem:
+            raise StoreError(
+                f"the folder for what was seen of the journal cannot be made: {problem.strerror}",
+                place=str(self._file.path.parent),
+                hint="check its owner and mode",
+            ) from problem
+        self._file.make(head)
+        if self._of_journal is not None:
+            # The file is a new one, and it is the one that counts for this journal from now on.
+            self._of_journal.unlink(missing_ok=True)
+            self._is_joined = False
+            self._join()
+
+    def keep(self, head: Head) -> None:
+        """Keep a head that is durable in the store."""
+        self._file.advance(head)
+
+    def _join(self) -> None:
+        """Give the file both of its names. Under an address that is new here, a journal that is known gets its head."""
+        if self._of_journal is None or self._is_joined:
+            return
+        here, of_journal = self._file.path, self._of_journal
+        try:
+            for known, new in ((here, of_journal), (of_journal, here)):
+                if known.exists() and not new.exists():
+                    os.link(known, new, follow_symlinks=False)
+                    sync_names(here.parent)
+        except FileExistsError:
+            pass  # Another process was as fast.
+        except OSError as problem:
+            # What is seen under this address counts as before.
+            log.warning(
+                "%s: under another address this journal would not be known again: %s", here.parent, problem.strerror
+            )
+        self._is_joined = here.exists()
+
+
+def missing(known: Head | StoreError | None, found: Head, digest: str | None) -> Behind | None:
+    """What a store lacks that ends at `found`, and whose record of the known number has this digest."""
+    if known is None:
+        return None
+    if isinstance(known, StoreError):
+        return Behind(known.fact, found, None)
+    if known.digest == (GENESIS if not known.seq else digest):
+        return None
+    if known.seq > found.seq:
         # At least: what was written since it fell behind has taken the place of what is missing.
-        count = seen.seq - found.seq
+        count = known.seq - found.seq
         lost = "1 record is" if count == 1 else f"{count} records are"
-        fact = f"at least {lost} missing: it ends at record {found.seq}, and record {seen.seq} was seen"
+        fact = f"at least {lost} missing: it ends at record {found.seq}, and record {known.seq} was seen"
     else:
-        fact = f"record {seen.seq} is not the one that was seen: another journal, or a copy that went its own way"
-    return Behind(fact, found, seen)
+        fact = f"record {known.seq} is not the one that was seen: another journal, or a copy that went its own way"
+    return Behind(fact, found, known)
 
 
 def start_refused(behind: Behind, place: str) -> StoreError:
@@ -149,7 +254,7 @@ def _slot(head: Head) -> bytes:
 def _parse(slot: bytes) -> Head | None:
     try:
         text, _, seal = slot.decode().strip().partition(" ")
-        return parse_head(text) if seal == _seal(text) else None
+        return Head.parse(text) if seal == _seal(text) else None
     except (UnicodeDecodeError, StoreError):
         return None
 

@@ -11,35 +11,29 @@ from threading import Lock
 
 import msgspec
 
+from lastword.store.chain import GENESIS, Entry, Head, Record, chain, check_content
 from lastword.store.contract import (
-    GENESIS,
+    WRITE,
     Behind,
-    Entry,
-    Head,
+    Filter,
     Pruned,
-    Record,
-    chain,
-    check,
-    check_content,
-    check_group,
-    contains,
+    Store,
+    kinds_of,
     not_held,
+    refuse_if_watched,
 )
-from lastword.store.pen import WRITE, refuse_if_watched
-from lastword.store.standing import Standing
+from lastword.store.current import Current
 
 # Chaining many records in one go costs half of chaining each by itself. Every read chains first, so none sees less.
 CHAINED_AT_ONCE = 256
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """What was written in one list, and its chain in another; records are made of both when they are read.
 
     What was accepted is chained a page at a time, in the order in which it came, and always before it is read.
     Where the records of a stream or subject are, and which still count, is indexed at the first look-up.
     """
-
-    files = ()
 
     def __init__(self) -> None:
         # A session used from sync code lives on another thread, and may share the store with this one.
@@ -50,7 +44,7 @@ class MemoryStore:
         self._forgotten: dict[int, str] = {}  # The digests of data that was forgotten, by place.
         self._streams: dict[str, list[int]] = {}
         self._subjects: dict[str, list[int]] = {}
-        self._standing = Standing()
+        self._current = Current()
         self._kinds: set[str] = set()  # Of all that was accepted. Each is in it before its entry is.
         self._noted = 0
         self._keys: dict[str, int] = {}
@@ -61,10 +55,7 @@ class MemoryStore:
         self._held: set[str] = set()
         self._waiters: set[asyncio.Future[None]] = set()
 
-    def append(self, entry: Entry) -> None:
-        assert entry.once is None, "an entry that claims a key is committed, not appended"
-        assert not entry.irrevocable, "what cannot be taken back is committed, not appended"
-        check(entry)
+    def _append(self, entry: Entry) -> None:
         self._kinds.add(entry.kind)
         if entry.contents:  # Kept once from the beginning: it may be large, and the same again and again.
             with self._lock:
@@ -77,8 +68,7 @@ class MemoryStore:
             with self._lock:
                 self._chain()
 
-    async def commit(self, *entries: Entry) -> bool:
-        check_group(entries)
+    async def _commit(self, entries: tuple[Entry, ...]) -> bool:
         with self._lock:
             for entry in entries:
                 if entry.once is not None and entry.once in self._keys:
@@ -94,20 +84,9 @@ class MemoryStore:
                 self._chain()
         return True
 
-    async def read(
-        self,
-        *,
-        stream: str | None = None,
-        kind: str | Sequence[str] | None = None,
-        subject: str | None = None,
-        below: str | None = None,
-        after: int = 0,
-        limit: int | None = None,
-        last: int | None = None,
-    ) -> Sequence[Record]:
-        assert limit is None or last is None, "the first or the last, not both"
-        kinds = (kind,) if isinstance(kind, str) else kind
-        wanted = limit if last is None else last
+    async def _select(self, wanted: Filter) -> Sequence[Record]:
+        stream, subject, below, last = wanted.stream, wanted.subject, wanted.below, wanted.last
+        most = wanted.limit if last is None else last
         with self._lock:
             self._chain()
             self._note_places()
@@ -122,27 +101,27 @@ class MemoryStore:
                 places = range(len(self._entries))
             found: list[int] = []
             # The record in place n has the number n + 1, so the first one beyond `after` is in the place `after`.
-            span = range(bisect_left(places, after), len(places))
+            span = range(bisect_left(places, wanted.after), len(places))
             for index in span if last is None else reversed(span):
-                if wanted is not None and len(found) >= wanted:
+                if most is not None and len(found) >= most:
                     break
                 entry = self._entries[places[index]]
                 if stream is not None and entry.stream != stream:
                     continue
                 if subject is not None and entry.subject != subject:
                     continue
-                if kinds is None or entry.kind in kinds:
+                if wanted.kinds is None or entry.kind in wanted.kinds:
                     found.append(places[index])
             return [self._record(place) for place in (found if last is None else reversed(found))]
 
-    async def standing(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
-        kinds = (kind,) if isinstance(kind, str) else kind
+    async def current(self, kind: str | Sequence[str], *, stream: str | None = None) -> Sequence[Record]:
+        kinds = kinds_of(kind)
         if self._kinds.isdisjoint(kinds):
             return []  # Asked for grants before every question; what was accepted may wait for a better moment.
         with self._lock:
             self._chain()
             self._note_places()
-            seqs = self._standing.seqs(kinds, stream)
+            seqs = self._current.seqs(kinds, stream)
             return [self._record(seq - 1) for seq in seqs]
 
     async def links(self, seqs: Sequence[int]) -> Sequence[Record]:
@@ -169,7 +148,7 @@ class MemoryStore:
 
     async def accept(self, head: Head) -> None:
         refuse_if_watched(WRITE)
-        if not await contains(self, head):
+        if not await self.contains(head):
             raise not_held(head)
 
     async def changed(self, after: int) -> None:
@@ -203,7 +182,7 @@ class MemoryStore:
                     entry = self._entries[seq - 1]
                     self._forgotten[seq - 1] = sha256(entry.data).hexdigest()
                     self._entries[seq - 1] = msgspec.structs.replace(entry, data=b"")
-                    self._standing.drop(seq, entry.stream, entry.kind)
+                    self._current.drop(seq, entry.stream, entry.kind)
                     forgotten += Pruned(1) + self._release(seq - 1)
         return forgotten
 
@@ -283,7 +262,7 @@ class MemoryStore:
             entry = self._entries[place]
             self._streams.setdefault(entry.stream, []).append(place)
             self._subjects.setdefault(entry.subject, []).append(place)
-            self._standing.take(place + 1, entry.stream, entry.kind, entry.subject, entry.data)
+            self._current.take(place + 1, entry.stream, entry.kind, entry.subject, entry.data)
         self._noted = len(self._entries)
 
     def _wake(self) -> None:

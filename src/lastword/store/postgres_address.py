@@ -74,11 +74,6 @@ def is_postgres(address: str) -> bool:
     return address.partition(":")[0].lower() in SCHEMES
 
 
-def holds_password(address: str) -> bool:
-    """Whether a password stands in an address, for everybody to read who sees the address."""
-    return is_postgres(address) and PostgresAddress(address).has_password
-
-
 def _split(address: str) -> SplitResult:
     try:
         parts = urlsplit(address)

@@ -14,14 +14,26 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.change import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
-from lastword.store.contract import GENESIS, Head, Pruned, Record, link, not_held
-from lastword.store.postgres_driver import FAILED, IN_WORDS, LOST, OVERTAKEN, Connection, PostgresError, code_of
-from lastword.store.postgres_link import Away, PostgresLink, end, explain
-from lastword.store.postgres_owner import PostgresOwner
+from lastword.store.chain import GENESIS, Head, Record, link
+from lastword.store.contract import Pruned, not_held
+from lastword.store.current import KINDS, NAMED_BY_DATA, step
+from lastword.store.head_file import PostgresKnownHead
+from lastword.store.postgres_connection import (
+    FAILED,
+    IN_WORDS,
+    LOST,
+    OVERTAKEN,
+    Away,
+    Connection,
+    PostgresError,
+    PostgresLink,
+    code_of,
+    end,
+    explain,
+)
+from lastword.store.postgres_leases import PostgresLeases
 from lastword.store.postgres_schema import MIGRATIONS, check_form
-from lastword.store.postgres_seen import PostgresSeen
-from lastword.store.standing import KINDS, NAMED_BY_DATA, step
+from lastword.store.writer import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
 
 # How long a COMMIT may take. Where it waits for a replica that is away, it must not be called off: the server would
 # then say that it happened.
@@ -39,35 +51,35 @@ class PostgresLedger:
     # A hint comes at once; this is for the one that is lost.
     poll_seconds = 1.0
 
-    def __init__(self, to_server: PostgresLink, owner: PostgresOwner, seen: PostgresSeen) -> None:
-        self._link = to_server
-        self._owner = owner
-        self._seen = seen
-        self._schema = f'"{to_server.address.schema}"'
+    def __init__(self, link: PostgresLink, leases: PostgresLeases, known_head: PostgresKnownHead) -> None:
+        self.link = link
+        self.leases = leases
+        self._known_head = known_head
+        self._schema = f'"{link.address.schema}"'
         self._connection: Connection | None = None
         self._expected = Head(0, GENESIS)
         self._key = uuid4()
 
     @property
     def is_open(self) -> bool:
-        return self._link.is_prepared
+        return self.link.is_prepared
 
     @property
     def place(self) -> str:
-        return self._link.address.shown
+        return self.link.address.shown
 
     def write(self, changes: Sequence[StoreChange]) -> list[Applied | StoreError]:
-        return self._link.start(self._write(changes)).result()
+        return self.link.start(self._write(changes)).result()
 
     def happened(self) -> bool:
-        return self._link.start(self._happened()).result()
+        return self.link.start(self._happened()).result()
 
     def keep_head(self) -> None:
-        self._seen.keep(self._expected)
+        self._known_head.keep(self._expected)
 
     def last_seq(self) -> int | None:
         try:
-            return self._link.start(self._link.look(self._look)).result()
+            return self.link.start(self.link.look(self._look)).result()
         except Away:
             return None  # Whoever waits goes on waiting: the lifeline comes back when the server does, and wakes them.
 
@@ -76,8 +88,8 @@ class PostgresLedger:
 
     def close(self) -> None:
         if self._connection is not None:
-            self._link.start(end(self._connection)).result()
-        self._link.leave()
+            self.link.start(end(self._connection)).result()
+        self.link.leave()
 
     # From here on, on the loop of the link.
 
@@ -87,7 +99,7 @@ class PostgresLedger:
 
     async def _open(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._link.connect("writing")
+            self._connection = await self.link.connect("writing")
         return self._connection
 
     def _drop(self) -> None:
@@ -146,7 +158,7 @@ class PostgresLedger:
             return None, False
         self._key = page.key
         sql = f"SELECT * FROM {self._schema}.try_append({', '.join(f'${n}' for n in range(1, 26))})"
-        last = (len(MIGRATIONS), self._owner.id, self._expected.seq, self._expected.digest, page.key)
+        last = (len(MIGRATIONS), self.leases.id, self._expected.seq, self._expected.digest, page.key)
         claimed = [record.once.encode() for record in page.records if record.once is not None]
         asked = connection.fetchrow(sql, *last, *page.columns(), claimed, seen.seq, seen.digest)
         try:
@@ -171,7 +183,7 @@ class PostgresLedger:
         """The next commit comes behind this one."""
         self._expected = page.head
         if page.records[0].seq == 1:
-            self._seen.know_first(page.records[0].digest)
+            self._known_head.know_first(page.records[0].digest)
 
     async def _carry_out(
         self, connection: Connection, changes: Sequence[StoreChange]
@@ -181,7 +193,7 @@ class PostgresLedger:
         seen = await self._read_seen(connection) if is_irrevocable else None
         found = await connection.fetchrow(
             f"SELECT * FROM {self._schema}.begin_append($1, $2, $3)",
-            self._owner.id,
+            self.leases.id,
             claimed,
             seen.seq if isinstance(seen, Head) else 0,
         )
@@ -190,7 +202,7 @@ class PostgresLedger:
         if found["is_lost"]:
             raise self._overtaken()
         before = head = Head(found["seq"], found["digest"])
-        refusal = self._seen.refusal(seen, before, found["seen_digest"]) if is_irrevocable else None
+        refusal = self._known_head.refusal(seen, before, found["seen_digest"]) if is_irrevocable else None
         page = _Page(head, set(found["taken"] or ()))
         results: list[Applied | StoreError] = []
         for change in changes:
@@ -202,7 +214,7 @@ class PostgresLedger:
             await connection.execute(
                 f"SELECT {self._schema}.append({', '.join(f'${n}' for n in range(1, 23))})",
                 len(MIGRATIONS),
-                self._owner.id,
+                self.leases.id,
                 before.seq,
                 before.digest,
                 page.key,
@@ -216,9 +228,11 @@ class PostgresLedger:
         return page if page.records else None, results
 
     async def _read_seen(self, connection: Connection) -> Head | StoreError | None:
-        if not self._seen.knows_first:
-            self._seen.know_first(await connection.fetchval(f"SELECT digest FROM {self._schema}.records WHERE seq = 1"))
-        return self._seen.read()
+        if not self._known_head.knows_first:
+            self._known_head.know_first(
+                await connection.fetchval(f"SELECT digest FROM {self._schema}.records WHERE seq = 1")
+            )
+        return self._known_head.read()
 
     async def _forget(self, connection: Connection, seqs: Sequence[int]) -> Applied:
         row = await connection.fetchrow(f"SELECT * FROM {self._schema}.forget($1, $2)", list(seqs), _GONE)
@@ -231,7 +245,7 @@ class PostgresLedger:
         if found != head.digest:
             return not_held(head)
         try:
-            self._seen.accept(head)
+            self._known_head.accept(head)
         except StoreError as problem:
             return problem
         return APPLIED
@@ -263,7 +277,7 @@ class PostgresLedger:
         return found
 
     def _overtaken(self) -> Overtaken:
-        self._owner.is_lost = True
+        self.leases.is_lost = True
         return Overtaken(
             "this program was cut off from the server, and another took over what it was doing: it writes nothing more",
             place=self.place,
@@ -315,7 +329,7 @@ class _Page:
             self._hold(digest, data, seq)
         for kind, stream, name, _, seq in adopted.ended:
             self.steps.append(("ends", kind, stream, name, seq))
-        for kind, stream, name, since, seq in adopted.standing:
+        for kind, stream, name, since, seq in adopted.current:
             # What began and was said once more: the first gives the order, the last one counts.
             self.steps += (("begins", kind, stream, name, since), ("begins", kind, stream, name, seq))
         return APPLIED

@@ -1,6 +1,7 @@
-"""The SQLite file itself: making it, knowing it for ours, bringing it up to date, and words for what can go wrong.
+"""The SQLite file itself: making it, knowing it for ours, bringing it up to date, examining what lies beside its
+records, and words for what can go wrong.
 
-Nothing here reads or writes records.
+Nothing here writes records.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from urllib.parse import quote
 import apsw
 
 from lastword.errors import NewerStore, StoreError, Tampered
-from lastword.store.folders import make_private, sync_names
-from lastword.store.standing import KINDS, Standing
+from lastword.store.chain import check_content
+from lastword.store.current import KINDS, Current, contradicted
+from lastword.store.private_files import make_private, sync_names
 
 # "ASST": the mark by which the file is known for ours, here and to file(1).
 APPLICATION_ID = 0x41535354
@@ -29,7 +31,7 @@ BUSY_SECONDS = 10.0
 MAX_LOG_BYTES = 64 * 2**20
 
 # The form from which on the file says which records still count.
-WITH_STANDING = 2
+WITH_CURRENT = 2
 # The form from which on records may hold contents.
 WITH_CONTENTS = 3
 
@@ -61,14 +63,14 @@ def connect_for_reading(path: Path) -> apsw.Connection:
         raise explain(problem, path) from problem
 
 
-def work_out_standing(connection: apsw.Connection) -> Standing:
+def work_out_current(connection: apsw.Connection) -> Current:
     """Which records count, from all that were ever written."""
-    standing = Standing()
+    current = Current()
     kinds = ", ".join(f"'{kind}'" for kind in sorted(KINDS))
     sql = f"SELECT seq, stream, kind, subject, data FROM records WHERE +kind IN ({kinds}) ORDER BY seq"
     for row in connection.execute(sql):
-        standing.take(*row)
-    return standing
+        current.take(*row)
+    return current
 
 
 def _open(path: Path) -> apsw.Connection:
@@ -196,7 +198,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         for step in MIGRATIONS[form_of(connection) :]:
             connection.execute(step).fetchall()
         connection.execute("DELETE FROM standing")
-        connection.executemany("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", work_out_standing(connection).rows())
+        connection.executemany("INSERT INTO standing VALUES (?, ?, ?, ?, ?)", work_out_current(connection).rows())
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", len(MIGRATIONS))
         connection.execute("COMMIT")
@@ -289,3 +291,62 @@ def _code(problem: apsw.Error) -> str:
     # The attribute is there on every error that came from SQLite, though the package's type hints do not know it.
     code = getattr(problem, "extendedresult", 0)
     return str(apsw.mapping_extended_result_codes.get(code, code))
+
+
+_RESTORE = "restore it from a copy, and keep both for whoever investigates"
+
+
+def examine(path: Path) -> None:
+    """Raise Tampered where the file contradicts itself: an index that hides a record, a trigger that swallows one."""
+    connection = connect_for_reading(path)
+    pattern = apsw.Connection(":memory:")
+    try:
+        # A file that cannot be written stays in the form that it has.
+        for step in MIGRATIONS[: form_of(connection)]:
+            pattern.execute(step).fetchall()
+        if _schema(connection) != _schema(pattern):
+            raise Tampered("its tables, indexes or triggers were changed", place=str(path), hint=_RESTORE)
+        found = connection.execute("PRAGMA integrity_check(1)").get
+        if found != "ok":
+            raise Tampered(f"it contradicts itself: {found}", place=str(path), hint=_RESTORE)
+        if form_of(connection) >= WITH_CURRENT:
+            _compare_current(connection, path)
+        if form_of(connection) >= WITH_CONTENTS:
+            _compare_contents(connection, path)
+    except apsw.Error as problem:
+        raise explain(problem, path) from problem
+    except UnicodeDecodeError as problem:
+        raise not_text(problem, path) from None
+    finally:
+        pattern.close()
+        connection.close()
+
+
+def _compare_contents(connection: apsw.Connection, path: Path) -> None:
+    """Raise Tampered when a content is not what its digest says, is missing, or is held by no record."""
+    for digest, data in connection.execute("SELECT digest, data FROM contents"):
+        check_content(digest, data)
+    sql = """
+    SELECT h.digest, 'is missing' FROM holds AS h LEFT JOIN contents AS c USING (digest) WHERE c.digest IS NULL
+    UNION ALL SELECT h.digest, 'is held by a record that was forgotten' FROM holds AS h
+        LEFT JOIN records AS r USING (seq) WHERE r.data IS NULL
+    UNION ALL SELECT c.digest, 'is held by no record' FROM contents AS c
+        WHERE NOT EXISTS (SELECT 1 FROM holds AS h WHERE h.digest = c.digest)
+    LIMIT 1"""
+    for digest, fact in connection.execute(sql):
+        raise Tampered(f"the content {digest} {fact}", place=str(path), hint=_RESTORE)
+
+
+def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
+    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+    return list(connection.execute(sql))
+
+
+def _compare_current(connection: apsw.Connection, path: Path) -> None:
+    """Raise Tampered when what is said to count is not what the records say."""
+    kept = list(connection.execute("SELECT kind, stream, name, since, seq FROM standing"))
+    # Of what was forgotten nobody knows the name any more, nor therefore which of the same kind it had replaced.
+    unsure = set(connection.execute("SELECT DISTINCT kind, stream FROM records WHERE data IS NULL"))
+    contradiction = contradicted(kept, work_out_current(connection).rows(), unsure)
+    if contradiction is not None:
+        raise Tampered(contradiction, place=str(path), hint=_RESTORE)

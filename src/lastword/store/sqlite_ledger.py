@@ -2,6 +2,10 @@
 
 A COMMIT that reports an error may still have happened. A record's digest depends on all before it, so looking for the
 digest that the last record would have settles the question, and nothing is written twice.
+
+Nothing that cannot be taken back is written into a file that lacks what was seen of it. The head that was seen is kept
+beside the file. A file that never had one, new or from an earlier version, gets one without a question. A mark in the
+file says that it has, so that a head that is gone later is missed.
 """
 
 from __future__ import annotations
@@ -11,17 +15,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import apsw
 import msgspec
 
 from lastword.errors import StoreError
-from lastword.store.change import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
-from lastword.store.contract import GENESIS, Head, Pruned, Record, link, not_held
-from lastword.store.sqlite_file import check_version, connect, explain, roll_back
-from lastword.store.sqlite_seen import Seen, contains, end_of
-from lastword.store.standing import KINDS, NAMED_BY_DATA, step
+from lastword.store.chain import GENESIS, Head, Record, link
+from lastword.store.contract import Behind, Pruned, not_held
+from lastword.store.current import KINDS, NAMED_BY_DATA, step
+from lastword.store.head_file import HeadFile, missing, start_refused
+from lastword.store.sqlite_file import WITH_CURRENT, check_version, connect, explain, form_of, roll_back
+from lastword.store.writer import APPLIED, TAKEN, Adopted, Applied, InDoubt, StoreChange
 
+_MARK = "a head is kept beside it"
 _INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _BEGINS = "INSERT INTO standing VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq"
 _STANDS = (
@@ -42,7 +49,7 @@ class SqliteLedger:
         self._place = str(path)
         self._connection: apsw.Connection | None = None
         self._identity = (0, 0)
-        self._seen = Seen(path)
+        self._known_head = SqliteKnownHead(path)
         self._expected = Head(0, GENESIS)
 
     @property
@@ -118,24 +125,24 @@ class SqliteLedger:
 
     def keep_head(self) -> None:
         """Keep outside how far the last transaction brought the file. StoreError when that is not possible."""
-        self._seen.keep(self._expected)
+        self._known_head.keep(self._expected)
 
     def _refusal(self, connection: apsw.Connection) -> StoreError | None:
         """Why nothing may be written now that cannot be taken back."""
-        behind = self._seen.missing(connection)
+        behind = self._known_head.missing(connection)
         if behind is not None:
-            return self._seen.refusal(behind)
+            return start_refused(behind, self._place)
         try:
-            self._seen.prepare(connection)
+            self._known_head.prepare(connection)
         except StoreError as problem:
             return problem
         return None
 
     def _accept(self, connection: apsw.Connection, head: Head) -> Applied | StoreError:
-        if not contains(connection, head):
+        if _digest(connection, head.seq) != head.digest:
             return not_held(head)
         try:
-            self._seen.accept(connection, head)
+            self._known_head.accept(connection, head)
         except StoreError as problem:
             return problem
         return APPLIED
@@ -165,6 +172,56 @@ class SqliteLedger:
                 place=self._place,
                 hint="put it back, or end this process and start again",
             )
+
+
+class SqliteKnownHead:
+    """The head that is kept beside one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = HeadFile(path.with_name(f"{path.name}-head"))
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self._file.files
+
+    def missing(self, connection: apsw.Connection) -> Behind | None:
+        """What the file lacks of what was seen of it."""
+        found, known = end_of(connection), self._file.known()
+        if known is None and _is_marked(connection):
+            return Behind("the file beside it that says how far it went is gone", found, None)
+        return missing(known, found, _digest(connection, known.seq) if isinstance(known, Head) else None)
+
+    def prepare(self, connection: apsw.Connection) -> None:
+        """Have a head beside the file before the file says so. Inside a transaction that writes."""
+        if self._file.read() is None:
+            self._file.make(end_of(connection))
+        connection.execute("INSERT OR IGNORE INTO marks VALUES (?)", (_MARK,))
+
+    def accept(self, connection: apsw.Connection, head: Head) -> None:
+        """Let this head count, whatever was there before. Inside a transaction that writes."""
+        self._file.make(head)
+        connection.execute("INSERT OR IGNORE INTO marks VALUES (?)", (_MARK,))
+
+    def keep(self, head: Head) -> None:
+        """Keep a head that is durable in the file."""
+        self._file.advance(head)
+
+
+def _is_marked(connection: apsw.Connection) -> bool:
+    if form_of(connection) < WITH_CURRENT:
+        return False  # Only to be looked at, so it was not brought up to date.
+    return connection.execute("SELECT 1 FROM marks WHERE name = ?", (_MARK,)).get is not None
+
+
+def end_of(connection: apsw.Connection) -> Head:
+    """Where the records end. It takes 3 µs of the 200 that a commit takes."""
+    row = connection.execute("SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1").get
+    return Head(*row) if row else Head(0, GENESIS)
+
+
+def _digest(connection: apsw.Connection, seq: int) -> Any:
+    """The digest of the record of this number; None when there is none."""
+    return connection.execute("SELECT digest FROM records WHERE seq = ?", (seq,)).get if seq else GENESIS
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -211,7 +268,7 @@ def _adopt(connection: apsw.Connection, head: Head, adopted: Adopted) -> tuple[H
         _hold(connection, seq, (data,))
     for kind, stream, name, *_ in adopted.ended:
         connection.execute(_ENDS, (kind, stream, name))
-    for row in adopted.standing:
+    for row in adopted.current:
         connection.execute(_STANDS, row)
     return head, APPLIED
 

@@ -1,5 +1,8 @@
 """The one thread that writes to a ledger, and the queue in front of it: a SQLite file, or a database server.
 
+A ledger is the part of a driver that writes. It knows nothing of threads, queues or waiting: that is the writer's,
+which every driver shares that writes beyond its own process.
+
 Everything that a process wants to remember goes through the queue, so the order of acceptance is the order on disk.
 While one transaction waits for the disk the next entries gather, and share the next transaction: that is the group
 commit. Appended entries, which have no waiter, are written a moment later, or together with the next commit.
@@ -15,16 +18,116 @@ import atexit
 import logging
 import os
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Condition, RLock, Thread
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.change import TAKEN, Applied, InDoubt, Ledger, StoreChange
-from lastword.store.contract import Entry
+from lastword.store.chain import Entry, Head, Record, follows
+from lastword.store.contract import Pruned
+from lastword.store.current import CurrentRow
+
+
+class Adopted(msgspec.Struct, frozen=True):
+    """Something of another store, to be written as it is there."""
+
+    records: tuple[Record, ...] = ()
+    """What follows the records that are here. What they say may be forgotten already."""
+    contents: tuple[tuple[str, bytes, int], ...] = ()
+    """What they hold: digest, bytes, and the number of the record."""
+    current: tuple[CurrentRow, ...] = ()
+    """Where the records are that still count: the last thing to be taken over."""
+    ended: tuple[CurrentRow, ...] = ()
+    """What an earlier part of the copy took over, and does not count any more."""
+
+    def problem(self, last: Head) -> StoreError | None:
+        """Why this cannot be put behind the record that is the last one."""
+        for record in self.records:
+            if record.seq != last.seq + 1 or not follows(last.digest, record):
+                return StoreError(
+                    f"record {record.seq} does not follow the last one here, record {last.seq}",
+                    hint="somebody wrote into it meanwhile; copy into a store that nobody uses",
+                )
+            last = Head(record.seq, record.digest)
+        return None
+
+
+class StoreChange(msgspec.Struct, frozen=True, gc=False):
+    """Entries to be written together, then records that shall lose their data, then a head that somebody accepts."""
+
+    entries: tuple[Entry, ...] = ()
+    prune: tuple[int, ...] = ()
+    accept: Head | None = None
+    adopted: Adopted | None = None
+
+    @property
+    def is_irrevocable(self) -> bool:
+        return any(entry.irrevocable for entry in self.entries)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.entries and not self.prune and self.accept is None and self.adopted is None
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """A change that was carried out."""
+
+    forgotten: Pruned = Pruned()
+
+
+APPLIED = Applied()
+TAKEN = Applied()
+"""Nothing was written, since a key was taken. This very object."""
+
+
+class InDoubt(Exception):
+    """COMMIT failed, and so did asking whether it happened. `Ledger.happened` asks once more."""
+
+    words = "the disk failed while this was written, and it is not known whether it was"
+    hint = "check the disk, and look into the journal before you repeat anything"
+
+
+class Ledger(Protocol):
+    """What one writer's thread uses, one call at a time. It connects when it is first used."""
+
+    poll_seconds: float
+    """How often to look for what others wrote while somebody waits for it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was found or made, and is ours."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words that hold no secret."""
+
+    def write(self, changes: Sequence[StoreChange]) -> list[Applied | StoreError]:
+        """Carry out the changes in one transaction.
+
+        Per change, what was forgotten; TAKEN when a key that it claims is taken, and an error when it was refused, and
+        then nothing of it was written. When this raises, nothing of any change was written; except InDoubt, where that
+        is unknown.
+        """
+
+    def happened(self) -> bool:
+        """Whether the transaction whose COMMIT failed last was carried out. InDoubt when that is still unknown."""
+
+    def keep_head(self) -> None:
+        """Keep outside how far the last transaction brought the store. StoreError when that is not possible."""
+
+    def last_seq(self) -> int | None:
+        """The number of the last record; None when it cannot be said at this moment."""
+
+    def in_words(self, problem: Exception) -> StoreError | None:
+        """What went wrong, and what to do about it; None when this is not the driver's kind of problem."""
+
+    def close(self) -> None:
+        """Let go. Everything committed is durable already, so tidying up may fail."""
+
 
 # Entries without a waiter gather this long. Long enough to share a transaction, too short for a person to notice.
 LINGER_SECONDS = 0.01
@@ -60,11 +163,14 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     problem: Exception | None = None
 
 
-class Writer:
+AnyLedger = TypeVar("AnyLedger", bound=Ledger)
+
+
+class Writer(Generic[AnyLedger]):
     """Serves one store object from its first use until it is closed."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: AnyLedger) -> None:
+        self.ledger = ledger
         # Reentrant, because `retire` may be called by the garbage collector at any moment, also of this thread.
         lock = RLock()
         self._work = Condition(lock)
@@ -90,11 +196,6 @@ class Writer:
         _living.add(self)
         Thread(target=self._run, name="lastword-store", daemon=True).start()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the file was found or made, and is ours."""
-        return self._ledger.is_open
-
     def append(self, entry: Entry) -> bool:
         """Accept an entry without a waiter. False when the writer has stopped."""
         job = Job(StoreChange((entry,)))
@@ -103,7 +204,7 @@ class Writer:
                 self._wait_for_room()
             if self._closed:
                 return False
-            self._backlog_bytes += entry.size + ENTRY_BYTES
+            self._backlog_bytes += _size(entry)
             self.unwritten += 1
             self._queue.append(job)
             if len(self._queue) == 1:
@@ -175,9 +276,9 @@ class Writer:
                 self._settle(batch)
             if self._watchers:
                 self._look()
-        self._ledger.close()
+        self.ledger.close()
         _living.discard(self)
-        closed = StoreError("the store was closed while somebody waited for a change", place=self._ledger.place)
+        closed = StoreError("the store was closed while somebody waited for a change", place=self.ledger.place)
         _deliver(
             [Answer(reply) for reply in self._ended]
             + [Answer(reply, problem=_refusal(closed, 0)) for reply in self._watchers]
@@ -187,7 +288,7 @@ class Writer:
         """Wait for something to write, or until it is time to look whether another process wrote."""
         with self._work:
             if not self._queue and not self._closed and not self._retired:
-                self._work.wait(self._ledger.poll_seconds if self._watchers else None)
+                self._work.wait(self.ledger.poll_seconds if self._watchers else None)
             if self._queue and not self._awaited:
                 self._work.wait_for(lambda: self._awaited, RETRY_SECONDS if self._failure else LINGER_SECONDS)
             batch: list[Job] = []
@@ -205,12 +306,12 @@ class Writer:
         """Write a batch, and set the results of its waiters."""
         try:
             if self._doubtful:
-                happened = self._ledger.happened()
+                happened = self.ledger.happened()
                 doubtful, self._doubtful = self._doubtful, 0
                 if happened:
                     self._finish(batch[:doubtful], [])
                     batch = batch[doubtful:]
-            results = self._ledger.write([job.change for job in batch])
+            results = self.ledger.write([job.change for job in batch])
         except Exception as problem:
             self._fail(batch, problem)
         else:
@@ -228,7 +329,7 @@ class Writer:
         ]
         if acted_upon:
             try:
-                self._ledger.keep_head()
+                self.ledger.keep_head()
             except StoreError as problem:
                 for place in acted_upon:
                     results[place] = problem
@@ -239,7 +340,7 @@ class Writer:
             for job in batch:
                 if job.reply is None:
                     self.unwritten -= 1
-                    self._backlog_bytes -= job.change.entries[0].size + ENTRY_BYTES
+                    self._backlog_bytes -= _size(job.change.entries[0])
             self._failure = None
             self.is_known_to_fail = False
             self._writing = False
@@ -256,7 +357,7 @@ class Writer:
             log.error("what was accepted last (%d) is not written: %s", len(kept), problem)
             with self._work:
                 self.unwritten -= len(kept)
-                self._backlog_bytes -= sum(job.change.entries[0].size + ENTRY_BYTES for job in kept)
+                self._backlog_bytes -= sum(_size(job.change.entries[0]) for job in kept)
             kept = []
         with self._work:
             self._queue.extendleft(reversed(kept))
@@ -273,7 +374,7 @@ class Writer:
     def _look(self) -> None:
         """Wake the coroutines that wait for a record which is there by now."""
         try:
-            last = self._ledger.last_seq()
+            last = self.ledger.last_seq()
         except Exception as problem:
             failure = self._in_words(problem)
             with self._work:
@@ -288,10 +389,15 @@ class Writer:
     def _in_words(self, problem: Exception) -> StoreError:
         if isinstance(problem, StoreError):
             return problem
-        place = self._ledger.place
+        place = self.ledger.place
         if isinstance(problem, InDoubt):
             return StoreError(problem.words, place=place, hint=problem.hint)
-        return self._ledger.in_words(problem) or StoreError(f"an entry cannot be written: {problem!r}", place=place)
+        return self.ledger.in_words(problem) or StoreError(f"an entry cannot be written: {problem!r}", place=place)
+
+
+def _size(entry: Entry) -> int:
+    """The bytes that an entry without a waiter occupies."""
+    return ENTRY_BYTES + len(entry.data) + sum(map(len, entry.contents))
 
 
 def _answer(reply: Reply, result: Applied | StoreError) -> Answer:
@@ -330,7 +436,7 @@ def _tell(answers: list[Answer]) -> None:
             answer.reply.set_result(answer.result)
 
 
-_living: set[Writer] = set()
+_living: set[Writer[Any]] = set()
 
 
 @atexit.register

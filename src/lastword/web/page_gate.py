@@ -34,7 +34,7 @@ from starlette.requests import Request
 from lastword.card import views
 from lastword.consent import Answerer, person
 from lastword.server import Refusal, is_loopback
-from lastword.store import Entry, Store, make_private, prove
+from lastword.store import Entry, Store, make_private
 
 
 class PageRecord:
@@ -116,8 +116,8 @@ class PageGate:
 
     async def open(self) -> None:
         """Remember the windows of earlier runs. Tampered when the store did not write them."""
-        records = await self._store.standing(PageRecord.WINDOW, stream=PageRecord.STREAM)
-        await prove(self._store, records)  # Whoever wrote one into the file would come in with a cookie of their own.
+        records = await self._store.current(PageRecord.WINDOW, stream=PageRecord.STREAM)
+        await self._store.prove(records)  # Whoever wrote one into the file would come in with a cookie of their own.
         for record in records:
             self._windows[record.subject] = KnownWindow(record.at / 1e6 + COOKIE_SECONDS, _surface(record.data))
 

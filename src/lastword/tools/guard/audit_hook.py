@@ -23,7 +23,7 @@ from typing import Any, cast
 
 from lastword.display import displayable
 from lastword.errors import NotAllowedNow
-from lastword.store import watching
+from lastword.store import read_only_guard
 from lastword.tools.guard import patches
 from lastword.tools.guard.observations import Observations, Readable
 
@@ -143,7 +143,7 @@ def note_state(state: Readable, key: str | None) -> None:
 
 
 # The variable lies where the store can see it, which is below us. Nobody but a guard is ever put into it.
-_active = cast("ContextVar[Guard | None]", watching)
+_active = cast("ContextVar[Guard | None]", read_only_guard)
 _installed = False
 
 

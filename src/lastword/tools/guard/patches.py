@@ -22,9 +22,9 @@ from contextvars import ContextVar
 from types import FrameType, ModuleType
 from typing import Any, Protocol
 
-from lastword.store import Refusing
+from lastword.store import ReadOnlyGuard
 
-Watching = Callable[[], Refusing | None]
+Watching = Callable[[], ReadOnlyGuard | None]
 """The guard that watches this task or thread, if one does."""
 
 _NETWORK = "use the network"
@@ -239,7 +239,7 @@ def _is_read_only(database: Any) -> bool:
     return uri.startswith("file:") and "mode=ro" in query.split("&")
 
 
-def _authorizer(module: ModuleType, guard: Refusing) -> Callable[..., int]:
+def _authorizer(module: ModuleType, guard: ReadOnlyGuard) -> Callable[..., int]:
     allowed = {getattr(module, name) for name in _ALLOWED_ACTIONS}
     ok: int = module.SQLITE_OK
     deny: int = module.SQLITE_DENY

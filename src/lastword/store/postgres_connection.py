@@ -1,40 +1,112 @@
 """The way to a PostgreSQL server: one thread with a loop of its own, its connections, and words for what can go wrong.
 
 The driver is asyncpg, whose connections live on one loop; a store is used from any thread and any loop. So whatever
-touches a connection runs here, and whoever wants something waits for it on their own side.
+touches a connection runs here, and whoever wants something waits for it on their own side. No other module imports
+asyncpg, and the types that it does not bring along are here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from threading import Lock, Thread
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from lastword.errors import StoreError
+from lastword.lazily import brought_by
 from lastword.store.postgres_address import PostgresAddress
-from lastword.store.postgres_driver import (
-    FAILED,
-    LOST,
-    NOT_CONNECTED,
-    NOT_OUR_SESSION,
-    Connection,
-    DiskFull,
-    InsufficientPrivilege,
-    LockNotAvailable,
-    Misconfigured,
-    NoSuchDatabase,
-    PostgresError,
-    ReadOnly,
-    TooManyConnections,
-    WrongUser,
-    connect,
+
+with brought_by("postgres", "asyncpg"):
+    import asyncpg
+
+
+# The driver says this on stderr, to nobody. We say it where a password is refused.
+warnings.filterwarnings("ignore", "password file .* permissions should be", UserWarning)
+
+
+class Connection(Protocol):
+    """A session at the server. It answers one question at a time."""
+
+    async def execute(self, query: str, *args: object) -> str: ...
+
+    async def fetch(self, query: str, *args: object) -> list[Any]: ...
+
+    async def fetchrow(self, query: str, *args: object) -> Any: ...
+
+    async def fetchval(self, query: str, *args: object) -> Any: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[object]: ...
+
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
+
+    def add_termination_listener(self, callback: Callable[..., None]) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def is_closed(self) -> bool: ...
+
+
+async def connect(address: str, **options: Any) -> Connection:
+    """A new session. Raises what LOST names, PostgresError and ValueError."""
+    connection: Connection = await asyncpg.connect(address, **options)
+    return connection
+
+
+PostgresError: type[Exception] = asyncpg.PostgresError
+InsufficientPrivilege: type[Exception] = asyncpg.InsufficientPrivilegeError
+WrongUser: type[Exception] = asyncpg.InvalidAuthorizationSpecificationError
+NoSuchDatabase: type[Exception] = asyncpg.InvalidCatalogNameError
+ReadOnly: type[Exception] = asyncpg.ReadOnlySQLTransactionError
+LockNotAvailable: type[Exception] = asyncpg.LockNotAvailableError
+TooManyConnections: type[Exception] = asyncpg.TooManyConnectionsError
+DiskFull: type[Exception] = asyncpg.DiskFullError
+Misconfigured: type[Exception] = asyncpg.exceptions.ClientConfigurationError
+
+NO_SUCH_TABLE: tuple[type[Exception], ...] = (
+    asyncpg.UndefinedTableError,
+    asyncpg.InvalidSchemaNameError,
+    asyncpg.UndefinedColumnError,
 )
-from lastword.store.postgres_schema import prepare
+NOT_OUR_SESSION: tuple[type[Exception], ...] = (
+    asyncpg.DuplicatePreparedStatementError,
+    asyncpg.InvalidSQLStatementNameError,
+)
+"""What a server says where somebody in between changes sessions behind our back."""
+OVERTAKEN = "LW001"
+"""What our own function raises where another process took over."""
+
+
+def code_of(problem: BaseException) -> str | None:
+    """The server's code for an error of its own."""
+    found: str | None = getattr(problem, "sqlstate", None)
+    return found
+
+
+LOST: tuple[type[Exception], ...] = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # What the driver says of a session that ended between two questions.
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+"""What is raised where the connection is gone. What was sent last may have arrived or not."""
+FAILED: tuple[type[Exception], ...] = (*LOST, PostgresError)
+"""Whatever the server and the way to it can do to us."""
+IN_WORDS: tuple[type[Exception], ...] = (*FAILED, StoreError)
+"""The same, also where it was put into words already."""
+NOT_CONNECTED: tuple[type[Exception], ...] = (*FAILED, ssl.SSLError, ValueError)
+
 
 # How long a server may take to let us in, and to answer one question. A question is an index look-up or a page.
 CONNECT_SECONDS = 10.0
@@ -90,8 +162,9 @@ WHERE current_setting(name, true) IS NOT NULL
 class PostgresLink:
     """The thread, and the connections on its loop. Whoever makes it is the first user; the last ends it."""
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, prepare: Callable[[Connection, str, str], Awaitable[None]]) -> None:
         self.address = address
+        self._prepare = prepare
         self._loop = asyncio.new_event_loop()
         self._idle: list[Connection] = []
         # Who serves each of our sessions: two that stand at the same time are not served by one.
@@ -160,7 +233,7 @@ class PostgresLink:
             raise explain(problem, self.address.shown) from None
         try:
             await self._begin(connection)
-            await prepare(connection, self.address.schema, self.address.shown)
+            await self._prepare(connection, self.address.schema, self.address.shown)
         except BaseException as problem:
             connection.terminate()
             if isinstance(problem, FAILED):

@@ -17,7 +17,7 @@ import msgspec
 Name = Literal["subject", "key", "stream"]
 
 
-class StandingRule(msgspec.Struct, frozen=True, gc=False):
+class CurrentRule(msgspec.Struct, frozen=True, gc=False):
     """How long the records of one kind count."""
 
     name: Name
@@ -29,19 +29,19 @@ class StandingRule(msgspec.Struct, frozen=True, gc=False):
     """A kind whose records end all of the stream."""
 
 
-RULES: dict[str, StandingRule] = {
-    "asked": StandingRule("subject", ended_by="finished"),
-    "question_asked": StandingRule("subject", ended_by="finished"),
-    "burned": StandingRule("subject", ended_by="finished"),
-    "run_started": StandingRule("subject", ended_by="run_finished"),
-    "state_set": StandingRule("key", all_ended_by="state_cleared"),
-    "state_described": StandingRule("key", all_ended_by="state_cleared"),
-    "conversation": StandingRule("stream"),
-    "granted": StandingRule("subject", ended_by="revoked"),
-    "left_off": StandingRule("subject"),
-    "belongs": StandingRule("stream"),
-    "page.session": StandingRule("stream"),
-    "page.window": StandingRule("subject", all_ended_by="page.closed"),
+RULES: dict[str, CurrentRule] = {
+    "asked": CurrentRule("subject", ended_by="finished"),
+    "question_asked": CurrentRule("subject", ended_by="finished"),
+    "burned": CurrentRule("subject", ended_by="finished"),
+    "run_started": CurrentRule("subject", ended_by="run_finished"),
+    "state_set": CurrentRule("key", all_ended_by="state_cleared"),
+    "state_described": CurrentRule("key", all_ended_by="state_cleared"),
+    "conversation": CurrentRule("stream"),
+    "granted": CurrentRule("subject", ended_by="revoked"),
+    "left_off": CurrentRule("subject"),
+    "belongs": CurrentRule("stream"),
+    "page.session": CurrentRule("stream"),
+    "page.window": CurrentRule("subject", all_ended_by="page.closed"),
 }
 
 _ENDED = {rule.ended_by: tuple(k for k, r in RULES.items() if r.ended_by == rule.ended_by) for rule in RULES.values()}
@@ -55,11 +55,11 @@ NAMED_BY_DATA = frozenset(kind for kind, rule in RULES.items() if rule.name == "
 """Of these nobody knows any more which they are once their data is forgotten, so they stop counting."""
 
 
-StandingRow = tuple[str, str, str, int, int]
+CurrentRow = tuple[str, str, str, int, int]
 """Where a record is that counts: kind, stream and name, the first record of that name, and the one that counts."""
 
 
-class StandingStep(msgspec.Struct, frozen=True, gc=False):
+class CurrentStep(msgspec.Struct, frozen=True, gc=False):
     """What one record changes."""
 
     begins: str | None = None
@@ -70,10 +70,10 @@ class StandingStep(msgspec.Struct, frozen=True, gc=False):
     """Kinds of which none of its stream count any more."""
 
 
-_NOTHING = StandingStep()
+_NOTHING = CurrentStep()
 
 
-def step(kind: str, subject: str, data: bytes | None) -> StandingStep:
+def step(kind: str, subject: str, data: bytes | None) -> CurrentStep:
     """What a record of this kind changes."""
     if kind not in KINDS:
         return _NOTHING
@@ -81,7 +81,7 @@ def step(kind: str, subject: str, data: bytes | None) -> StandingStep:
     name = None
     if rule is not None:
         name = subject if rule.name == "subject" else "" if rule.name == "stream" else _key(data)
-    return StandingStep(name, _ENDED.get(kind, ()), _ALL_ENDED.get(kind, ()))
+    return CurrentStep(name, _ENDED.get(kind, ()), _ALL_ENDED.get(kind, ()))
 
 
 class _Keyed(msgspec.Struct, frozen=True, gc=False):
@@ -101,7 +101,7 @@ def _key(data: bytes | None) -> str | None:
         return None
 
 
-class StandingPlace(msgspec.Struct, gc=False):
+class _Place(msgspec.Struct, gc=False):
     """Where a record is that counts."""
 
     since: int
@@ -109,12 +109,12 @@ class StandingPlace(msgspec.Struct, gc=False):
     seq: int
 
 
-class Standing:
+class Current:
     """The places of everything that counts, worked out record by record."""
 
     def __init__(self) -> None:
         # By kind, stream and name. What is empty is taken out, so that looking costs what there is to see.
-        self._places: dict[str, dict[str, dict[str, StandingPlace]]] = {kind: {} for kind in RULES}
+        self._places: dict[str, dict[str, dict[str, _Place]]] = {kind: {} for kind in RULES}
 
     def take(self, seq: int, stream: str, kind: str, subject: str, data: bytes | None) -> None:
         """Take one more record, in order."""
@@ -125,7 +125,7 @@ class Standing:
             self._places[ended].pop(stream, None)
         if change.begins is not None:
             names = self._places[kind].setdefault(stream, {})
-            names.setdefault(change.begins, StandingPlace(seq, seq)).seq = seq
+            names.setdefault(change.begins, _Place(seq, seq)).seq = seq
 
     def drop(self, seq: int, stream: str, kind: str) -> None:
         """The data of a record was forgotten."""
@@ -144,7 +144,7 @@ class Standing:
         places = sorted((place.since, place.seq) for names in found for place in names.values())
         return [seq for _, seq in places]
 
-    def rows(self) -> Iterator[StandingRow]:
+    def rows(self) -> Iterator[CurrentRow]:
         """Kind, stream, name, since and number of each."""
         for kind, streams in self._places.items():
             for stream, names in streams.items():
@@ -157,7 +157,7 @@ class Standing:
             del self._places[kind][stream]
 
 
-def contradicted(kept: Iterable[StandingRow], true: Iterable[StandingRow], unsure: set[tuple[str, str]]) -> str | None:
+def contradicted(kept: Iterable[CurrentRow], true: Iterable[CurrentRow], unsure: set[tuple[str, str]]) -> str | None:
     """What a driver says of a record that still counts, or does not, and the records say otherwise. None: they agree.
 
     `unsure` are the kinds and streams of which something was forgotten.

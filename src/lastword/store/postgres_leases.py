@@ -17,8 +17,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from lastword.errors import Overtaken, StoreError
-from lastword.store.postgres_driver import FAILED, IN_WORDS, Connection
-from lastword.store.postgres_link import PostgresLink, end, explain
+from lastword.store.postgres_connection import FAILED, IN_WORDS, Connection, PostgresLink, end, explain
 from lastword.store.postgres_schema import channel
 
 # Between two attempts to come back to a server that is away.
@@ -39,14 +38,14 @@ log = logging.getLogger("lastword")
 T = TypeVar("T")
 
 
-class PostgresOwner:
+class PostgresLeases:
     """The lifeline of one store object."""
 
-    def __init__(self, to_server: PostgresLink, wake: Callable[[], None], heard: Callable[[int], None]) -> None:
-        self._link = to_server
+    def __init__(self, link: PostgresLink, wake: Callable[[], None], heard: Callable[[int], None]) -> None:
+        self._link = link
         self._wake = wake
         self._heard = heard
-        self._schema = f'"{to_server.address.schema}"'
+        self._schema = f'"{link.address.schema}"'
         self._lock = Lock()
         self._count = 0
         self.id: int | None = None

@@ -1,0 +1,121 @@
+"""Folders and files that are only their owner's business: where they are, and how they are made, opened and locked.
+
+A name is held while a process lives: at most one holder, and the system lets go for whoever dies. There is a file for
+each name that is held, with a lock on it. It is removed before it is let go, so nothing is left behind; who locked a
+file that was removed in the meantime holds nothing, and tries again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
+
+# The memory in the data folder, where nobody names another.
+DEFAULT_FILE = "lastword.db"
+
+
+def data_folder(platform: str, environment: Mapping[str, str], home: PurePath) -> Path:
+    """Where lastword keeps what it remembers for a person: `sys.platform`, `os.environ`, `Path.home()` decide."""
+    if platform == "darwin":
+        return Path(home / "Library" / "Application Support" / "lastword")
+    # The XDG rules say that a relative path is to be ignored.
+    named = PurePath(environment.get("XDG_DATA_HOME", ""))
+    return Path((named if named.is_absolute() else home / ".local" / "share") / "lastword")
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and the missing ones above it, so that only the owner can look in and a crash does not undo it.
+
+    `mkdir(parents=True)` would give the ones above the mode that the umask leaves, which is usually everybody's.
+    """
+    for missing in reversed([above for above in (folder, *folder.parents) if not above.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+        sync_names(missing.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Make the names in a folder durable: a file whose name is lost is lost."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_to_read(file: Path, flags: int = 0) -> int:
+    """A descriptor of a plain file; an OSError for anything else.
+
+    Opening a pipe would wait for whoever writes into it, and whoever put it there never does.
+    """
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a plain file", str(file))
+    return descriptor
+
+
+Release = Callable[[], None]
+
+
+def hold(memory: Path, name: str) -> Release | None:
+    """Hold a name in the memory in this file until the returned function is called, or this process ends.
+
+    None when somebody else holds it.
+    """
+    folder = holds_folder(memory)
+    make_private(folder)
+    file = _file(folder, name)
+    while True:
+        descriptor = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        if _is_still(file, descriptor):
+            return lambda: _release(file, descriptor)
+        os.close(descriptor)
+
+
+def holds_folder(memory: Path) -> Path:
+    """Where the names lie that are held in a memory in this file."""
+    return memory.with_name(memory.name + ".holds")
+
+
+def is_held(memory: Path, name: str) -> bool:
+    """Whether somebody holds a name in the memory in this file. Nothing is made or opened for that.
+
+    What cannot be looked at is held by nobody.
+    """
+    try:
+        descriptor = os.open(_file(holds_folder(memory), name), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def _is_still(file: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(file), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _release(file: Path, descriptor: int) -> None:
+    os.unlink(file)
+    os.close(descriptor)
