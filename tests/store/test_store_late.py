@@ -196,7 +196,7 @@ async def test_a_hint_that_is_no_number_of_ours_is_passed_over(store, address, p
     other = PostgresStore(address, heads=heads)
     await other.commit(entry(1))
     waiting = asyncio.ensure_future(store.changed(1))
-    await until(lambda: store._open is not None and store._open.owner._connection is not None)
+    await until(lambda: store._writer is not None and store._writer.ledger.leases._connection is not None)
     for said in ("9" * 5000, "", "x", "-1", "1"):
         postgres.sql(f"SELECT pg_notify('lastword_{schema_of(address)}', $1)", said)
     await other.commit(entry(2))

@@ -112,7 +112,7 @@ async def test_a_waiter_hears_what_was_written_while_its_session_was_cut(address
         listening = f'LISTEN "lastword_{schema_of(address)}"'
         for number in range(1, 4):
             waiting = asyncio.ensure_future(store.changed(number))
-            await until(lambda: store._open is not None and store._open.owner._connection is not None)
+            await until(lambda: store._writer is not None and store._writer.ledger.leases._connection is not None)
             proxy.refuses = True
             proxy.cut_all()
             await until(lambda: not postgres.sql("SELECT 1 FROM pg_stat_activity WHERE query = $1", listening))
