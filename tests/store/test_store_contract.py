@@ -17,16 +17,8 @@ from hypothesis import strategies as st
 from samples import entry
 
 from lastword.errors import NotAllowedNow, StoreError, Tampered
-from lastword.store.contract import (
-    GENESIS,
-    MAX_DATA_BYTES,
-    PAGE_RECORDS,
-    Entry,
-    Head,
-    Pruned,
-    Store,
-    link,
-)
+from lastword.store.chain import GENESIS, Entry, Head, link
+from lastword.store.contract import MAX_DATA_BYTES, PAGE_RECORDS, Pruned, Store
 from lastword.store.current import RULES
 from lastword.store.memory import MemoryStore
 from lastword.store.postgres import PostgresStore
