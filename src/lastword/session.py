@@ -393,7 +393,7 @@ class Session(StateOwner):
                 self._loop = asyncio.get_running_loop()
                 is_known = not self._is_new and await self._journal.store.read(stream=self.id, limit=1)
                 self._door.principal = await open_as(self._journal, self.id, self.principal, is_known=bool(is_known))
-                for record in await self._journal.current(_STATE, self.id) if is_known else ():
+                for record in await self._journal.standing(_STATE, self.id) if is_known else ():
                     self._state.restore(record.kind, data_of(record))
                 self._opened = True
                 if self.policy is not None and self.policy.files:

@@ -11,7 +11,7 @@ BELONGS = "belongs"
 
 async def whose(journal: Journal, session_id: str) -> str:
     """The principal of a session; empty when it is nobody's in particular. Tampered when that was changed."""
-    records = await journal.current(BELONGS, session_id)
+    records = await journal.standing(BELONGS, session_id)
     return str(data_of(records[0]).get("principal", "")) if records else ""
 
 

@@ -275,7 +275,7 @@ class Journal:
                 found |= {record.seq: record for record in await self.store.read(subject=opened.subject)}
         return [found[seq] for seq in sorted(found)]
 
-    async def current(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
+    async def standing(self, kind: str | Sequence[str], session_id: str) -> Sequence[Record]:
         """The records of a session that still count, as they were written; Tampered when they are not."""
         records = await self.store.current(kind, stream=session_id)
         await self.store.prove(records)

@@ -238,7 +238,7 @@ def grant_in(record: Record) -> Grant | None:
 
 async def standing_grants(journal: Journal) -> list[Grant]:
     """The grants that nobody has taken back, oldest first; their time may be over. Tampered when one was changed."""
-    found = (grant_in(record) for record in await journal.current(GRANTED, STREAM))
+    found = (grant_in(record) for record in await journal.standing(GRANTED, STREAM))
     return [grant for grant in found if grant is not None]
 
 
@@ -383,14 +383,14 @@ async def revoke(journal: Journal, grant_id: str, by: Answerer) -> bool:
 
 async def _end(journal: Journal, grant_id: str, by: Answerer, why: str = "") -> bool:
     """Let a grant stand no longer. It wins or loses against a start: each takes the same number."""
-    if not any(r.subject == grant_id for r in await journal.current(GRANTED, STREAM)):
+    if not any(r.subject == grant_id for r in await journal.standing(GRANTED, STREAM)):
         return False
     facts = {"by": msgspec.to_builtins(by), "why": why}
     for _ in range(MAX_TRIES):
         used, _totals = await last_use(journal, grant_id)
         if await journal.claim(STREAM, REVOKED, grant_id, facts, use_key(grant_id, used + 1)):
             return True
-        if not any(r.subject == grant_id for r in await journal.current(GRANTED, STREAM)):
+        if not any(r.subject == grant_id for r in await journal.standing(GRANTED, STREAM)):
             return False  # Somebody else took it back.
     raise SessionError("it is used faster than it can be taken back", place=grant_id, hint="lastword stop")
 

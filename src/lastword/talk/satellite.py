@@ -452,7 +452,7 @@ class Satellite:
         if self._known:
             return
         if not self._begun:
-            for record in await self.session.journal.current("conversation", self.session.id):
+            for record in await self.session.journal.standing("conversation", self.session.id):
                 self.conversation_id, self._begun = record.subject, True
         conversation = await self._api.conversation(self.conversation_id)
         if conversation is None:
@@ -466,7 +466,7 @@ class Satellite:
         self._known = True
 
     async def _was_left_off(self, reply: Reply) -> bool:
-        records = await self.session.journal.current("left_off", self.session.id)
+        records = await self.session.journal.standing("left_off", self.session.id)
         return any(r.subject == self.conversation_id and data_of(r)["turn"] >= reply.turn for r in records)
 
     def _begin_anew(self, messages: list[Message]) -> None:

@@ -151,7 +151,7 @@ class PageConversations:
     async def remove(self, id: str) -> None:
         """Forget what was said, and the title."""
         await self.check_finished(id)
-        for record in await self._journal.current("conversation", id):
+        for record in await self._journal.standing("conversation", id):
             await self._api.delete(record.subject)
         await self._api.delete(id)
         self._note(PageRecord.REMOVED, id, {})
@@ -200,7 +200,7 @@ class PageConversations:
         if self._may_ask < 1 and not is_open:
             return None
         self._may_ask -= 1
-        names = [record.subject for record in await self._journal.current("conversation", id)]
+        names = [record.subject for record in await self._journal.standing("conversation", id)]
         try:
             conversation = await self._api.conversation(names[-1] if names else id)
         except (ApiError, ConnectionLost):
