@@ -10,7 +10,8 @@ import pytest
 
 from lastword import AssistantTool, Limits, Outcome, Session, ToolRegistry, wait_for_answer
 from lastword.testing import FixedApprover
-from lastword.tools import Tool, manifest_of
+from lastword.tools import Tool
+from lastword.tools.declaration import manifest_of
 from requirements import requirement
 from sending import CALL, until
 
