@@ -28,6 +28,7 @@ import traceback
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from worlds import store_in, wait_until_alone
 
@@ -136,9 +137,14 @@ async def allow(request):
     return request.allow()
 
 
+def mortal(folder: Path, fate: dict) -> Store:
+    """The store of this life. What `Mortal` does not do itself it leaves to a real one, which no type can say."""
+    return cast(Store, Mortal(store_in(folder), fate.get("boundary"), fate.get("after", False)))
+
+
 async def live(folder: Path, fate: dict, acknowledged: int) -> None:
     """One life of the program."""
-    journal = lastword.Journal(Mortal(store_in(folder), fate.get("boundary"), fate.get("after", False)))
+    journal = lastword.Journal(mortal(folder, fate))
     approver = lastword.wait_for_answer if "answers" in fate else allow
     registry, limits = tools(folder, fate.get("in_tool")), lastword.Limits(watch_after_seconds=0)
     async with lastword.Session(registry, id="s", approver=approver, journal=journal, limits=limits) as session:
@@ -162,7 +168,7 @@ async def live(folder: Path, fate: dict, acknowledged: int) -> None:
 
 async def answer_all(folder: Path, fate: dict) -> None:
     """Another process, at which somebody says yes to whatever waits."""
-    journal = lastword.Journal(Mortal(store_in(folder), fate.get("boundary"), fate.get("after", False)))
+    journal = lastword.Journal(mortal(folder, fate))
     while True:
         head = await journal.store.head()
         for facts in await journal.waiting():
