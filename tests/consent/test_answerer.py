@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastword import Answerer, ApprovalRequest, LastWordError, UserAction
-from lastword.consent.answerer import answerer_of, named, person, read_answerer
+from lastword.consent import answerer_of, named, person, read_answerer
 from lastword.display import displayable
 from lastword.terminal.approver import TerminalApprover
 from lastword.testing import FixedApprover

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastword import ApprovalRequest, LastWordError, Session, ToolRegistry, UserAction
-from lastword.consent.answerer import Answerer, person
-from lastword.consent.approval import MASK, Seal, hide, keep_secrets, mask, why_void
+from lastword.consent import MASK, Answerer, Seal, hide, keep_secrets, mask, person, why_void
 from lastword.editor import Preview
 from lastword.testing import FixedApprover
 from lastword.tools.guard import Observation

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from lastword import Limits, Outcome, Session, ToolError, ToolRegistry, UserAction, wait_for_answer
-from lastword.consent.approval import ALLOWED, DENIED
-from lastword.consent.outcome import Kind
+from lastword.consent import ALLOWED, DENIED, Kind
 from lastword.editor import ProjectEditor
 from lastword.errors import SessionError
 from lastword.journal import Journal

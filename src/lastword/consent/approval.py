@@ -1,7 +1,7 @@
-"""Consent as data: the request a person sees, the action they take, the seal that binds the two.
+"""Consent as data: the request that a person sees, in the form for them and in the one for the journal.
 
-What is shown is exactly what is digested. What does not live here: who decides (decider.py, rules/), drawing a card
-(call/draw.py), asking (call/asking.py) and remembering (journal/).
+What is shown is exactly what is digested. What does not live here: the answer (answer.py), who decides (call.py,
+rules/), drawing a card and asking (call/) and remembering (journal/).
 """
 
 from __future__ import annotations
@@ -9,17 +9,14 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
 
 from lastword import ids, values
-from lastword.consent.answerer import Answerer
-from lastword.consent.grant import GrantTerms
-from lastword.consent.whence import NOWHERE, Whence
-from lastword.display import displayable
+from lastword.consent.answer import Answerer, GrantTerms, Seal, UserAction
 from lastword.editor import Preview
-from lastword.errors import LastWordError
 from lastword.tools import Manifest, Parameter, ToolKey
 from lastword.tools.guard import Observation
 
@@ -38,76 +35,21 @@ DENY = "Deny"
 OFFERED_AFTER = 3
 
 
-class Preset(msgspec.Struct, frozen=True):
-    """The user's side of the two keys. `auto_approve` alone approves nothing: the tool must permit it too."""
+class Whence(msgspec.Struct, frozen=True):
+    """What whoever answers elsewhere has to know of the session that asks. None of it is shown or run, so the digest of
+    the request does not cover it."""
 
-    auto_approve: bool = False
-    name: str = "default"
-    standing: Literal["preset", "client"] = "preset"
-    """Whose key it is: the user's preset, or the dialogue of a client that stands for it, under the client's name."""
-
-    def __post_init__(self) -> None:
-        if type(self.auto_approve) is not bool:
-            # A setting read as the text "false" is true to Python, and this key must not turn by mistake.
-            raise LastWordError(
-                f"auto_approve is a {type(self.auto_approve).__name__}, not true or false", hint="Preset(True)"
-            )
+    stops: int = 0
+    """How often everything had been stopped by then."""
+    folder: str = ""
+    """From where its paths and commands are meant. This and what follows are for grants, and empty without any."""
+    path_schemas: Mapping[str, Any] = {}
+    """What the tool says of arguments that may be paths."""
+    user: str | None = None
+    """The digest of the user for whom the session works: a grant from this card serves nobody else's."""
 
 
-class UserAction(msgspec.Struct, frozen=True):
-    """What a person did with a card."""
-
-    primary_confirmed: bool
-    secondary_confirmed: bool
-    reason: str | None = None
-    arguments: dict[str, Any] | None = None
-    """The arguments as the person changed them; None when they left them alone."""
-    answers: str | None = None
-    """The digest of the request this answers. Surfaces that are not handed the request itself must say it."""
-    rest: bool = False
-    """A no to this, and to whatever else the same script would ask for."""
-    acts: Literal["secondary"] | None = None
-    """Set when the second button was pressed as a consent of its own. It counts for tools whose manifest says so."""
-    grant: GrantTerms | None = None
-    """What is allowed beside this very call: others like it, without a question (docs/rules.md)."""
-
-    def __post_init__(self) -> None:
-        if type(self.primary_confirmed) is not bool or type(self.secondary_confirmed) is not bool:
-            raise LastWordError("a user action is made of booleans", hint="UserAction(True, False) is Allow")
-        if self.primary_confirmed and self.secondary_confirmed:
-            raise LastWordError("a card cannot be both confirmed and declined", hint="choose one")
-        if self.rest and not self.secondary_confirmed:
-            raise LastWordError("only a no can be one to the rest", hint="request.deny_rest()")
-        if self.acts is not None and (
-            self.acts != "secondary" or not self.secondary_confirmed or self.arguments is not None or self.rest
-        ):
-            raise LastWordError(
-                "acts goes with the second button, and with nothing changed", hint="request.allow_second() makes one"
-            )
-        if self.grant is not None and (not self.primary_confirmed or self.arguments is not None or not self.answers):
-            raise LastWordError("a grant goes with a plain yes to one card", hint="request.allow_with(terms) makes one")
-        if self.reason is not None:
-            if not isinstance(self.reason, str):
-                raise LastWordError(f"a reason is text, not a {type(self.reason).__name__}")
-            msgspec.structs.force_setattr(self, "reason", displayable(self.reason))
-        if self.arguments is not None:
-            if type(self.arguments) is not dict:
-                raise LastWordError("edited arguments are an object", hint="pass all arguments by name, in a dict")
-            # A copy: whoever keeps the dict and changes it later changes nothing that was answered.
-            copy = values.decode(values.written(self.arguments))
-            msgspec.structs.force_setattr(self, "arguments", copy)
-
-    @property
-    def agrees(self) -> bool:
-        """Whether this is a yes, by either button."""
-        return self.primary_confirmed or self.acts is not None
-
-
-ALLOWED = UserAction(True, False)
-DENIED = UserAction(False, True)
-CLOSED = UserAction(False, False)
-SECOND = UserAction(False, True, acts="secondary")
-"""What a tool hears whose second button was a yes."""
+NOWHERE = Whence()
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,29 +190,13 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
             auto_approve=facts.get("auto_approve", False),
         )
         request = cls(
-            call_id=facts["call_id"],
-            tool=facts["tool"],
             manifest=manifest,
-            tool_digest=facts["tool_digest"],
-            session_id=facts["session_id"],
             argument_bytes=values.written(facts["arguments"]),
-            title=facts["title"],
-            message=facts["message"],
-            primary_button_label=facts["primary_button_label"],
-            secondary_button_label=facts["secondary_button_label"],
-            preview_label=facts["preview_label"],
             preview=tuple(msgspec.convert(preview, Preview) for preview in facts["preview"]),
             reads=tuple((path, digest) for path, digest in facts["reads"]),
             looked_at=msgspec.convert(facts.get("looked_at", ()), tuple[Observation, ...]),
             missing=tuple(facts["missing"]),
-            origin=facts["origin"],
-            author=facts["author"],
-            problem=facts["problem"],
-            nonce=facts["nonce"],
-            denials=facts.get("denials", 0),
-            principal=facts.get("principal", ""),
-            rule_line=facts.get("rule_line", ""),
-            carried_out_by=facts.get("carried_out_by", ""),
+            **{name: facts[name] for name in _AS_IT_IS if name in facts},
         )
         msgspec.structs.force_setattr(request, "digest", facts["digest"])
         return request
@@ -299,49 +225,31 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
         secrets = manifest.secrets
         if secrets:
             arguments = values.written(hide(self.arguments, secrets))
-        return _encode(
-            _Facts(
-                self.call_id,
-                self.tool,
-                manifest.display_name,
-                manifest.description,
-                manifest.icon,
-                manifest.color,
-                manifest.effect,
-                manifest.content_parameter,
-                sorted(secrets),
-                self.tool_digest,
-                self.session_id,
-                msgspec.Raw(arguments),
-                self.title,
-                self.message,
-                self.primary_button_label,
-                self.secondary_button_label,
-                self.preview_label,
-                self.preview,
-                self.reads,
-                self.missing,
-                self.origin,
-                self.author,
-                self.problem,
-                self.nonce,
-                self.digest,
-                process,
-                whence.stops,
-                self.looked_at,
-                manifest.secondary_acts,
-                self.denials,
-                program,
-                self.principal,
-                self.rule_line,
-                manifest.auto_approve,
-                self._left_out(),
-                self.carried_out_by,
-                whence.path_schemas,
-                whence.folder,
-                whence.user,
-            )
+        written: tuple[Any, ...] = (
+            self.call_id,
+            self.tool,
+            *_OF_MANIFEST(manifest),
+            sorted(secrets),
+            self.tool_digest,
+            self.session_id,
+            msgspec.Raw(arguments),
+            *_OF_CARD(self),
+            process,
+            whence.stops,
+            self.looked_at,
+            manifest.secondary_acts,
+            self.denials,
+            program,
+            self.principal,
+            self.rule_line,
+            manifest.auto_approve,
+            self._left_out(),
+            self.carried_out_by,
+            whence.path_schemas,
+            whence.folder,
+            whence.user,
         )
+        return _encode(_Facts(*written))
 
 
 def is_large(argument_bytes: bytes, previews: Sequence[Preview]) -> bool:
@@ -400,24 +308,24 @@ class _Facts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     user: str | None = None
 
 
+def _between(first: str, behind: str) -> list[str]:
+    fields = _Facts.__struct_fields__
+    return list(fields[fields.index(first) : fields.index(behind)])
+
+
+_OF_MANIFEST = attrgetter(*_between("display_name", "secrets"))
+_OF_CARD = attrgetter(*_between("title", "process"))
+_AS_IT_IS = {name for name in ApprovalRequest.__struct_fields__ if name in _Facts.__struct_fields__} - {
+    "preview",
+    "reads",
+    "looked_at",
+    "missing",
+    "digest",
+}
 _encode = msgspec.json.Encoder().encode
 
 Approver = Callable[[ApprovalRequest], Awaitable[UserAction] | UserAction]
 """Whoever is asked: an async function, or a plain one, which then runs in a thread."""
-
-
-class Seal(msgspec.Struct, frozen=True):
-    """One answer to one request, good for one start within a short time."""
-
-    request: str
-    nonce: str
-    approver: Answerer
-    answered_at: float
-
-    @property
-    def digest(self) -> str:
-        """What the journal keeps as the proof of consent."""
-        return values.digest(_encode((self.request, self.nonce, self.approver, self.answered_at)))
 
 
 def seal(request: ApprovalRequest, action: UserAction, approver: Answerer, answered_at: float) -> Seal:

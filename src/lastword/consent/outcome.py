@@ -1,4 +1,4 @@
-"""What happened to a call, and the words for it.
+"""What happened to a call, the words for it, and what it gave beside its value.
 
 Kinds are distinct on purpose: a model that was denied must not retry, one that sent bad arguments should, and nobody
 may mistake a timeout for a refusal.
@@ -6,14 +6,16 @@ may mistake a timeout for a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from lastword import values
 from lastword.consent.call import Call
-from lastword.consent.kept import Kept
+from lastword.tools import content
 
 Kind = Literal[
     "succeeded",
@@ -53,10 +55,33 @@ Approval = Literal["not_needed", "person", "auto", "waived", "rule", "grant", "n
 STOPPED = "everything was stopped"
 """Why what waited was denied, when somebody stopped everything."""
 
+# A name is a part of a line, and of a path. Most file systems take 255 bytes, and a character has up to four.
+MAX_NAME = 60
+# A sentence or two. What needs more is a text.
+MAX_ALT = 300
 # Larger results drown the conversation; the tool should write a file and name it.
 MAX_MESSAGE = 100_000
 # The files that are named where a sentence is about all of them.
 MAX_NAMED = 20
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """One block of a result."""
+
+    kind: content.BlockKind
+    """What it is by its bytes, whatever its tool called it."""
+    digest: str
+    """SHA-256 of the bytes, in hexadecimal."""
+    media_type: str
+    size: int
+    name: str
+    """Safe as the name of a file, and as a part of a line."""
+    alt: str = ""
+
+    def __str__(self) -> str:
+        """For people and models that get no more than words."""
+        about = f": {self.alt}" if self.alt else ""
+        return f"[{self.kind} {self.name}, {self.media_type}, {size_in_words(self.size)}, kept for the person{about}]"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,3 +329,39 @@ def taken_back_in_doubt(tool: str, by: str, paths: Sequence[str]) -> str:
     """The same for whoever asked for the call, and never heard how it ended."""
     found = f"restored {', '.join(paths)}" if paths else "found that no file had been changed"
     return f"The program stopped while {tool} ran. {_at_the_start(by)} took it back afterwards and {found}."
+
+
+def size_in_words(size: int) -> str:
+    """So many bytes, short."""
+    if size < 1000:
+        return f"{size} {'byte' if size == 1 else 'bytes'}"
+    number, unit = (size / 1e3, "KB") if size < 999_500 else (size / 1e6, "MB")
+    return f"{number:.1f} {unit}" if number < 10 and unit == "MB" else f"{number:.0f} {unit}"
+
+
+def clean_name(name: str | None, kind: content.BlockKind, media_type: str) -> str:
+    """A name without a path, without what cannot be seen, and without what a shell or a disk takes for something else.
+
+    It may come from a model by way of a tool: `../../.bashrc`, or a line break and a sentence in our voice.
+    """
+    last = re.split(r"[/\\]", name or "")[-1]
+    seen = "".join(char for char in last if unicodedata.category(char)[0] not in "CZ" or char == " ")
+    plain = re.sub(r'[<>:"|?*\[\]\x00-\x1f]', "_", " ".join(seen.split())).strip(". -~")
+    if not plain:
+        return kind + content.extension_of(media_type)
+    if len(plain) <= MAX_NAME:
+        return plain
+    stem, dot, ending = plain.rpartition(".")
+    return f"{stem[: MAX_NAME - 11]}.{ending[:10]}" if dot and stem else plain[:MAX_NAME]
+
+
+def clean_alt(text: str) -> str:
+    """One line of what can be seen. It stands between brackets of ours, and cannot close them."""
+    seen = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text[: 2 * MAX_ALT])
+    line = " ".join(seen.split()).replace("[", "(").replace("]", ")")
+    return line if len(line) <= MAX_ALT else f"{line[: MAX_ALT - 1]}…"
+
+
+def in_words(kept: Iterable[Kept]) -> str:
+    """All that was kept but the texts, which are read where they stand, a line each."""
+    return "\n".join(str(block) for block in kept if block.kind != "text")

@@ -1,6 +1,6 @@
 """What a preset's name stands for: model, persona, auto-approval, protocol, bounds.
 
-What does not live here: the two keys of auto-approval (consent/approval.py) and reading `lastword.toml` (config.py).
+What does not live here: the two keys of auto-approval (consent/call.py) and reading `lastword.toml` (config.py).
 """
 
 from __future__ import annotations

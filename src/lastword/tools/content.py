@@ -1,7 +1,7 @@
 """What a tool may return: a JSON value, and beside it images, audio, files and text; and what bytes really are.
 
 A tool says what it means; what a surface shows is decided by the bytes. Bytes that claim to be an image and are none
-become a file, which nothing draws. What becomes of a block once its call is over is told in consent/kept.py.
+become a file, which nothing draws. What becomes of a block once its call is over is told in consent/outcome.py.
 """
 
 from __future__ import annotations

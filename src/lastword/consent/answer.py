@@ -1,0 +1,299 @@
+"""An answer: who gave it and for whom they may, what it says, and the seal that binds it to what was asked.
+
+A name is whatever somebody called themselves, so nothing is ever told from it: somebody called `preset x` is a person.
+One person alone has no name here, and everything is theirs. In a team sessions, cards and runs carry the name of their
+person, the principal; a card without one is everybody's, one with a name its own person's, and beyond that goes what
+somebody configured. What a grant may cover and who may give it is decided in rules/.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from lastword import ids, values
+from lastword.display import displayable
+from lastword.errors import LastWordError, SessionError
+
+Standing = Literal["person", "preset", "waiver", "line", "rule", "grant", "client", "below", "unknown"]
+"""What answered: a person; a preset with both keys; a tool's own waiver; a line of a plan; a rule; a grant; a client's
+dialogue; a command below a tool, which can only stop everything. `unknown` is what a later version wrote, and nothing
+goes by it."""
+Where = Literal["terminal", "page", "command", "program"]
+
+# A name is for a line of a list. Whoever has a longer one is cut.
+MAX_NAME = 200
+
+
+class Answerer(msgspec.Struct, frozen=True):
+    """Whoever answered."""
+
+    kind: Standing
+    name: str = ""
+    """Of the person, the preset, the rule. Empty for a person of whom only the place is known."""
+    where: Where | None = None
+    """Where a person sat; None for everything that is no person."""
+    principal: str | UnsetType = UNSET
+    """As whom a person answered, where people have names; a name of their own choice says nothing of that."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise LastWordError(f"a name is text, not a {type(self.name).__name__}")
+        msgspec.structs.force_setattr(self, "name", displayable(self.name)[:MAX_NAME])
+
+    @property
+    def whose(self) -> str:
+        """The principal; empty where nobody was named."""
+        return self.principal or ""
+
+    def __str__(self) -> str:
+        """For a sentence: allowed by …"""
+        if self.kind == "person":
+            name = self.name or displayable(self.whose)
+            return f"{name} {_AT[self.where]}" if name and self.where in _AT else name or _ALONE[self.where]
+        words = _WORDS[self.kind]
+        return f"{words} {self.name}" if self.name else words
+
+
+_AT: dict[Where | None, str] = {"terminal": "at the terminal", "page": "on the page", "command": "at the command line"}
+_ALONE: dict[Where | None, str] = {
+    "terminal": "the terminal",
+    "page": "the page",
+    "command": "a person at the command line",
+    "program": "a program",
+    None: "a person",
+}
+_WORDS: dict[Standing, str] = {
+    "preset": "the preset",
+    "waiver": "the tool's own rule",
+    "line": "a line of the plan",
+    "rule": "the rule",
+    "grant": "the grant",
+    "client": "the dialogue of",
+    "below": "a command that a tool started",
+    "unknown": "something that this version does not know",
+}
+
+
+_PLACES: tuple[Where, ...] = get_args(Where)
+
+
+def person(name: str = "", where: Where = "program") -> Answerer:
+    """A person, or a program that answers for one."""
+    return Answerer("person", name, where)
+
+
+def named(by: Answerer | str) -> Answerer:
+    """Whoever a program says has answered. A text is a name, whatever it says."""
+    return by if isinstance(by, Answerer) else person(by)
+
+
+def answerer_of(approver: Any) -> Answerer:
+    """Whoever answers through this approver: its `name` and, if it says so, `where` the person sits."""
+    place = getattr(approver, "where", None)
+    where: Where = "program" if place is None else next((known for known in _PLACES if known == place), "program")
+    name = getattr(approver, "name", None)
+    if not name and where == "program":
+        name = getattr(approver, "__name__", None) or type(approver).__name__
+    return person(str(name or ""), where)
+
+
+# How an earlier version began the name of a preset. Its records are all that is ever read this way.
+_ONCE_A_PRESET = "preset "
+
+
+def read_answerer(written: Any) -> Answerer:
+    """An answerer as a record has it. What is not understood is nobody, so that nothing starts by it."""
+    if isinstance(written, str):
+        if written.startswith(_ONCE_A_PRESET):
+            return Answerer("preset", written.removeprefix(_ONCE_A_PRESET))
+        return person(written)
+    try:
+        return msgspec.convert(written, Answerer)
+    except msgspec.ValidationError:
+        return Answerer("unknown")
+
+
+ANYBODY = "*"
+
+
+class People(msgspec.Struct, frozen=True):
+    """Who sits at this process, and who may answer whose cards besides their own."""
+
+    me: str = ""
+    """The principal of whatever is done here, unless it is said otherwise. Empty: nobody was named."""
+    answers: Mapping[str, tuple[str, ...]] = {}
+    """By the one who answers: the principals of the cards. `*` stands for all."""
+
+    def may_answer(self, who: str, whose: str) -> bool:
+        """Whether `who` may see and answer a card of `whose`."""
+        if not whose or who == whose:
+            return True
+        for_whom = self.answers.get(who, ()) if who else ()
+        return whose in for_whom or ANYBODY in for_whom
+
+    def sees(self, whose: str) -> bool:
+        """Whether the one who sits here may."""
+        return self.may_answer(self.me, whose)
+
+    def signed(self, by: Answerer, whose: str, place: str) -> Answerer:
+        """Whoever answers here, with the principal they answer as. Refused when the card is not theirs to answer."""
+        signed = sign(by, self.me)
+        if not self.may_answer(signed.whose, whose):
+            raise SessionError(
+                "this question is another person's to answer",
+                place=place,
+                hint="who may answer for whom is said in lastword.toml, under [people.answer]",
+            )
+        return signed
+
+
+def sign(by: Answerer, principal: str) -> Answerer:
+    """An answerer who says as whom they answered, unless they did already. One person alone says nothing."""
+    if not principal or by.whose or by.kind != "person":
+        return by
+    return msgspec.structs.replace(by, principal=principal)
+
+
+Scope = Literal["run", "session", "until"]
+"""How long it holds: this run of a script, this session in this program, or until a moment in all sessions of whoever
+gave it."""
+
+SCOPE_WORDS: dict[Scope, str] = {
+    "run": "in this run",
+    "session": "in this session",
+    # It is the wider one, and has to say so: whoever gave it is served in every session that they have.
+    "until": "in all your sessions until tonight",
+}
+
+# A list of cards that nobody can read was not read.
+MAX_SETTLED = 50
+
+
+class GrantTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person agrees to beside one call: further calls of the same tool, within these bounds."""
+
+    where: dict[str, dict[str, Any]]
+    """A bound for every parameter, in the words of policy files: `{"to": {"is": "Ada"}}`."""
+    scope: Scope
+    until: float | None = None
+    """For the scope `until`: seconds since the epoch."""
+    calls: int | None = None
+    """The most calls. None for no limit, which only a tool may have whose effect can be undone."""
+    sums: dict[str, str] = {}
+    """The most that an argument may come to over all calls, as exact decimals: `{"amount": "100"}`."""
+    settles: tuple[str, ...] = ()
+    """Other calls whose cards wait now, which the person was shown and which this grant answers."""
+    id: str = msgspec.field(default_factory=ids.new)
+
+    def __post_init__(self) -> None:
+        if (self.scope == "until") != (self.until is not None):
+            raise LastWordError("a grant until a moment names it, and no other does", hint='scope="until", until=…')
+        if self.calls is not None and (type(self.calls) is not int or self.calls < 1):
+            raise LastWordError("the calls of a grant are a whole number above 0")
+        if len(self.settles) > MAX_SETTLED:
+            raise LastWordError(f"a grant answers at most {MAX_SETTLED} waiting cards", hint="answer the others")
+
+
+def until_words(scope: Scope, until: float | None) -> str:
+    """How long it would hold, for whoever gives it from a card: they are in its session, and in its run."""
+    return SCOPE_WORDS.get(scope, str(scope)) if until is None else f"in all your sessions {_until(until)}"
+
+
+def holding_words(
+    scope: Scope, until: float | None, session_id: str, run: str, *, whose: str = "", is_here: bool = False
+) -> str:
+    """How long one that was given holds, for whoever reads of it later, in another session or in none.
+
+    `whose`: the person who gave it, where that is not the reader. `is_here`: the reader is in the very session, in the
+    very program, that it serves.
+    """
+    if until is not None:
+        in_all = f"in all of {whose}'s sessions" if whose else "in all your sessions"
+        return f"{in_all} {_until(until)}"
+    if scope == "run":
+        return f"in the run {run}, until it ends"
+    return SCOPE_WORDS["session"] if is_here else f"in the session {session_id}, until its program ends"
+
+
+def _until(until: float) -> str:
+    moment = datetime.datetime.fromtimestamp(until)
+    if (moment.hour, moment.minute) != (0, 0):
+        return f"until {moment.day} {moment:%B, %H:%M}"
+    # Midnight is the next day's by its date, and this day's for whoever reads it.
+    day = moment - datetime.timedelta(minutes=1)
+    return f"until midnight, the end of {day.day} {day:%B}"
+
+
+class UserAction(msgspec.Struct, frozen=True):
+    """What a person did with a card."""
+
+    primary_confirmed: bool
+    secondary_confirmed: bool
+    reason: str | None = None
+    arguments: dict[str, Any] | None = None
+    """The arguments as the person changed them; None when they left them alone."""
+    answers: str | None = None
+    """The digest of the request this answers. Surfaces that are not handed the request itself must say it."""
+    rest: bool = False
+    """A no to this, and to whatever else the same script would ask for."""
+    acts: Literal["secondary"] | None = None
+    """Set when the second button was pressed as a consent of its own. It counts for tools whose manifest says so."""
+    grant: GrantTerms | None = None
+    """What is allowed beside this very call: others like it, without a question (docs/rules.md)."""
+
+    def __post_init__(self) -> None:
+        if type(self.primary_confirmed) is not bool or type(self.secondary_confirmed) is not bool:
+            raise LastWordError("a user action is made of booleans", hint="UserAction(True, False) is Allow")
+        if self.primary_confirmed and self.secondary_confirmed:
+            raise LastWordError("a card cannot be both confirmed and declined", hint="choose one")
+        if self.rest and not self.secondary_confirmed:
+            raise LastWordError("only a no can be one to the rest", hint="request.deny_rest()")
+        if self.acts is not None and (
+            self.acts != "secondary" or not self.secondary_confirmed or self.arguments is not None or self.rest
+        ):
+            raise LastWordError(
+                "acts goes with the second button, and with nothing changed", hint="request.allow_second() makes one"
+            )
+        if self.grant is not None and (not self.primary_confirmed or self.arguments is not None or not self.answers):
+            raise LastWordError("a grant goes with a plain yes to one card", hint="request.allow_with(terms) makes one")
+        if self.reason is not None:
+            if not isinstance(self.reason, str):
+                raise LastWordError(f"a reason is text, not a {type(self.reason).__name__}")
+            msgspec.structs.force_setattr(self, "reason", displayable(self.reason))
+        if self.arguments is not None:
+            if type(self.arguments) is not dict:
+                raise LastWordError("edited arguments are an object", hint="pass all arguments by name, in a dict")
+            # A copy: whoever keeps the dict and changes it later changes nothing that was answered.
+            copy = values.decode(values.written(self.arguments))
+            msgspec.structs.force_setattr(self, "arguments", copy)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether this is a yes, by either button."""
+        return self.primary_confirmed or self.acts is not None
+
+
+ALLOWED = UserAction(True, False)
+DENIED = UserAction(False, True)
+CLOSED = UserAction(False, False)
+SECOND = UserAction(False, True, acts="secondary")
+"""What a tool hears whose second button was a yes."""
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """One answer to one request, good for one start within a short time."""
+
+    request: str
+    nonce: str
+    approver: Answerer
+    answered_at: float
+
+    @property
+    def digest(self) -> str:
+        """What the journal keeps as the proof of consent."""
+        return values.digest(msgspec.json.encode((self.request, self.nonce, self.approver, self.answered_at)))
