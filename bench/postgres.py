@@ -218,7 +218,7 @@ async def grow(store: Store, first: int, last: int) -> None:
 async def questions(store: Store) -> dict[str, float]:
     """Milliseconds for what surfaces ask when they open."""
     asked: dict[str, Callable[[], Awaitable[object]]] = {
-        "what waits": lambda: store.current("asked"),
+        "waiting cards": lambda: store.current("asked"),
         "calls in doubt": lambda: store.current("burned"),
         "the end of the history": lambda: store.read(last=50),
         "a session": lambda: store.read(stream="session-3"),

@@ -43,7 +43,7 @@ def broken_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("lastword.commands.tools.find_tools", fail)
+    monkeypatch.setattr("lastword.tools.Toolbox.find", fail)
 
 
 SENTENCE = "lastword itself failed: ZeroDivisionError: oh\n"
@@ -80,7 +80,7 @@ def test_a_refused_command_says_where_when_asked(capsys: pytest.CaptureFixture[s
     assert run(["tools", "--tools", "nowhere"]) == 2
     assert "Traceback" not in capsys.readouterr().err
     assert run(["tools", "--tools", "nowhere", "--verbose"]) == 2
-    assert "in tool_folders\n" in capsys.readouterr().err
+    assert "in find\n" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("broken_tools")

@@ -271,7 +271,7 @@ def test_the_same_in_a_chat_with_lastword_edit(copy: Path, run: Run, tmp_path: P
     before = texts(copy)
     uses = [path for path, text in sorted(before.items()) if OLD.search(text)]
     (tmp_path / "lastword.toml").write_text('[preset.default]\nprotocol = "script"\n')
-    program = run("edit", "copy", "--config", "lastword.toml", lines=400, LASTWORD_UPSTREAM=model.url)
+    program = run("edit", "copy", "--config", "lastword.toml", lines=1000, LASTWORD_UPSTREAM=model.url)
     program.until("asks ▸")
     program.say("Rename folder_of to place_of.")
     for number, path in enumerate(uses, 1):
