@@ -13,7 +13,7 @@ from lastword.consent import ALLOWED, DENIED, Call, LiveCall, person, seal, why_
 from lastword.editor import Preview
 from lastword.errors import SessionError
 from lastword.journal import Journal, data_of
-from lastword.journal.keys import start_key
+from lastword.journal.records import start_key
 from lastword.store import MemoryStore
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools.guard import Observation

@@ -15,7 +15,7 @@ from lastword import Answerer, Limits, Preset, Session, ToolRegistry, open_journ
 from lastword.call import Stopped, hearing, stop, stopping
 from lastword.consent import ALLOWED, ApprovalRequest, Call, LiveCall, Outcome, person
 from lastword.journal import Journal, burn_key, data_of, stop_key
-from lastword.journal.asker import this_program
+from lastword.journal.queue import this_program
 from lastword.store import Entry, MemoryStore, Record
 from lastword.testing import FixedApprover, memory_journal
 from lastword.tools import Manifest, Tool

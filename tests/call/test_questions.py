@@ -347,8 +347,7 @@ async def test_the_question_of_a_program_that_died_is_dead(registry, heard, tmp_
     session = Session(registry, approver=FixedApprover(), journal=here, on_question=wait)
     call = asyncio.ensure_future(session.call("pay", call_id="pay-1"))
     await asked(session)
-    assert here._let_go is not None
-    here._let_go()  # As the system does for a process that died.
+    here._own_name.let_go()  # As the system does for a process that died.
     there = open_journal(address)
     try:
         (waiting,), _ = await standing_questions(there)
@@ -357,7 +356,6 @@ async def test_the_question_of_a_program_that_died_is_dead(registry, heard, tmp_
             await answer_from_elsewhere(there, waiting, Given({"city": "Rome"}), person("Ann"))
         assert [life.call_id for life in await there.in_doubt()] == ["pay-1"]
     finally:
-        here._let_go = None
         call.cancel()
         await asyncio.wait({call})
         await here.close()

@@ -12,7 +12,7 @@ from hook.test_installing import lastword
 from hook.test_once import allowed
 from lastword.card import views
 from lastword.journal import attending, is_attended, timeline
-from lastword.journal.attendance import SEATS
+from lastword.journal.queue import SEATS
 from lastword.store import MemoryStore
 from lastword.tools import ToolRegistry
 from lastword.web import calls_of

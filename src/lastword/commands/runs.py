@@ -32,7 +32,7 @@ from lastword.commands.tools import EXIT_CODES, print_outcome
 from lastword.consent import ApprovalRequest, Outcome
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON, SessionError
-from lastword.journal import Journal, data_of, is_held, timeline
+from lastword.journal import Journal, data_of, timeline
 from lastword.runs import Run
 from lastword.session import Session
 from lastword.terminal import attend, is_interactive, settle, terminal_approver
@@ -80,7 +80,7 @@ async def _read_runs(journal: Journal) -> list[dict[str, Any]]:
             return "in doubt"
         if run_id in asked:
             return "waiting"
-        return "running" if is_held(journal.store, f"run:{run_id}") else "interrupted"
+        return "running" if journal.store.is_held(f"run:{run_id}") else "interrupted"
 
     return [
         {

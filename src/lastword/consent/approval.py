@@ -49,7 +49,7 @@ class Whence(msgspec.Struct, frozen=True):
     """The digest of the user for whom the session works: a grant from this card serves nobody else's."""
 
 
-NOWHERE = Whence()
+NOWHERE: Whence = Whence()
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,15 +13,16 @@ process is gone, is in doubt; nothing here ever starts it again.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache, partial
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from operator import attrgetter
 from typing import Any
 from weakref import ref
 
 import msgspec
 
-from lastword import ids, values
+from lastword import values
 from lastword.consent import (
     ACTING,
     MASK,
@@ -41,32 +42,32 @@ from lastword.consent import (
     named,
 )
 from lastword.errors import SessionError, Tampered
-from lastword.journal.asker import asker_of, does_live, is_held, this_program
-from lastword.journal.contents import content_in, prove_contents
-from lastword.journal.handover import handed_over
-from lastword.journal.keys import answer_key, burn_key, start_key, stop_key
-from lastword.journal.pruning import old_records
+from lastword.journal.queue import OwnName, asker_of, does_live, held, this_program, waiting_cards
 from lastword.journal.records import (
     ASKED,
     SESSION_KINDS,
     FinishedFacts,
+    HandedOverFacts,
     Life,
     NotAsked,
     StartedFacts,
     answer_facts,
+    answer_key,
     asked_by,
+    burn_key,
+    content_of,
     data_of,
     read_answer,
+    start_key,
+    stop_key,
 )
-from lastword.store import Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
+from lastword.store import PAGE_RECORDS, Entry, MemoryStore, Pruned, Record, Store, refuse_if_watched
 from lastword.tools import Tool
-from lastword.tools.guard import host_name
 
 _encode = msgspec.json.Encoder().encode
 
 Clock = Callable[[], float]
-
-
+_ALL_FINISHED = attrgetter(*FinishedFacts.__struct_fields__)
 _UNFINISHED = ("burned", "run_started", "question_asked")
 
 
@@ -77,9 +78,7 @@ class Journal:
         self.store: Store = MemoryStore() if store is None else store
         self.clock = clock
         self.people = people or People()
-        self._process = ""
-        self._let_go: Callable[[], None] | None = None
-        self._leave: Callable[[], None] | None = None
+        self._own_name = OwnName(self.store)
         self._stops = 0
         self._started_here: dict[str, ref[LiveCall]] = {}
         """The calls that this process has started and not ended. One that nobody holds any more is not carried out."""
@@ -92,12 +91,12 @@ class Journal:
 
     def asked(self, request: ApprovalRequest, whence: Whence = NOWHERE, facts: bytes | None = None) -> Awaitable[bool]:
         """Write a question down. Who has made its `facts` already hands them over."""
-        at, facts = int(self.clock() * 1_000_000), facts or self.facts_of(request, whence)()
-        return self.store.commit(Entry(request.session_id, "asked", request.call_id, at, facts))
+        facts = facts or self.facts_of(request, whence)()
+        return self.store.commit(Entry(request.session_id, "asked", request.call_id, self._now(), facts))
 
     def facts_of(self, request: ApprovalRequest, whence: Whence) -> Callable[[], bytes]:
         """What makes the facts that `asked` writes, in any thread: of a large request that is done beside the loop."""
-        return partial(request.written, self._name(), whence, this_program())
+        return partial(request.written, self._own_name.get(), whence, this_program())
 
     async def answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal, *more: Entry) -> bool:
         """Write the answer down, and what came with it. False when the question was answered before, or elsewhere."""
@@ -166,28 +165,22 @@ class Journal:
             return False
         assert life.started is not None
         process = life.started["process"]
-        if process == self._process:
+        if process == self._own_name.current:
             started = self._started_here.get(life.call_id)
             live = None if started is None else started()
             return live is not None and live.phase in ACTING
         if life.unwritten:
             return False
-        return is_held(self.store, f"process:{process}")
+        return does_live(self.store, process)
 
-    @contextmanager
-    def holding(self, what: str, name: str) -> Iterator[None]:
+    def holding(self, what: str, name: str) -> AbstractContextManager[None]:
         """Carry out a call or a run alone. When a process dies the system lets go for it, and another may go on."""
-        release = self.store.hold(f"{what}:{name}")
-        if release is None:
-            raise SessionError(
-                f"this {what} is being carried out by another program",
-                place=name,
-                hint="lastword show says how it stands",
-            )
-        try:
-            yield
-        finally:
-            release()
+        refusal = SessionError(
+            f"this {what} is being carried out by another program",
+            place=name,
+            hint="lastword show says how it stands",
+        )
+        return held(self.store, f"{what}:{name}", refusal)
 
     async def settle(self, session_id: str, outcome: Outcome, life: Life, why: str) -> bool:
         """End a call in doubt by somebody's word. False when somebody else was faster to decide."""
@@ -195,22 +188,15 @@ class Journal:
         with self._overtaking(life):
             return await self.store.commit(noted, self._finished(session_id, outcome))
 
-    @contextmanager
-    def _overtaking(self, life: Life) -> Iterator[None]:
+    def _overtaking(self, life: Life) -> AbstractContextManager[None]:
         """Decide about a call that another process has started. If that one lives after all, it writes nothing more."""
         process = "" if life.started is None else life.started["process"]
-        if not process or process == self._process:
-            yield
-            return
-        release = self.store.hold(f"process:{process}")
-        if release is None:
-            raise SessionError(
-                "this call is still running", place=life.call_id, hint="wait for it, or cancel it where it runs"
-            )
-        try:
-            yield
-        finally:
-            release()
+        if not self._is_of_another(process):
+            return nullcontext()
+        refusal = SessionError(
+            "this call is still running", place=life.call_id, hint="wait for it, or cancel it where it runs"
+        )
+        return held(self.store, f"process:{process}", refusal)
 
     def finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Awaitable[bool]:
         """Make the end of an approved call durable before anybody hears of it, and what it gave together with it."""
@@ -222,19 +208,18 @@ class Journal:
 
     async def changing_file(self, session_id: str, call_id: str, facts: dict[str, Any]) -> None:
         """Make durable what is about to happen to a file, so that it can be taken back whatever comes next."""
-        await self._commit(session_id, "changing_file", call_id, facts)
+        await self.store.commit(self.entry(session_id, "changing_file", call_id, facts))
 
     async def undone(
         self, session_id: str, call_id: str, life: Life, facts: dict[str, Any], outcome: Outcome | None = None
     ) -> bool:
         """Write down, once, that a call was taken back; one in doubt ends by that. False: somebody was faster."""
         entries = [self.entry(session_id, "undone", call_id, facts, once=f"undo:{call_id}")]
-        if outcome is not None:
-            entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
-            entries.append(self._finished(session_id, outcome))
-            with self._overtaking(life):
-                return await self.store.commit(*entries)
-        return await self.store.commit(*entries)
+        if outcome is None:
+            return await self.store.commit(*entries)
+        entries.append(self._settled(session_id, call_id, life, f"taken back by {facts['by']}"))
+        with self._overtaking(life):
+            return await self.store.commit(*entries, self._finished(session_id, outcome))
 
     async def undone_already(self, call_id: str) -> dict[str, Any] | None:
         """Who took a call back, if anybody did."""
@@ -255,7 +240,7 @@ class Journal:
 
     async def claim(self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str) -> bool:
         """Write something down that may happen only once, durably. False when it had happened before."""
-        return await self._commit(session_id, kind, subject, data, once)
+        return await self.store.commit(self.entry(session_id, kind, subject, data, once))
 
     async def history(
         self, session_id: str, *, kind: str | Sequence[str] | None = None, after: int = 0
@@ -315,7 +300,7 @@ class Journal:
     async def waiting(self) -> list[dict[str, Any]]:
         """The questions that nobody has answered, of all sessions, oldest first: the facts of their cards.
 
-        `asker` says of each whether the program that asked still waits for the answer (journal/asker.py). Raises
+        `asker` says of each whether the program that asked still waits for the answer (journal/queue.py). Raises
         Tampered when one of them is not what was written.
         """
         found, damaged = await self.questions(everybodys=True)
@@ -328,31 +313,7 @@ class Journal:
 
         For surfaces: one damaged question must not hide those of everybody else, and is itself never shown as a card.
         """
-        waiting: list[tuple[Record, dict[str, Any]]] = []
-        damaged: dict[str, Tampered] = {}
-        # A call that is asked for again waits for an answer to its last question alone: nobody hears one to the others.
-        for record in await self.store.current("asked"):
-            try:
-                facts = data_of(record)
-            except Tampered as problem:
-                damaged[record.subject] = problem
-                continue
-            is_shown = everybodys or self.people.sees(facts.get("principal", ""))
-            if facts and is_shown and await self.store.taken(answer_key(facts["nonce"])) is None:
-                waiting.append((record, facts))
-        # Somebody will say yes to what they are shown, so it must be what was written.
-        try:
-            await self.store.prove([record for record, _ in waiting])
-        except Tampered:
-            for record, _ in waiting:
-                try:
-                    await self.store.prove([record])
-                except Tampered as problem:
-                    damaged[record.subject] = problem
-        whole = [facts for record, facts in waiting if record.subject not in damaged]
-        # Looked at once for each process: a thousand cards of one program are no reason to look a thousand times.
-        lives = cache(partial(does_live, self.store))
-        return [facts | {"asker": await asker_of(self.store, facts, lives)} for facts in whole], damaged
+        return await waiting_cards(self.store, None if everybodys else self.people)
 
     async def is_used_elsewhere(self, session_id: str) -> bool:
         """Whether another program that lives waits for an answer or carries out a call in this session."""
@@ -369,7 +330,7 @@ class Journal:
         return False
 
     def _is_of_another(self, process: str) -> bool:
-        return process not in ("", self._process)
+        return process not in ("", self._own_name.current)
 
     async def stops(self) -> int:
         """How often everything was stopped, by anybody who shares this memory."""
@@ -378,12 +339,7 @@ class Journal:
         return self._stops
 
     async def answer(
-        self,
-        facts: dict[str, Any],
-        action: UserAction,
-        by: Answerer | str,
-        *more: Entry,
-        is_stop: bool = False,
+        self, facts: dict[str, Any], action: UserAction, by: Answerer | str, *more: Entry, is_stop: bool = False
     ) -> bool:
         """Answer a waiting question from anywhere, having seen these facts. False when it does not wait any more.
 
@@ -409,11 +365,24 @@ class Journal:
 
     async def content(self, call_id: str, digest: str) -> tuple[Kept, bytes]:
         """What a call returned beside its value: what is known of it, and the bytes, proven against their digest."""
-        return await content_in(self.store, await self.life(call_id), call_id, digest)
+        kept = (await self.life(call_id)).kept(digest)
+        data = await self.store.content(digest)
+        if data is None:
+            raise Tampered(
+                f"{kept.name}, which a record holds, is not there any more",
+                place=call_id,
+                hint="it was taken out of the journal; restore from a copy to see it",
+            )
+        return kept, data
 
     async def prove_contents(self) -> None:
         """Raise Tampered when a record names content that is not there, or is not what it was."""
-        await prove_contents(self.store, self.life)
+        after = 0
+        while page := await self.store.read(kind="finished", after=after, limit=PAGE_RECORDS):
+            after = page[-1].seq
+            for record in page:
+                for kept in content_of(record):
+                    await self.content(record.subject, kept.digest)
 
     async def unfinished(self) -> set[str]:
         """The sessions that still have a waiting question, a call in doubt or an unfinished run."""
@@ -422,16 +391,22 @@ class Journal:
 
     async def prune(self, before: float) -> Pruned:
         """Forget what the records of old sessions say, and what they hold. What is still open is kept whole."""
-        return await self.store.forget(await old_records(self.store, await self.unfinished(), before))
+        kept = await self.unfinished()
+        old: dict[str, list[int]] = {}
+        after = 0
+        while page := await self.store.read(after=after, limit=PAGE_RECORDS):
+            after = page[-1].seq
+            for record in page:
+                if record.at >= before * 1_000_000:
+                    # One record of today keeps its session, whatever the clock said before and after it.
+                    kept.add(record.stream)
+                elif record.kind in SESSION_KINDS and record.data is not None:
+                    old.setdefault(record.stream, []).append(record.seq)
+        return await self.store.forget(seq for stream, seqs in old.items() if stream not in kept for seq in seqs)
 
     async def close(self) -> None:
         await self.store.close()
-        if self._let_go is not None:
-            self._let_go()
-            self._process, self._let_go = "", None
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
+        self._own_name.let_go()
 
     def _answered(self, request: ApprovalRequest, action: UserAction, sealed: Seal) -> Entry:
         secrets = frozenset() if action.arguments is None else request.manifest.secrets
@@ -447,8 +422,10 @@ class Journal:
         once = start_key(call.id, 0)
         if tool.carried_out_by is None:
             return (self._started(session_id, call, tool, approval, once, why),)
-        handed = handed_over(session_id, call, tool.carried_out_by, approval, once, self.clock(), why)
-        # That is its end as far as this program goes: it must not count as open for as long as the other may take.
+        # It stands where others have their start, and is its end as far as this program goes: it must not count
+        # as open for as long as the other may take.
+        data = HandedOverFacts(call.tool, msgspec.Raw(call.arguments), call.origin, approval, tool.carried_out_by, why)
+        handed = Entry(session_id, "handed_over", call.id, self._now(), _encode(data), once, irrevocable=True)
         return handed, self._finished(session_id, handed_over_outcome(call, tool.carried_out_by, approval, why))
 
     def _started(
@@ -456,47 +433,25 @@ class Journal:
     ) -> Entry:
         secrets = tool.secrets
         shown = call.arguments if not secrets else values.written(hide(values.decode(call.arguments), secrets))
-        name = self._name()
-        idempotent, process = tool.manifest.idempotent, "" if approval == "not_needed" else name
+        name, needed = self._own_name.get(), approval != "not_needed"
+        idempotent, process = tool.manifest.idempotent, name if needed else ""
         data = StartedFacts(call.tool, tool.digest, msgspec.Raw(shown), call.origin, approval, idempotent, process, why)
-        at, needed = int(self.clock() * 1_000_000), approval != "not_needed"
-        return Entry(session_id, "started", call.id, at, _encode(data), once, irrevocable=needed)
+        return Entry(session_id, "started", call.id, self._now(), _encode(data), once, irrevocable=needed)
 
     def process_name(self) -> str:
         """Under which name this process holds what it asked and started, for as long as it lives."""
-        return self._name()
-
-    def _name(self) -> str:
-        """The name of this process in the records of what it started. Held until the journal is closed, or we die."""
-        if self._let_go is None:
-            self._process = ids.new()
-            self._let_go = self.store.hold(f"process:{self._process}")
-            assert self._let_go is not None, "a name that nobody can guess was held"
-            # None when another journal of this process holds it: whoever runs below finds it all the same.
-            self._leave = self.store.hold(host_name())
-        return self._process
+        return self._own_name.get()
 
     def _settled(self, session_id: str, call_id: str, life: Life, why: str) -> Entry:
         return self.entry(session_id, "settled", call_id, {"why": why}, once=start_key(call_id, life.starts))
 
     def _finished(self, session_id: str, outcome: Outcome, contents: tuple[bytes, ...] = ()) -> Entry:
-        data = FinishedFacts(
-            outcome.tool,
-            outcome.kind,
-            outcome.message,
-            outcome.value,
-            outcome.gave_value,
-            outcome.approval,
-            outcome.content,
-        )
-        at = int(self.clock() * 1_000_000)
-        return Entry(session_id, "finished", outcome.call_id, at, _encode(data), contents=contents)
+        data = FinishedFacts(*_ALL_FINISHED(outcome))
+        return Entry(session_id, "finished", outcome.call_id, self._now(), _encode(data), contents=contents)
 
     def entry(self, session_id: str, kind: str, subject: str, data: Any, once: str | None = None) -> Entry:
         """Something to write down now, in one commit with something else."""
-        return Entry(session_id, kind, subject, int(self.clock() * 1_000_000), _encode(data), once)
+        return Entry(session_id, kind, subject, self._now(), _encode(data), once)
 
-    async def _commit(
-        self, session_id: str, kind: str, subject: str, data: dict[str, Any], once: str | None = None
-    ) -> bool:
-        return await self.store.commit(self.entry(session_id, kind, subject, data, once))
+    def _now(self) -> int:
+        return int(self.clock() * 1_000_000)

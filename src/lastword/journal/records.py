@@ -13,10 +13,37 @@ from msgspec import UNSET, UnsetType
 
 from lastword.consent import Answerer, GrantTerms, Kept, Outcome, Seal, UserAction, hide, read_answerer
 from lastword.errors import LastWordError, SessionError, Tampered
-from lastword.journal.keys import answer_key
 from lastword.store import Entry, Record
 
 _decode = msgspec.json.Decoder().decode
+
+
+# The keys that only one record of a store ever takes: what makes an answer, a start and a stop happen once.
+
+
+def answer_key(nonce: str) -> str:
+    """The key that makes an answer the only one."""
+    return f"answer:{nonce}"
+
+
+def burn_key(nonce: str) -> str:
+    """The key that an approval takes to be spent."""
+    return f"burn:{nonce}"
+
+
+def start_key(call_id: str, starts: int) -> str:
+    """The key that an approved call takes to start, having started so often: whoever comes second does not run it."""
+    return f"start:{call_id}:{starts}"
+
+
+def back_key(call_id: str) -> str:
+    """The key that the word of a program takes which carried a call out: it is heard once."""
+    return f"handed_back:{call_id}"
+
+
+def stop_key(number: int) -> str:
+    """The key that numbers the acts of stopping everything, so that a look at the next one finds it."""
+    return f"stop:{number}"
 
 
 class StartedFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -85,43 +112,48 @@ class FinishedFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the record holds: the digests are here, and the bytes beside the record."""
 
 
-SESSION_KINDS = frozenset(
-    [
-        "asked",
-        "forbidden",
-        "answered",
-        "burned",
-        "started",
-        "handed_over",
-        "handed_back",
-        "departed",
-        "restarted",
-        "settled",
-        "unwritten",
-        "detached",
-        "finished",
-        "ended_late",
-        "reported",
-        "question_asked",
-        "question_answered",
-        "changing_file",
-        "changed_file",
-        "undone",
-        "state_set",
-        "state_described",
-        "state_cleared",
-        "run_started",
-        "run_now",
-        "run_finished",
-        "stop",
-        "stop_heard",
-        "stop_settled",
-        "voided",
-        "policy_loaded",
-    ]
-)
-"""The records of sessions. A store may hold others, of the server, which are not a journal's to forget."""
+_SAYS: dict[str, frozenset[str]] = {
+    "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
+    "forbidden": frozenset(["tool", "arguments", "origin", "rule"]),
+    "answered": frozenset(AnsweredFacts.__struct_fields__) - {"acts", "rest", "grant"},
+    "started": frozenset(StartedFacts.__struct_fields__) - {"why"},
+    "granted": frozenset(["id", "tool", "tool_digest", "where", "scope", "session_id"]),
+    "grant_used": frozenset(["number", "totals", "call"]),
+    "revoked": frozenset(["by", "why"]),
+    "policy_loaded": frozenset(["files"]),
+    "finished": frozenset(FinishedFacts.__struct_fields__) - {"content"},
+    "handed_over": frozenset(HandedOverFacts.__struct_fields__) - {"why"},
+    "handed_back": frozenset(["to", "went_well", "message"]),
+    "departed": frozenset(["to", "why"]),
+    "restarted": frozenset(["why"]),
+    "settled": frozenset(["why"]),
+    "unwritten": frozenset(["why"]),
+    "reported": frozenset(["message"]),
+    "question_asked": frozenset(["question"]),
+    "question_answered": frozenset(["question", "how", "by"]),
+    "changing_file": frozenset(["project", "change"]),
+    "changed_file": frozenset(["path"]),
+    "undone": frozenset(["by"]),
+    "state_set": frozenset(["key", "value"]),
+    "state_described": frozenset(["key", "description"]),
+    "run_started": frozenset(["text", "name", "variables", "checked", "version"]),
+    "run_now": frozenset(["now"]),
+    "run_finished": frozenset(["status", "output", "error"]),
+}
+"""What the records of each kind say at least. One that does not was not written by us."""
 
+SESSION_KINDS = (_SAYS.keys() - {"granted", "grant_used", "revoked"}) | {
+    "burned",
+    "detached",
+    "ended_late",
+    "state_cleared",
+    "stop",
+    "stop_heard",
+    "stop_settled",
+    "voided",
+}
+"""The records that a journal may forget with their session: not those of grants, nor others of a store, such as the
+server's."""
 
 LIFE_KINDS = ("asked", "answered", "started", "handed_over", "handed_back", "departed", "unwritten", "finished")
 """The records that say how a call stands. The others tell its story."""
@@ -169,6 +201,19 @@ class Life(msgspec.Struct):
         """What it returned beside its value."""
         return _kept(self.finished or {})
 
+    def kept(self, digest: str) -> Kept:
+        """What it returned under this digest."""
+        for kept in self.content:
+            if kept.digest == digest:
+                return kept
+        raise SessionError(
+            "what this call returned was pruned from the journal"
+            if self.finished == {}
+            else "this call returned no such content",
+            place=self.call_id,
+            hint="lastword show says what it returned",
+        )
+
     def add(self, record: Record) -> None:
         """Take one more record of this call, in order."""
         self.session_id = record.stream
@@ -194,6 +239,15 @@ class Life(msgspec.Struct):
             self.unwritten = True
         else:
             self.finished = data
+
+
+def handover_in_words(life: Life) -> str:
+    """How a call stands that was handed over, for a list."""
+    if life.departed is not None:
+        return "departed"
+    if life.handed_back is None:
+        return "handed over"
+    return "handed over, done" if life.handed_back["went_well"] else "handed over, failed"
 
 
 _decode_started = msgspec.json.Decoder(StartedFacts).decode
@@ -258,37 +312,6 @@ def _terms(written: Any) -> GrantTerms | None:
         return None if written is None else msgspec.convert(written, GrantTerms)
     except (msgspec.ValidationError, LastWordError):
         return None
-
-
-_SAYS: dict[str, frozenset[str]] = {
-    "asked": frozenset(["call_id", "session_id", "tool", "arguments", "secrets", "nonce", "digest"]),
-    "forbidden": frozenset(["tool", "arguments", "origin", "rule"]),
-    "answered": frozenset(AnsweredFacts.__struct_fields__) - {"acts", "rest", "grant"},
-    "started": frozenset(StartedFacts.__struct_fields__) - {"why"},
-    "granted": frozenset(["id", "tool", "tool_digest", "where", "scope", "session_id"]),
-    "grant_used": frozenset(["number", "totals", "call"]),
-    "revoked": frozenset(["by", "why"]),
-    "policy_loaded": frozenset(["files"]),
-    "finished": frozenset(FinishedFacts.__struct_fields__) - {"content"},
-    "handed_over": frozenset(HandedOverFacts.__struct_fields__) - {"why"},
-    "handed_back": frozenset(["to", "went_well", "message"]),
-    "departed": frozenset(["to", "why"]),
-    "restarted": frozenset(["why"]),
-    "settled": frozenset(["why"]),
-    "unwritten": frozenset(["why"]),
-    "reported": frozenset(["message"]),
-    "question_asked": frozenset(["question"]),
-    "question_answered": frozenset(["question", "how", "by"]),
-    "changing_file": frozenset(["project", "change"]),
-    "changed_file": frozenset(["path"]),
-    "undone": frozenset(["by"]),
-    "state_set": frozenset(["key", "value"]),
-    "state_described": frozenset(["key", "description"]),
-    "run_started": frozenset(["text", "name", "variables", "checked", "version"]),
-    "run_now": frozenset(["now"]),
-    "run_finished": frozenset(["status", "output", "error"]),
-}
-"""What the records of each kind say at least. One that does not was not written by us."""
 
 
 def asked_by(records: Sequence[Record]) -> str:

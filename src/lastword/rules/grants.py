@@ -19,7 +19,7 @@ from lastword import values
 from lastword.consent import Answerer, GrantTerms, Scope, holding_words, read_answerer, sign
 from lastword.display import visible
 from lastword.errors import LastWordError, NotJSON, SessionError
-from lastword.journal import Journal, data_of, is_held
+from lastword.journal import Journal, data_of
 from lastword.rules.bounds import Bound, read_bound
 from lastword.rules.counting import STREAM, Account, amount_of, amount_words, day_words, last_use, use_key
 from lastword.rules.deciding import NO_KEY, ONLY_EXACT
@@ -265,7 +265,7 @@ async def _is_past(journal: Journal, grant: Grant, until: float, now: float) -> 
 
 
 def is_alive(journal: Journal, process: str) -> bool:
-    return process == journal.process_name() or is_held(journal.store, f"process:{process}")
+    return process == journal.process_name() or journal.store.is_held(f"process:{process}")
 
 
 def serves(grant: Grant, who: GrantWho) -> bool:

@@ -20,7 +20,7 @@ from lastword.card import called, entry_of, views
 from lastword.consent import Answerer, ApprovalRequest, GrantTerms, UserAction
 from lastword.display import shortened
 from lastword.errors import SessionError, Tampered
-from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, data_of, is_held, standing_questions
+from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, data_of, standing_questions
 from lastword.log import trouble
 from lastword.rules import answer_elsewhere, folder_elsewhere
 from lastword.server import Refusal
@@ -96,7 +96,7 @@ class OtherSessions:
 
     def _has_somebody_died(self) -> bool:
         alive = {facts["process"] for facts in self._shown.values() if facts["asker"] == "waits"}
-        return not all(is_held(self._journal.store, f"process:{process}") for process in alive)
+        return not all(self._journal.store.is_held(f"process:{process}") for process in alive)
 
     async def look(self) -> None:
         """Show what waits, and hide what does not any more."""

@@ -12,8 +12,8 @@ import msgspec
 
 from lastword.consent import Answerer, hide, read_answerer
 from lastword.errors import SessionError, Tampered
-from lastword.journal.asker import Asker, asker_of
 from lastword.journal.journal import Journal
+from lastword.journal.queue import Asker, asker_of
 from lastword.journal.records import data_of
 from lastword.store import Record
 from lastword.tools import QuestionAnswer, ToolQuestion, questions
@@ -147,10 +147,9 @@ def question_in(record: Record) -> ToolQuestion | None:
 
 def how(answer: QuestionAnswer) -> Literal["given", "declined", "closed"]:
     """The answer in a word."""
-    return (
-        "given"
-        if isinstance(answer, questions.Given)
-        else "declined"
-        if isinstance(answer, questions.Declined)
-        else "closed"
-    )
+    match answer:
+        case questions.Given():
+            return "given"
+        case questions.Declined():
+            return "declined"
+    return "closed"
