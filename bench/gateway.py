@@ -33,8 +33,8 @@ from lastword.config import McpConfig
 from lastword.consent import person
 from lastword.mcp import McpServers, Pins, SecretFile, ToolServer
 from lastword.mcp.connection import McpConnection
-from lastword.mcp.server_facts import launch_of
 from lastword.mcp.server_files import written
+from lastword.mcp.server_trust import launch_of
 
 SERVER = """
 import json, sys

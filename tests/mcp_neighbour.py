@@ -11,7 +11,7 @@ from lastword import Session, ToolRegistry
 from lastword.config import McpConfig
 from lastword.mcp import McpServers, Pins, SecretFile
 from lastword.mcp.connection import McpConnection
-from lastword.mcp.server_facts import launch_of
+from lastword.mcp.server_trust import launch_of
 
 PLAIN = Path(__file__).parent / "mcp_both_ways" / "plain_server.py"
 MONEY: dict[str, Any] = {

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lastword.errors import ConfigError
-from lastword.mcp.server_facts import check_server_name
+from lastword.mcp.server_trust import check_server_name
 from lastword.tools import Manifest, tool_id
 from lastword.tools.manifest import NAME
 from requirements import requirement

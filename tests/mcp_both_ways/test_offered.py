@@ -15,7 +15,7 @@ from lastword.call import Event, Limits, Reported, wait_for_answer
 from lastword.config import McpConfig
 from lastword.errors import ConfigError
 from lastword.mcp.configured_servers import CHANGED, GONE
-from lastword.mcp.server_facts import definition_of, difference, launch_of
+from lastword.mcp.server_trust import definition_of, difference, launch_of
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined, opened, until
 from requirements import requirement

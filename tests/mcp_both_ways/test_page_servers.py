@@ -13,8 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lastword.mcp.client_records import Greeter
-from lastword.mcp.server_facts import launch_of
-from lastword.mcp.server_trust import Pins
+from lastword.mcp.server_trust import Pins, launch_of
 from lastword.store import MemoryStore
 from mcp_neighbour import MONEY, PLAIN, Neighbour, defined
 from requirements import requirement

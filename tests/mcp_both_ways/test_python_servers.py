@@ -11,8 +11,8 @@ from real_servers import CHECKS
 
 from lastword import ApprovalRequest, UserAction
 from lastword.call import wait_for_answer
-from lastword.mcp.server_facts import launch_of
-from lastword.mcp.server_trust import Inspection
+from lastword.mcp.configured_servers import Inspection
+from lastword.mcp.server_trust import launch_of
 from lastword.testing import FixedApprover
 from mcp_neighbour import Neighbour, opened
 from requirements import requirement

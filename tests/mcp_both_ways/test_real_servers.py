@@ -9,7 +9,7 @@ from real_servers import NODE, script
 import lastword
 from lastword import UserAction
 from lastword.call import Event, Reported
-from lastword.mcp.server_facts import tool_id
+from lastword.mcp.server_trust import tool_id
 from lastword.testing import FixedApprover
 from mcp_neighbour import Neighbour, opened, until
 from requirements import requirement

@@ -9,8 +9,8 @@ from lastword import Journal, Policy, Preset, ToolRegistry
 from lastword.card import Draft
 from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import ConfigError
-from lastword.mcp.server_facts import launch_of
-from lastword.mcp.server_trust import Inspection
+from lastword.mcp.configured_servers import Inspection
+from lastword.mcp.server_trust import launch_of
 from lastword.rules import GrantOffer, offer_for
 from lastword.testing import FixedApprover
 from mcp_neighbour import MONEY, Neighbour, defined, opened

@@ -6,9 +6,8 @@ goes through a session, and so through the one door. This room alone knows the S
 Servers, whose tools we call:
 
     server_files         where they are named: lastword.toml, and the files of other programs
-    server_facts         what trust is about: how one is reached, and how it defines its tools
-    server_trust         what a person was shown of one, and what they trusted
-    configured_servers   those of a configuration, and their tools in a registry
+    server_trust         what trust is about: how one is reached, and how it defines its tools; what was trusted
+    configured_servers   those of a configuration: what is shown of one, and their tools in a registry
     connection           the way to one, over its pipes or HTTP (transports, watchdog)
     server_answers       what one says while a tool of it is called
     secrets              what one is given, and nobody is shown
@@ -28,6 +27,7 @@ from lastword.lazily import open_door
 
 if TYPE_CHECKING:
     from lastword.mcp.client_records import connected_clients as connected_clients
+    from lastword.mcp.configured_servers import Inspection as Inspection
     from lastword.mcp.configured_servers import McpServer as McpServer
     from lastword.mcp.configured_servers import McpServers as McpServers
     from lastword.mcp.configured_servers import counted as counted
@@ -37,24 +37,22 @@ if TYPE_CHECKING:
     from lastword.mcp.secrets import sealing_key as sealing_key
     from lastword.mcp.secrets import write_private as write_private
     from lastword.mcp.secrets import write_whole as write_whole
-    from lastword.mcp.server_facts import check_server_name as check_server_name
-    from lastword.mcp.server_facts import marked as marked
     from lastword.mcp.server_files import JsonSettings as JsonSettings
     from lastword.mcp.server_files import ServerEntries as ServerEntries
     from lastword.mcp.server_files import servers_in as servers_in
-    from lastword.mcp.server_trust import Inspection as Inspection
     from lastword.mcp.server_trust import Pins as Pins
+    from lastword.mcp.server_trust import check_server_name as check_server_name
+    from lastword.mcp.server_trust import marked as marked
     from lastword.mcp.tool_server import ToolServer as ToolServer
 else:
     __getattr__ = open_door(
         __name__,
         client_records="connected_clients",
-        configured_servers="McpServer McpServers counted",
+        configured_servers="Inspection McpServer McpServers counted",
         gateway="Gateways",
         permission_tool="PermissionServer",
         secrets="SecretFile sealing_key write_private write_whole",
-        server_facts="check_server_name marked",
         server_files="JsonSettings ServerEntries servers_in",
-        server_trust="Inspection Pins",
+        server_trust="Pins check_server_name marked",
         tool_server="ToolServer",
     )

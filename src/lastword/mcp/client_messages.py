@@ -13,15 +13,18 @@ import logging
 from collections import deque
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from lastword.call import Event, Reported
-from lastword.consent import Outcome
+from lastword.call import Reported
 from lastword.display import visible
 from lastword.lazily import brought_by
-from lastword.runs import Run
-from lastword.session import Session
-from lastword.tools import ToolRegistry
+
+if TYPE_CHECKING:
+    from lastword.call import Event
+    from lastword.consent import Outcome
+    from lastword.runs import Run
+    from lastword.session import Session
+    from lastword.tools import ToolRegistry
 
 with brought_by("mcp", "mcp", "mcp_types"):
     import mcp_types as types
@@ -84,11 +87,8 @@ def reply_to_script(run: Run, *, is_old: bool = False) -> types.CallToolResult:
         lines.append(f"Nobody knows how the call {run.in_doubt} ended. A person has to decide before this goes on.")
     if is_old:
         lines.append(EARLIER)
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text="\n".join(lines) or "The script is done, and printed nothing.")],
-        is_error=run.status != "done",
-        _meta={KIND: run.status, CALL: run.run_id},
-    )
+    words = "\n".join(lines) or "The script is done, and printed nothing."
+    return _about(run.run_id, words, run.status, is_error=run.status != "done")
 
 
 def still_open(call_id: str, what: str, is_running: bool) -> types.CallToolResult:
@@ -109,9 +109,12 @@ def _open(id: str, words: str, kind: str) -> types.CallToolResult:
         f"{words} It goes on without you. Ask for exactly the same again to wait for its result: that starts nothing a "
         "second time. Do not try to do it in another way."
     )
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=words)], is_error=True, _meta={KIND: kind, CALL: id}
-    )
+    return _about(id, words, kind, is_error=True)
+
+
+def _about(id: str, words: str, kind: str, *, is_error: bool) -> types.CallToolResult:
+    said: list[Any] = [types.TextContent(type="text", text=words)]
+    return types.CallToolResult(content=said, is_error=is_error, _meta={KIND: kind, CALL: id})
 
 
 def refused(words: str) -> types.CallToolResult:

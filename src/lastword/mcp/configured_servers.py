@@ -1,4 +1,7 @@
-"""The tools of trusted servers, in a registry: from what was pinned, before any server is started.
+"""The servers of a configuration: what is seen of one that is looked at, and the tools of those that are trusted.
+
+These stand in a registry from what was pinned, before any server is started. Whoever looks holds what they saw: trust
+is pinned to exactly that, and not to what the server says a moment later.
 
 Whatever is not as it was trusted is withheld, with the words why: a changed way to a server, a changed definition, a
 tool that was never seen. Nothing is trusted by being first.
@@ -7,22 +10,25 @@ tool that was never seen. Nothing is trusted by being first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from lastword.config import Config, McpConfig
+import msgspec
+
 from lastword.errors import ConfigError, LastWordError, ManifestError, ToolError, ToolLoadError
 from lastword.lazily import load_later
 from lastword.mcp.secrets import SecretFile
-from lastword.mcp.server_facts import Definition, Launch, launch_of, manifest_for, marked
 from lastword.mcp.server_files import ServerEntries
-from lastword.mcp.server_trust import Inspection, Pinned, Pins
-from lastword.tools import Tool, ToolContext, ToolRegistry
+from lastword.mcp.server_trust import Definition, Launch, Pins, digest_of, launch_of, manifest_for, marked
+from lastword.tools import Tool
 
 if TYPE_CHECKING:
+    from lastword.config import Config, McpConfig
     from lastword.mcp import connection
     from lastword.mcp.connection import McpConnection
+    from lastword.mcp.server_trust import Pinned
+    from lastword.tools import ToolContext, ToolRegistry
 else:
     # The SDK takes a second to load, and most programs that have servers start none of them.
     connection = load_later("lastword.mcp.connection")
@@ -31,6 +37,8 @@ log = logging.getLogger("lastword.mcp")
 
 State = Literal["not trusted", "changed", "trusted", "running"]
 
+# A description of a tool is looked at before it is trusted, and not read like a book.
+MAX_SHOWN = 2_000
 CHANGED = "its definition is not the one that you trusted"
 GONE = "the server does not list it any more"
 
@@ -274,6 +282,60 @@ class McpServers:
     async def __aexit__(self, *problem: object) -> None:
         for server in self.all:
             await server.close()
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """A server as it was when somebody looked."""
+
+    launch: Launch
+    tools: list[Definition]
+    version: str
+    unusable: list[str]
+    """What it lists and nobody can use, in words."""
+
+    @classmethod
+    async def of(cls, launch: Launch, secrets: SecretFile) -> Inspection:
+        """Start or contact a server, ask for its tools, and leave it again."""
+        link = connection.McpConnection(launch, secrets)
+        try:
+            tools = await link.listed()
+            return cls(launch, tools, link.version, link.unusable)
+        finally:
+            await link.close()
+
+    @property
+    def digest(self) -> str:
+        """Of all its tools."""
+        return digest_of(self.tools)
+
+    def same_as(self, pinned: Pinned | None) -> bool:
+        """Whether this is what was trusted, but for what it calls itself."""
+        if pinned is None or pinned.way_changed(self.launch):
+            return False
+        return {tool.name: tool.text for tool in self.tools} == pinned.tools
+
+    def shown_tools(self) -> Iterator[ShownTool]:
+        """What is shown of tools that nobody has trusted yet."""
+        for tool in self.tools:
+            manifest = manifest_for(self.launch.name, tool)
+            text = manifest.description
+            more = f" … {len(text) - MAX_SHOWN} more characters" if len(text) > MAX_SHOWN else ""
+            yield ShownTool(
+                id=manifest.id,
+                loud=manifest.effect == "irreversible",
+                about=f"{text[:MAX_SHOWN]}{more}",
+                arguments=marked(", ".join(parameter.name for parameter in manifest.parameters)),
+            )
+
+
+class ShownTool(msgspec.Struct, frozen=True):
+    """A tool in its server's words, before it is trusted."""
+
+    id: str
+    loud: bool
+    """Whether it says of itself that it destroys."""
+    about: str
+    arguments: str
 
 
 def counted(tools: int) -> str:

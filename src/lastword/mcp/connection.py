@@ -11,16 +11,18 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword import __version__
 from lastword.errors import LastWordError, OutcomeUnknown, Problem, ToolError
 from lastword.lazily import brought_by
 from lastword.mcp.secrets import Hide, SecretFile, hide_in, hider, without_secrets
 from lastword.mcp.server_answers import PausableClock, put_to_person, quoted, result_of
-from lastword.mcp.server_facts import MAX_TOOLS, Definition, Launch, definition_of, environment, marked
+from lastword.mcp.server_trust import MAX_TOOLS, Definition, Launch, definition_of, environment, marked
 from lastword.mcp.transports import CONNECT_SECONDS, MAX_ANSWER_BYTES, Complaints, http_client, pipes
-from lastword.tools import ToolContext
+
+if TYPE_CHECKING:
+    from lastword.tools import ToolContext
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2", "pydantic"):
     import anyio
@@ -293,7 +295,11 @@ class McpConnection:
         running = (context, clock)
         self._running.append(running)
         sent = asyncio.ensure_future(client.call_tool(name, arguments, progress_callback=hear))
-        context.on_cancel = _canceller(sent)
+
+        def cancel() -> None:
+            sent.cancel()
+
+        context.on_cancel = cancel
         try:
             answered = await self._answered(sent, clock)
         finally:
@@ -352,10 +358,3 @@ class McpConnection:
         with clock.paused():
             said = await put_to_person(self.launch.name, asked, running)
         return types.ElicitResult(**said)
-
-
-def _canceller(sent: asyncio.Future[Any]) -> Callable[[], None]:
-    def cancel() -> None:
-        sent.cancel()
-
-    return cancel

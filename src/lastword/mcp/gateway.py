@@ -17,7 +17,6 @@ import msgspec
 
 from lastword.errors import ConfigError, NotJSON
 from lastword.mcp.secrets import SecretFile, write_private, write_whole
-from lastword.mcp.server_facts import marked
 from lastword.mcp.server_files import (
     ForeignServer,
     JsonSettings,
@@ -27,6 +26,7 @@ from lastword.mcp.server_files import (
     servers_in,
     written,
 )
+from lastword.mcp.server_trust import marked
 from lastword.rules import gateways_folder
 from lastword.store import make_private
 from lastword.tools import tool_id
@@ -93,18 +93,13 @@ class Gateways:
             raise ConfigError("it names no servers, so there is nothing to put behind lastword", place=str(file))
         for name, entry in found[key].items():
             if isinstance(entry, dict) and (more := sorted(entry.keys() - _KNOWN)):
-                raise ConfigError(
-                    f"{marked(name)} says {', '.join(map(marked, more))}, which would be lost behind lastword",
-                    place=str(file),
-                    hint="take it out, and say it in lastword's words where there are any",
-                )
+                fact = f"{marked(name)} says {', '.join(map(marked, more))}, which would be lost behind lastword"
+                hint = "take it out, and say it in lastword's words where there are any"
+                raise ConfigError(fact, place=str(file), hint=hint)
         servers = tuple(servers_in(file))
         if lost := list(_lost_rules(file, found, servers)):
-            raise ConfigError(
-                f"rules of the client would not match any more: {'; '.join(lost)}",
-                place=str(file),
-                hint="add the same rules for the new names; then wrap it",
-            )
+            fact = f"rules of the client would not match any more: {'; '.join(lost)}"
+            raise ConfigError(fact, place=str(file), hint="add the same rules for the new names; then wrap it")
         config = self._kept(file).with_suffix(".toml")
         before = file.read_bytes()
         # With -P no file in the folder that the client is started in passes for lastword.

@@ -16,16 +16,19 @@ import binascii
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword.display import left_out
 from lastword.errors import QuestionError, ToolError
 from lastword.mcp.secrets import Hide, hide_in
-from lastword.mcp.server_facts import marked
-from lastword.tools import ToolContext, questions
+from lastword.mcp.server_trust import marked
 from lastword.tools import content as tool_content
+from lastword.tools import questions
+
+if TYPE_CHECKING:
+    from lastword.tools import ToolContext
 
 # Of what a server says went wrong. A model reads it, and a person may.
 MAX_QUOTED = 4_000

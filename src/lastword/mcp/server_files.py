@@ -26,7 +26,7 @@ from lastword import values
 from lastword.config import MCP_NAME, McpConfig, read_text, trusted
 from lastword.errors import ConfigError, NotJSON
 from lastword.mcp.secrets import NAMED, write_whole
-from lastword.mcp.server_facts import check_server_name, marked
+from lastword.mcp.server_trust import check_server_name, marked
 
 MAX_FILE_BYTES = 4_000_000
 # Under which names servers stand.
@@ -148,11 +148,8 @@ def _replace(file: Path, text: str, expected: dict[str, Any]) -> None:
     except tomllib.TOMLDecodeError:
         found = None
     if found != expected:
-        raise ConfigError(
-            "it is written in a way that cannot be changed without touching more of it",
-            place=str(file),
-            hint="change it by hand",
-        )
+        fact = "it is written in a way that cannot be changed without touching more of it"
+        raise ConfigError(fact, place=str(file), hint="change it by hand")
     write_whole(file, text.encode(), file.stat().st_mode & 0o777 if file.exists() else None)
 
 

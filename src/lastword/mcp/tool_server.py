@@ -16,7 +16,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.responses import JSONResponse
@@ -39,9 +39,15 @@ from lastword.mcp.client_messages import (
 )
 from lastword.mcp.client_records import Greeter, OpenCalls
 from lastword.runs import Run
-from lastword.server import Refusal, Tokens
-from lastword.session import Session
-from lastword.tools import Tool
+from lastword.server import Refusal
+
+if TYPE_CHECKING:
+    from lastword.server import Tokens
+    from lastword.session import Session
+    from lastword.tools import Tool
+
+    OpenSession = Callable[[str, Preset | None], Awaitable[Session]]
+    """A session of this id, with this preset or the usual one."""
 
 with brought_by("mcp", "mcp", "mcp_types", "cryptography"):
     import mcp_types as types
@@ -89,8 +95,6 @@ _DIALOGUE_FORM: dict[str, Any] = {
     },
     "required": ["allow"],
 }
-OpenSession = Callable[[str, Preset | None], Awaitable[Session]]
-"""A session of this id, with this preset or the usual one."""
 
 
 class ToolServer:

@@ -14,11 +14,13 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastword.lazily import brought_by
-from lastword.mcp.secrets import Hide
-from lastword.mcp.server_facts import Launch
+
+if TYPE_CHECKING:
+    from lastword.mcp.secrets import Hide
+    from lastword.mcp.server_trust import Launch
 
 with brought_by("mcp", "mcp", "mcp_types", "anyio", "httpx2"):
     import anyio
