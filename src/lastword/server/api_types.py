@@ -25,6 +25,8 @@ ConversationId = Annotated[
         examples=["kitchen-2026-11-15"],
     ),
 ]
+UNNAMED = "r-"
+"""How the ids of conversations begin that nobody chose an id for: their answers have ids of their own."""
 ToolProtocol = Literal["json", "script", "native"]
 
 
@@ -320,6 +322,11 @@ def text_of(content: str | list[TextPart] | None) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
+def seconds(at: int) -> int:
+    """The store's microseconds as OpenAI's seconds."""
+    return at // 1_000_000
+
+
 TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -382,3 +389,7 @@ class Refusal(LastWordError):
     def body(self) -> ErrorBody:
         """As it goes over the wire."""
         return ErrorBody(ErrorDetail(str(self), TYPES[self.status], self.code, self.param))
+
+
+class ClientGone(LastWordError):
+    """Nobody is left to answer to."""

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.datastructures import QueryParams
@@ -21,13 +21,14 @@ from lastword.server.auth import INSIDE, LOCAL_OWNER, Caller, Rates, Tokens
 from lastword.server.conversations import Conversations
 from lastword.server.metrics import Gathered, Metrics
 from lastword.server.middleware import HEADERS, Body, Middleware, Stopping, send_body
-from lastword.server.model_server import Upstream
 from lastword.server.operations import OPERATIONS, ApiOperation, Incoming, Parts
 from lastword.server.server_limits import ServerLimits
-from lastword.server.store_follower import StoreFollower
 from lastword.server.turns import Turns
 from lastword.server.upstream import ChangingUpstream, HttpUpstream
-from lastword.store import Store
+
+if TYPE_CHECKING:
+    from lastword.server.model_server import Upstream
+    from lastword.store import Store
 
 _log = logging.getLogger("lastword.server")
 
@@ -97,11 +98,10 @@ def build_app(
     metrics = Metrics()
     if isinstance(upstream, HttpUpstream | ChangingUpstream):
         metrics.count_retries = lambda: upstream.retries_made
-    follower = StoreFollower(store)
-    conversations = Conversations(store, follower)
+    conversations = Conversations(store)
     parts = Parts(
         store=store,
-        tokens=Tokens(store, follower, always_needed=not open_to_machine),
+        tokens=Tokens(store, conversations.follower, always_needed=not open_to_machine),
         conversations=conversations,
         turns=Turns(
             upstream,

@@ -243,11 +243,7 @@ class Rates:
         if left < 1:
             self._buckets[caller] = (left, now)
             wait = (1 - left) / self._per_second
-            raise Refusal(
-                429,
-                "too_many_requests",
-                f"more than {self._per_second * 60:g} requests a minute",
-                hint="wait, or raise requests_per_minute in [server.limits]",
-                headers={"Retry-After": str(int(wait) + 1)},
-            )
+            fact = f"more than {self._per_second * 60:g} requests a minute"
+            hint = "wait, or raise requests_per_minute in [server.limits]"
+            raise Refusal(429, "too_many_requests", fact, hint=hint, headers={"Retry-After": str(int(wait) + 1)})
         self._buckets[caller] = (left - 1, now)

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from lastword.errors import MayNotForget
-from lastword.server.api_types import Refusal
+from lastword.server.api_types import UNNAMED, Refusal
 from lastword.server.history import Chains, ChatMessage, HistoryLine
 from lastword.server.reply import PendingRequest
 from lastword.server.store_follower import StoreFollower
@@ -37,9 +37,6 @@ CACHED_CONVERSATIONS = 512
 CACHED_BYTES = 64 * 1024 * 1024
 # Conversations looked at together when old ones are ended.
 UNUSED_PAGE = 100
-
-UNNAMED = "r-"
-"""How the ids of conversations begin that nobody chose an id for: their answers have ids of their own."""
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -134,8 +131,8 @@ class Conversations:
 
     def __init__(self, store: Store, follower: StoreFollower | None = None) -> None:
         self._store = store
-        self._follower = follower or StoreFollower(store)
-        self._follower.follow(self._take, self._lose)
+        self.follower = follower or StoreFollower(store)
+        self.follower.follow(self._take, self._lose)
         self._folded: OrderedDict[str, Conversation] = OrderedDict()
         self._weight = 0
         self._running: set[str] = set()
@@ -149,13 +146,8 @@ class Conversations:
         """The conversation for a new turn of its owner; a fresh one when the id is unknown."""
         conversation = await self._caught_up(id)
         if conversation.deleted:
-            raise Refusal(
-                404,
-                "conversation_deleted",
-                "this conversation was deleted",
-                param="conversation_id",
-                hint="use a new id",
-            )
+            fact = "this conversation was deleted"
+            raise Refusal(404, "conversation_deleted", fact, param="conversation_id", hint="use a new id")
         if conversation.owner not in (None, owner):
             raise not_found()
         if conversation.id not in self._folded:
@@ -260,26 +252,26 @@ class Conversations:
 
     async def _commit(self, conversation: Conversation, *entries: Entry) -> None:
         done = await self._store.commit(*entries)
-        conversation.written_after = self._follower.looks
+        conversation.written_after = self.follower.looks
         if not done:
             raise turn_is_running()
 
     async def _caught_up(self, id: str) -> Conversation:
         conversation = self._folded.get(id)
-        if conversation is not None and conversation.written_after == self._follower.looks:
-            self._follower.forget_look()
-        await self._follower.look()
+        if conversation is not None and conversation.written_after == self.follower.looks:
+            self.follower.forget_look()
+        await self.follower.look()
         conversation = self._folded.get(id)
         if conversation is not None:
             self._folded.move_to_end(id)
             return conversation
         conversation = Conversation(id)
         while True:
-            seen = self._follower.seq
+            seen = self.follower.seq
             for record in await self._store.read(stream=_stream(id), after=conversation.seq):
                 conversation.apply(record)
             # Records that came while the store yielded to the loop are not in this fold, so it is asked again.
-            if self._follower.seq == seen:
+            if self.follower.seq == seen:
                 break
         # Somebody who was faster may have a turn running on theirs. Both are the same fold.
         if (faster := self._folded.get(id)) is not None:
@@ -348,18 +340,9 @@ def not_found() -> Refusal:
 
 def turn_is_running() -> Refusal:
     """One turn at a time, whoever asks first."""
-    return Refusal(
-        409,
-        "turn_running",
-        "another turn of this conversation is running or has just ended",
-        param="conversation_id",
-        hint="read the conversation, and send again what is not in it",
-    )
-
-
-def seconds(at: int) -> int:
-    """The store's microseconds as OpenAI's seconds."""
-    return at // 1_000_000
+    fact = "another turn of this conversation is running or has just ended"
+    hint = "read the conversation, and send again what is not in it"
+    return Refusal(409, "turn_running", fact, param="conversation_id", hint=hint)
 
 
 def _stream(id: str) -> str:

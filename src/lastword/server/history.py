@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from lastword.server.model_server import (
-    ContextExceeded,
-)
 from lastword.values import canonical
 from lastword.wire import result_message
+
+if TYPE_CHECKING:
+    from lastword.server.model_server import ContextExceeded
 
 BYTES_PER_TOKEN = 4
 """An estimate that errs on the careful side for English and code."""

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -33,8 +33,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from lastword.errors import ConfigError
-from lastword.server.middleware import Stopping
-from lastword.server.server_limits import ServerLimits
+
+if TYPE_CHECKING:
+    from lastword.server.middleware import Stopping
+    from lastword.server.server_limits import ServerLimits
 
 # Idle connections are kept this long for the client's next request.
 KEEP_ALIVE_SECONDS = 30

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -22,9 +22,10 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from lastword.server.api_types import IgnoredResult, Refusal
-from lastword.server.reply import Reading
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+if TYPE_CHECKING:
+    from lastword.server.reply import Reading
+
 OWN_CODES = frozenset(
     {
         "upstream_busy", "upstream_key", "upstream_refused", "upstream_slow", "upstream_failed", "upstream_died",
@@ -40,6 +41,8 @@ SECONDS = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 class Metrics(Collector):
     """The counters of one server."""
+
+    CONTENT_TYPE = CONTENT_TYPE_LATEST
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str, str]] = Counter()

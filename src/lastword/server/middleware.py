@@ -20,18 +20,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lastword.errors import LastWordError
 from lastword.log import traceback_of
-from lastword.server.api_types import Refusal
+from lastword.server.api_types import ClientGone, Refusal
 from lastword.server.metrics import LogLine, Metrics, access_log
-from lastword.server.server_limits import ServerLimits
 from lastword.wire import MEDIA, write_event
+
+if TYPE_CHECKING:
+    from lastword.server.server_limits import ServerLimits
 
 log = logging.getLogger("lastword.server")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -143,23 +144,15 @@ class Middleware:
     def _check(self, headers: dict[bytes, bytes]) -> None:
         host, name = _host(headers.get(b"host", b""))
         if name not in self._hosts:
-            raise Refusal(
-                421,
-                "host_refused",
-                "this server does not answer to that name",
-                hint="add the name to hosts in [server] if it is yours",
-            )
+            hint = "add the name to hosts in [server] if it is yours"
+            raise Refusal(421, "host_refused", "this server does not answer to that name", hint=hint)
         origin = headers.get(b"origin")
         if origin is None:
             return
         text = origin.decode("latin-1").lower()
         if text not in self._origins and urlsplit(text).netloc != host:
-            raise Refusal(
-                403,
-                "origin_refused",
-                "pages of other sites may not talk to this server",
-                hint="add the origin to origins in [server] if the page is yours",
-            )
+            hint = "add the origin to origins in [server] if the page is yours"
+            raise Refusal(403, "origin_refused", "pages of other sites may not talk to this server", hint=hint)
 
 
 def _check_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -282,12 +275,8 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limits: Serve
 
 
 def _too_large(limits: ServerLimits) -> Refusal:
-    return Refusal(
-        413,
-        "body_too_large",
-        f"the body is larger than {limits.body_bytes} bytes",
-        hint="send a conversation_id, and only what is new",
-    )
+    hint = "send a conversation_id, and only what is new"
+    return Refusal(413, "body_too_large", f"the body is larger than {limits.body_bytes} bytes", hint=hint)
 
 
 async def send_body(send: Send, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
@@ -329,10 +318,6 @@ def error_event(refusal: Refusal) -> bytes:
     return write_event(msgspec.json.encode(refusal.body()))
 
 
-class ClientGone(LastWordError):
-    """Nobody is left to answer to."""
-
-
 class Stopping:
     """The end of the server: first no new turns, then running ones are told."""
 
@@ -371,7 +356,7 @@ class CancelledWhenGone:
     def __init__(self, receive: Receive, server: Stopping) -> None:
         self._receive = receive
         self._server = server
-        self._why: LastWordError | None = None
+        self._why: ClientGone | Refusal | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> None:
@@ -407,7 +392,7 @@ class CancelledWhenGone:
     def _stop(self) -> None:
         self._end(stopping())
 
-    def _end(self, why: LastWordError) -> None:
+    def _end(self, why: ClientGone | Refusal) -> None:
         if self._why is None:
             self._why = why
             self._task.cancel()

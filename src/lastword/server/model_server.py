@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from lastword.display import visible
 from lastword.errors import did_you_mean
 from lastword.server.api_types import Refusal
-from lastword.server.completion import Completion
+
+if TYPE_CHECKING:
+    from lastword.server.completion import Completion
 
 
 class Upstream(Protocol):

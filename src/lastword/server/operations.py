@@ -8,51 +8,40 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.types import Receive, Send
 
 from lastword.errors import did_you_mean
-from lastword.server.api_types import (
-    ChatRequest,
-    ChatResponse,
-    ConversationId,
-    ConversationList,
-    ConversationOut,
-    ConversationSummary,
-    Deleted,
-    Health,
-    Model,
-    ModelList,
-    ModelName,
-    PendingOut,
-    Refusal,
-    RewindRequest,
-    Rewound,
-    StoredMessage,
-    ToolCall,
-)
-from lastword.server.auth import Caller, Scope, Tokens
-from lastword.server.conversations import Conversation, Conversations, not_found, seconds
-from lastword.server.metrics import CONTENT_TYPE, Metrics
-from lastword.server.middleware import Body, CancelledWhenGone, EventStream, Stopping, read_body, send_body
-from lastword.server.model_server import Upstream
-from lastword.server.request_messages import ParsedRequest
-from lastword.server.responses_answer import ResponseEvents, remembered, whole
-from lastword.server.responses_request import find_turn, read_request
-from lastword.server.responses_types import ResponseId, ResponseOut, ResponsesRequest, turn_of
-from lastword.server.server_limits import ServerLimits
-from lastword.server.turns import CONFIGURED, OpenTurn, Turns, events
-from lastword.store import Store
+from lastword.server import api_types as api
+from lastword.server.api_types import Health, Model, Refusal, seconds
+from lastword.server.conversations import not_found
+from lastword.server.middleware import Body, CancelledWhenGone, EventStream, read_body, send_body
+from lastword.server.responses_form import ResponseId, ResponseOut, ResponsesRequest
+from lastword.server.responses_turn import KeptTurn, ResponseEvents, read_request, whole
+from lastword.server.turns import CONFIGURED, events
+
+if TYPE_CHECKING:
+    from lastword.server.auth import Caller, Scope, Tokens
+    from lastword.server.conversations import Conversation, Conversations
+    from lastword.server.metrics import Metrics
+    from lastword.server.middleware import Stopping
+    from lastword.server.model_server import Upstream
+    from lastword.server.request_messages import ParsedRequest
+    from lastword.server.server_limits import ServerLimits
+    from lastword.server.turns import OpenTurn, Turns
+    from lastword.store import Store
 
 # A page of conversations, or of a conversation's messages.
 PAGE = 100
 MAX_PAGE = 1000
 
 
-class Parts(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Parts:
     """What the operations work with."""
 
     store: Store
@@ -65,7 +54,8 @@ class Parts(msgspec.Struct, frozen=True):
     stopping: Stopping
 
 
-class Incoming(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Incoming:
     """A request that has passed the checks before its operation."""
 
     caller: Caller
@@ -98,7 +88,8 @@ class QueryNumber(msgspec.Struct, frozen=True):
 Handle = Callable[[Parts, Incoming], Awaitable[Any]]
 
 
-class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiOperation:
     """One method of one path."""
 
     method: str
@@ -114,7 +105,7 @@ class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
     refuses: tuple[int, ...] = ()
     """The statuses of this operation alone, besides those that every one has."""
     media: str = "application/json"
-    id_kind: Any = ConversationId
+    id_kind: Any = api.ConversationId
     """What the `{id}` of the path is, where there is one."""
 
 
@@ -126,13 +117,15 @@ def operation(method: str, path: str, summary: str, **facts: Any) -> Callable[[H
     """Put the function below into OPERATIONS, under its own name."""
 
     def add(handle: Handle) -> Handle:
-        name = handle.__name__
-        OPERATIONS.append(ApiOperation(method=method, path=path, name=name, summary=summary, handle=handle, **facts))
+        known = {"name": handle.__name__, **facts}
+        OPERATIONS.append(ApiOperation(method=method, path=path, summary=summary, handle=handle, **known))
         return handle
 
     return add
 
 
+_TURN: dict[str, Any] = {"scopes": ("chat",), "refuses": (400, 404, 408, 409, 413, 415, 502, 503, 504)}
+"""Of a turn, in whichever form."""
 _LIMIT = QueryNumber("limit", PAGE, 1, MAX_PAGE, "How many at most.")
 
 
@@ -140,10 +133,9 @@ _LIMIT = QueryNumber("limit", PAGE, 1, MAX_PAGE, "How many at most.")
     "POST",
     "/v1/chat/completions",
     "Carry out one turn: ask the model, and read what its reply asks for.",
-    scopes=("chat",),
-    takes=ChatRequest,
-    returns=ChatResponse,
-    refuses=(400, 404, 408, 409, 413, 415, 502, 503, 504),
+    takes=api.ChatRequest,
+    returns=api.ChatResponse,
+    **_TURN,
 )
 async def chat(parts: Parts, incoming: Incoming) -> None:
     """One turn, in the form of chat completions."""
@@ -158,23 +150,23 @@ async def chat(parts: Parts, incoming: Incoming) -> None:
     "POST",
     "/v1/responses",
     "Carry out one turn in the newer form: the model's words and requests as items.",
-    scopes=("chat",),
     takes=ResponsesRequest,
     returns=ResponseOut,
-    refuses=(400, 404, 408, 409, 413, 415, 502, 503, 504),
+    **_TURN,
 )
 async def create_response(parts: Parts, incoming: Incoming) -> None:
     """One turn, in the form of responses."""
 
     async def read(body: bytes) -> AskedTurn:
-        asked = await read_request(body, parts.turns, parts.conversations, incoming.caller)
-        written = ResponseEvents(asked.request)
-        return AskedTurn(asked.parsed, partial(whole, asked.request), written.write, written.broken)
+        request, parsed = await read_request(body, parts.turns, parts.conversations, incoming.caller)
+        written = ResponseEvents(request)
+        return AskedTurn(parsed, partial(whole, request), written.write, written.broken)
 
     await _carry_out(parts, incoming, read)
 
 
-class AskedTurn(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class AskedTurn:
     """A turn that somebody asks for, and the form in which they want its answer."""
 
     parsed: ParsedRequest
@@ -218,11 +210,10 @@ async def _stream(parts: Parts, asked: AskedTurn, turn: OpenTurn, stream: EventS
 )
 async def show_response(parts: Parts, incoming: Incoming) -> ResponseOut:
     """What the model said and asked for in a turn that is kept."""
-    place = turn_of(incoming.path["id"])
-    conversation = None if place is None else await find_turn(place, parts.conversations, incoming.caller)
-    if place is None or conversation is None or place.response_id != incoming.path["id"]:
+    found = await KeptTurn.find(incoming.path["id"], parts.conversations, incoming.caller)
+    if found is None or found.place.response_id != incoming.path["id"]:
         raise Refusal(404, "response_not_found", "there is no such response", param="id")
-    return remembered(conversation, place, CONFIGURED)
+    return found.response(CONFIGURED)
 
 
 @operation(
@@ -231,15 +222,17 @@ async def show_response(parts: Parts, incoming: Incoming) -> ResponseOut:
     "List conversations, oldest first.",
     scopes=("chat", "read"),
     query=(_LIMIT, QueryNumber("after", 0, 0, 2**53, "The `next` of the page before.")),
-    returns=ConversationList,
+    returns=api.ConversationList,
     refuses=(400,),
 )
-async def list_conversations(parts: Parts, incoming: Incoming) -> ConversationList:
+async def list_conversations(parts: Parts, incoming: Incoming) -> api.ConversationList:
     """The caller's conversations; those of everybody with the scope read."""
     owner = None if incoming.caller.sees_all() else incoming.caller.id
     limit = incoming.number("limit", PAGE, 1, MAX_PAGE)
     records, more = await parts.conversations.page(owner, incoming.number("after", 0, 0, 2**53), limit)
-    return ConversationList([ConversationSummary(record.subject, seconds(record.at)) for record in records], more)
+    return api.ConversationList(
+        [api.ConversationSummary(record.subject, seconds(record.at)) for record in records], more
+    )
 
 
 @operation(
@@ -248,33 +241,33 @@ async def list_conversations(parts: Parts, incoming: Incoming) -> ConversationLi
     "Read a conversation: its newest messages, and what is pending.",
     scopes=("chat", "read"),
     query=(_LIMIT,),
-    returns=ConversationOut,
+    returns=api.ConversationOut,
     refuses=(400, 404),
 )
-async def show_conversation(parts: Parts, incoming: Incoming) -> ConversationOut:
+async def show_conversation(parts: Parts, incoming: Incoming) -> api.ConversationOut:
     """The newest messages of a conversation, and what is pending in it."""
     conversation = await _visible(parts, incoming, to_change=False)
     limit = incoming.number("limit", PAGE, 1, MAX_PAGE)
     lines = conversation.lines[-limit:]
-    return ConversationOut(
+    return api.ConversationOut(
         id=conversation.id,
         created=seconds(conversation.created),
         turns=conversation.turns,
         messages=[
-            StoredMessage(
+            api.StoredMessage(
                 role=line.said.role,
                 content=line.said.content,
                 turn=line.turn,
                 created=seconds(line.at),
                 name=line.said.name,
                 id=line.said.id,
-                tool_calls=msgspec.convert(line.said.tool_calls, list[ToolCall] | None),
+                tool_calls=msgspec.convert(line.said.tool_calls, list[api.ToolCall] | None),
             )
             for line in lines
         ],
         has_more=len(lines) < len(conversation.lines),
         pending=[
-            PendingOut(entry.id, entry.name, entry.digest, seconds(entry.created))
+            api.PendingOut(entry.id, entry.name, entry.digest, seconds(entry.created))
             for entry in conversation.pending.values()
         ],
     )
@@ -285,22 +278,22 @@ async def show_conversation(parts: Parts, incoming: Incoming) -> ConversationOut
     "/v1/conversations/{id}/rewind",
     "Go on from an earlier turn: the model no longer sees those after it.",
     scopes=("chat",),
-    takes=RewindRequest,
-    returns=Rewound,
+    takes=api.RewindRequest,
+    returns=api.Rewound,
     refuses=(400, 404, 408, 409, 413, 415),
 )
-async def rewind_conversation(parts: Parts, incoming: Incoming) -> Rewound:
+async def rewind_conversation(parts: Parts, incoming: Incoming) -> api.Rewound:
     """Leave out the turns after a certain one. They stay remembered, as everything that happened does."""
     conversation = await _visible(parts, incoming, to_change=True)
     body = await read_body(incoming.headers, incoming.receive, parts.limits)
     try:
-        asked = msgspec.json.decode(body, type=RewindRequest)
+        asked = msgspec.json.decode(body, type=api.RewindRequest)
     except (msgspec.DecodeError, msgspec.ValidationError) as problem:
         raise Refusal(400, "invalid_request", str(problem)) from None
     if asked.turns > conversation.turns:
         raise Refusal(400, "invalid_request", f"there are {conversation.turns} turns", param="turns")
     await parts.conversations.rewind(conversation, asked.turns)
-    return Rewound(conversation.id, conversation.turns)
+    return api.Rewound(conversation.id, conversation.turns)
 
 
 @operation(
@@ -308,14 +301,14 @@ async def rewind_conversation(parts: Parts, incoming: Incoming) -> Rewound:
     "/v1/conversations/{id}",
     "Delete a conversation.",
     scopes=("chat",),
-    returns=Deleted,
+    returns=api.Deleted,
     refuses=(404, 409),
 )
-async def delete_conversation(parts: Parts, incoming: Incoming) -> Deleted:
+async def delete_conversation(parts: Parts, incoming: Incoming) -> api.Deleted:
     """Forget what was said. The id stays used."""
     conversation = await _visible(parts, incoming, to_change=True)
     await parts.conversations.delete(conversation)
-    return Deleted(conversation.id)
+    return api.Deleted(conversation.id)
 
 
 async def _visible(parts: Parts, incoming: Incoming, *, to_change: bool) -> Conversation:
@@ -327,14 +320,16 @@ async def _visible(parts: Parts, incoming: Incoming, *, to_change: bool) -> Conv
     return conversation
 
 
-@operation("GET", "/v1/models", "List the models that a request may name.", scopes=("chat",), returns=ModelList)
-async def list_models(parts: Parts, incoming: Incoming) -> ModelList:
+@operation("GET", "/v1/models", "List the models that a request may name.", scopes=("chat",), returns=api.ModelList)
+async def list_models(parts: Parts, incoming: Incoming) -> api.ModelList:
     """Our name for the configured model, and the names of the model's server if it answers."""
     try:
         found = await parts.upstream.models()
     except Refusal:
         found = []
-    return ModelList([Model(CONFIGURED, owned_by="lastword"), *(Model(name) for name in found if name != CONFIGURED)])
+    return api.ModelList(
+        [Model(CONFIGURED, owned_by="lastword"), *(Model(name) for name in found if name != CONFIGURED)]
+    )
 
 
 @operation(
@@ -343,7 +338,7 @@ async def list_models(parts: Parts, incoming: Incoming) -> ModelList:
     "Say whether a request may name this model.",
     scopes=("chat",),
     returns=Model,
-    id_kind=ModelName,
+    id_kind=api.ModelName,
     refuses=(404, 429, 502, 504),
 )
 async def show_model(parts: Parts, incoming: Incoming) -> Model:
@@ -364,32 +359,24 @@ async def health(parts: Parts, incoming: Incoming) -> Health:
     return Health()
 
 
-@operation("HEAD", "/healthz", "The same without words, as some supervisors ask.", returns=Health)
-async def health_head(parts: Parts, incoming: Incoming) -> Health:
-    """The process answers."""
-    return Health()
+operation("HEAD", "/healthz", "The same without words, as some supervisors ask.", name="health_head", returns=Health)(
+    health
+)
 
 
 @operation("GET", "/readyz", "Say that the server takes turns.", returns=Health, refuses=(503,))
 async def ready(parts: Parts, incoming: Incoming) -> Health:
     """The store answers, and the server is not stopping."""
-    return await _ready(parts)
-
-
-async def _ready(parts: Parts) -> Health:
     if parts.stopping.begun:
         raise Refusal(503, "server_stopping", "the server is stopping")
     await parts.store.head()
     return Health()
 
 
-@operation("HEAD", "/readyz", "The same without words.", returns=Health, refuses=(503,))
-async def ready_head(parts: Parts, incoming: Incoming) -> Health:
-    """As GET."""
-    return await _ready(parts)
+operation("HEAD", "/readyz", "The same without words.", name="ready_head", returns=Health, refuses=(503,))(ready)
 
 
 @operation("GET", "/metrics", "Counters for Prometheus.", scopes=("read",), returns=str, media="text/plain")
 async def metrics(parts: Parts, incoming: Incoming) -> Body:
     """Counters for Prometheus."""
-    return Body(parts.metrics.exposition(), CONTENT_TYPE)
+    return Body(parts.metrics.exposition(), parts.metrics.CONTENT_TYPE)

@@ -17,27 +17,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lastword import values
+from lastword import script, values
 from lastword.errors import ScriptError
-from lastword.script import (
-    BUILTINS,
-    NOT_KEPT,
-    Calc,
-    CallNode,
-    Concealed,
-    Do,
-    Function,
-    Name,
-    PlacedError,
-    Statement,
-    Stop,
-    conceal,
-    cut,
-    find_token,
-    inside,
-    parse,
-    scrub,
-)
 from lastword.server.api_types import (
     AssistantMessage,
     ScriptOut,
@@ -46,7 +27,6 @@ from lastword.server.api_types import (
     ToolRequestOut,
     text_of,
 )
-from lastword.values import digest
 from lastword.wire import NotARequest, Opening, ToolRequest, parse_arguments, parse_tool_request
 
 SCRIPT = "script"
@@ -92,7 +72,7 @@ def read_reply(message: dict[str, Any], protocol: ToolProtocol, at: int, *, stat
     if protocol == "script" and is_script(text):
         id = stateless_id(text) if stateless else new_id()
         return Reading(
-            script=ScriptOut(id, text), pending=[PendingRequest(id, SCRIPT, digest(text.encode()), False, at)]
+            script=ScriptOut(id, text), pending=[PendingRequest(id, SCRIPT, values.digest(text.encode()), False, at)]
         )
     return Reading()
 
@@ -167,22 +147,25 @@ def is_script(text: str) -> bool:
     if len(text) > MAX_SCRIPT:
         return False
     try:
-        return _does_something(parse(text).body)
+        return _does_something(script.parse(text).body)
     except ScriptError:
         return False
 
 
-def _does_something(body: Iterable[Statement]) -> bool:
+def _does_something(body: Iterable[script.Statement]) -> bool:
     return any(
         # "STOP talking" is a request, and no script.
-        not isinstance(statement, Do | Stop)
-        or (isinstance(statement, Stop) and not isinstance(statement.value, Name))
-        or any(
-            isinstance(node, CallNode | Calc) or (isinstance(node, Function) and node.name in BUILTINS)
-            for node in inside(statement.value)
-        )
+        not isinstance(statement, script.Do | script.Stop)
+        or (isinstance(statement, script.Stop) and not isinstance(statement.value, script.Name))
+        or any(map(_acts, script.inside(statement.value)))
         for statement in body
     )
+
+
+def _acts(node: object) -> bool:
+    if isinstance(node, script.Function):
+        return node.name in script.BUILTINS
+    return isinstance(node, script.CallNode | script.Calc)
 
 
 class Watch(Protocol):
@@ -227,12 +210,12 @@ class ScriptOpening:
 def _cannot_be_a_script(beginning: str) -> bool:
     """Whether no continuation can make a script of this."""
     try:
-        parse(beginning + STOPPER)
-    except PlacedError as error:
-        tokens = cut(beginning)
+        script.parse(beginning + STOPPER)
+    except script.PlacedError as error:
+        tokens = script.cut(beginning)
         if error.at < len(tokens) and tokens[error.at] == '"':
             # A quotation mark without its partner: the string may go on, unless its line has ended.
-            offset, _ = find_token(beginning, error.at)
+            offset, _ = script.find_token(beginning, error.at)
             return "\n" in beginning[offset:]
         return error.at < len(tokens) - 1 - UNFINISHED_TOKENS
     return False
@@ -280,7 +263,7 @@ def _kept_arguments(text: str, secrets: Sequence[str]) -> tuple[str, str | None]
     """The arguments of a native call, and the digest of what is left of them."""
     arguments = parse_arguments(text)
     if isinstance(arguments, NotARequest):
-        return (scrub(text, secrets).text if secrets else text), None
+        return (script.scrub(text, secrets).text if secrets else text), None
     if secrets and not arguments.keys().isdisjoint(secrets):
         arguments = _hidden(arguments, secrets)
         text = msgspec.json.encode(arguments).decode()
@@ -297,13 +280,13 @@ def _kept_text(text: str, protocol: ToolProtocol, secrets: SecretArguments, name
             asked = {"tool_request": {"name": found.name, "arguments": arguments}}
             return msgspec.json.encode(asked).decode(), arguments_digest(arguments)
         return text, arguments_digest(found.arguments)
-    kept = Concealed(text)
+    kept = script.Concealed(text)
     if protocol == "script":
-        kept = conceal(text, secrets)
+        kept = script.conceal(text, secrets)
     elif found.near or "tool_request" in text:
         # Also what is too far from a request to be called a near miss has the values of one in it.
-        kept = scrub(text, names)
-    return kept.text, digest(kept.text.encode())
+        kept = script.scrub(text, names)
+    return kept.text, values.digest(kept.text.encode())
 
 
 def _may_quote(value: Any) -> bool:
@@ -312,4 +295,4 @@ def _may_quote(value: Any) -> bool:
 
 
 def _hidden(arguments: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:
-    return {name: NOT_KEPT if name in secrets else value for name, value in arguments.items()}
+    return {name: script.NOT_KEPT if name in secrets else value for name, value in arguments.items()}

@@ -9,7 +9,7 @@ Pure decisions, without the store and the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
@@ -28,7 +28,9 @@ from lastword.server.api_types import (
 )
 from lastword.server.history import ChatMessage
 from lastword.server.reply import PendingRequest, asked_by
-from lastword.server.server_limits import ServerLimits
+
+if TYPE_CHECKING:
+    from lastword.server.server_limits import ServerLimits
 
 # Named once: a union written inside a function is built anew at each call.
 _RESULTS = (ToolResultMessage, ToolMessage)
@@ -73,13 +75,9 @@ def _in_words(fact: str, place: str) -> str:
 
 def went_on() -> Refusal:
     """A conversation is a line, not a tree."""
-    return Refusal(
-        409,
-        "conversation_went_on",
-        "the conversation has gone on since that response",
-        param="previous_response_id",
-        hint="go on from its newest response, or send the history and no previous_response_id for a new conversation",
-    )
+    fact = "the conversation has gone on since that response"
+    hint = "go on from its newest response, or send the history and no previous_response_id for a new conversation"
+    return Refusal(409, "conversation_went_on", fact, param="previous_response_id", hint=hint)
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -123,13 +121,9 @@ def take_in(
                     )
                 )
     if not users and not results:
-        raise Refusal(
-            409,
-            "nothing_new",
-            "the request holds neither a user message nor a result that is waited for",
-            param="messages",
-            hint=_name_ignored(ignored) or "send a message with the role user",
-        )
+        fact = "the request holds neither a user message nor a result that is waited for"
+        hint = _name_ignored(ignored) or "send a message with the role user"
+        raise Refusal(409, "nothing_new", fact, param="messages", hint=hint)
     return Intake(satellite_prompt(request, limits), results, users, answered, ignored)
 
 
@@ -174,13 +168,9 @@ def satellite_prompt(request: ChatRequest, limits: ServerLimits) -> str:
     parts = [text_of(m.content) for m in request.messages if isinstance(m, _PROMPTS)]
     prompt = "\n\n".join(part for part in parts if part)
     if len(prompt) > limits.prompt_characters:
-        raise Refusal(
-            400,
-            "prompt_too_long",
-            f"the system messages hold {len(prompt)} characters; at most {limits.prompt_characters} fit",
-            param="messages",
-            hint="shorten them, or raise prompt_characters in [server.limits]",
-        )
+        fact = f"the system messages hold {len(prompt)} characters; at most {limits.prompt_characters} fit"
+        hint = "shorten them, or raise prompt_characters in [server.limits]"
+        raise Refusal(400, "prompt_too_long", fact, param="messages", hint=hint)
     return prompt
 
 
@@ -242,13 +232,8 @@ def as_they_are(
             open_requests = {}
         kept.append(original)
     if not kept:
-        raise Refusal(
-            409,
-            "nothing_new",
-            "the request holds nothing but results that nobody waits for",
-            param="messages",
-            hint=_name_ignored(ignored),
-        )
+        fact = "the request holds nothing but results that nobody waits for"
+        raise Refusal(409, "nothing_new", fact, param="messages", hint=_name_ignored(ignored))
     return kept, ignored
 
 

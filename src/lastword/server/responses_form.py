@@ -1,23 +1,30 @@
-"""What comes in and goes out in the Responses form, as types, and its ids. The OpenAPI document is made from them.
+"""The Responses form: what comes in and goes out, as types; its ids; and the chat request that a request stands for.
 
-Unlike a chat request, which is passed on with whatever it holds, this form is translated. So what is not named here is
-refused: it would be dropped in silence.
+The OpenAPI document is made from the types. Unlike a chat request, which is passed on with whatever it holds, this form
+is translated. So what is not named here is refused: it would be dropped in silence.
 
 An id says which turn of which conversation it is about, and what of it. So it needs no record of its own: what it names
 is read from the conversation, by whoever may read that. A turn that was not kept has the number 0, which no kept one
 has, and its ids lead nowhere.
+
+What the model asked for and what came of it are messages again, in the form that the model's protocol has for them.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lastword.server.api_types import ConversationId, Extras, ToolProtocol
-from lastword.server.conversations import UNNAMED
+from lastword.server.api_types import UNNAMED, ConversationId, Extras, ToolProtocol
+from lastword.wire import NotARequest, parse_arguments
+
+# Fields that mean the same in both forms, and have the same name.
+_SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "safety_identifier", "prompt_cache_key", "service_tier")
+_OURS = ("tool_protocol", "secret_arguments")
 
 ResponseId = Annotated[
     str,
@@ -268,3 +275,110 @@ def turn_of(id: str) -> TurnPlace | None:
         if not (dot and place.isdigit() and rest):
             return None
     return TurnPlace(int(number), rest)
+
+
+def with_types(raw: Any) -> Any:
+    """Messages may come without the word that says what they are; everything else that can stand in a list has one.
+
+    And a whole number may come as 50.0: for JSON Schema, in which our document is written, that is an integer.
+    """
+    match raw:
+        case {"max_output_tokens": float(most)} if most.is_integer():
+            raw = {**raw, "max_output_tokens": int(most)}
+    match raw:
+        case {"input": list(items)}:
+            typed = [
+                {"type": "message", **item} if isinstance(item, dict) and "type" not in item else item for item in items
+            ]
+            return {**raw, "input": typed}
+    return raw
+
+
+def as_chat(request: ResponsesRequest, items: Sequence[InputItem]) -> dict[str, Any]:
+    """The chat request that a request in this form stands for; `items` are those of its input."""
+    protocol: ToolProtocol = request.tool_protocol or ("native" if request.tools else "json")
+    prompt = [{"role": "system", "content": request.instructions}] if request.instructions else []
+    raw: dict[str, Any] = {"model": request.model, "messages": [*prompt, *_messages(items, protocol)]}
+    raw |= {name: value for name in (*_SAME, *_OURS) if (value := getattr(request, name)) is not None}
+    if request.stream:
+        raw |= {"stream": True, "stream_options": {"include_usage": True}}
+    if request.tools:
+        raw["tools"] = [_without_nothing(msgspec.to_builtins(tool)) for tool in request.tools]
+        choice = request.tool_choice
+        if choice is not None:
+            named = {"type": "function", "function": {"name": choice.name}} if isinstance(choice, ChosenTool) else None
+            raw["tool_choice"] = named or choice
+    if request.max_output_tokens is not None:
+        # The older name of it: every server knows that one, and a limit that is ignored is none.
+        raw["max_tokens"] = request.max_output_tokens
+    if request.reasoning is not None and request.reasoning.effort is not None:
+        raw["reasoning_effort"] = request.reasoning.effort
+    if request.text is not None:
+        if request.text.verbosity is not None:
+            raw["verbosity"] = request.text.verbosity
+        if isinstance(form := request.text.format, SchemaFormat):
+            schema = {key: value for key, value in msgspec.to_builtins(form).items() if key != "type"}
+            schema = {key: value for key, value in schema.items() if value is not None}
+            raw["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif form is not None:
+            raw["response_format"] = msgspec.to_builtins(form)
+    return raw
+
+
+def _without_nothing(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool as chat requests have it."""
+    function = {key: value for key, value in tool.items() if key != "type" and value is not None}
+    return {"type": "function", "function": function}
+
+
+def _messages(items: Sequence[InputItem], protocol: ToolProtocol) -> list[dict[str, Any]]:
+    """The items as messages. Calls that follow one another, and the words before them, were one message."""
+    messages: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    """Of the calls that went out as text, whose results have to go by name."""
+    for item in items:
+        if isinstance(item, InputMessage):
+            messages.append(_said(item))
+        elif isinstance(item, InputCall):
+            arguments = parse_arguments(item.arguments)
+            if protocol != "native" and not isinstance(arguments, NotARequest):
+                names[item.call_id] = item.name
+                asked = {"tool_request": {"name": item.name, "arguments": arguments}}
+                messages.append({"role": "assistant", "content": msgspec.json.encode(asked).decode()})
+                continue
+            if not messages or messages[-1]["role"] != "assistant":
+                messages.append({"role": "assistant", "content": None})
+            call = {"id": item.call_id, "type": "function"}
+            function = {"name": item.name, "arguments": item.arguments}
+            messages[-1].setdefault("tool_calls", []).append({**call, "function": function})
+        elif isinstance(item, InputCallOutput):
+            output = item.output if isinstance(item.output, str) else "".join(part.text for part in item.output)
+            if item.call_id in names:
+                messages.append({"role": "tool_result", "name": names[item.call_id], "content": output})
+            else:
+                messages.append({"role": "tool", "tool_call_id": item.call_id, "content": output})
+    return messages
+
+
+def _said(item: InputMessage) -> dict[str, Any]:
+    if isinstance(item.content, str):
+        return {"role": item.role, "content": item.content}
+    if item.role == "user" and not all(isinstance(part, InputText) for part in item.content):
+        return {"role": "user", "content": [_part(part) for part in item.content]}
+    return {"role": item.role, "content": "".join(_words(part) for part in item.content)}
+
+
+def _words(part: InputPart) -> str:
+    if isinstance(part, InputText | OutputText):
+        return part.text
+    return part.refusal if isinstance(part, RefusalText) else ""
+
+
+def _part(part: InputPart) -> dict[str, Any]:
+    if isinstance(part, InputImage):
+        detail = {"detail": part.detail} if part.detail else {}
+        return {"type": "image_url", "image_url": {"url": part.image_url, **detail}}
+    if isinstance(part, InputFile):
+        named = {"filename": part.filename} if part.filename else {}
+        return {"type": "file", "file": {"file_data": part.file_data, **named}}
+    return {"type": "text", "text": _words(part)}

@@ -1,36 +1,106 @@
-"""An answer in the Responses form: what the model said as a message, and each tool that it asks for as a call.
+"""A turn in the Responses form: what is asked, what the model said as a message, and what it asks for as calls.
 
-It comes whole, from the model or from memory, or as events, piece by piece. The turn itself is the one of turns.py: a
-conversation that was begun in one form can be gone on with in the other.
+`previous_response_id` is the conversation, at the turn that it names; without it, and unless `store` is false, a new
+conversation begins with everything that the client sends.
+
+The answer comes whole, from the model or from memory, or as events, piece by piece. The turn itself is the one of
+turns.py: a conversation that was begun in one form can be gone on with in the other.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from lastword.server.api_types import Extras, Refusal, ToolRequestOut
+from lastword.server.api_types import ChatRequest, Extras, Refusal, ToolRequestOut, seconds
 from lastword.server.completion import StreamedReply
-from lastword.server.conversations import Conversation, seconds
-from lastword.server.history import HistoryLine
-from lastword.server.responses_types import (
+from lastword.server.request_messages import ParsedRequest, decode_body
+from lastword.server.responses_form import (
     ConversationRef,
     IncompleteDetails,
+    InputItem,
+    InputMessage,
+    ItemReference,
     ResponseOut,
     ResponsesRequest,
     TurnPlace,
+    as_chat,
+    new_conversation_id,
+    turn_of,
+    with_types,
 )
-from lastword.server.turns import OpenTurn
 from lastword.wire import ToolRequest, parse_tool_request, write_event
+
+if TYPE_CHECKING:
+    from lastword.server.auth import Caller
+    from lastword.server.conversations import Conversation, Conversations
+    from lastword.server.history import HistoryLine
+    from lastword.server.turns import OpenTurn, Turns
 
 Status = Literal["in_progress", "completed", "incomplete"]
 _BROKEN_OFF: dict[str, IncompleteDetails] = {
     "length": IncompleteDetails("max_output_tokens"),
     "content_filter": IncompleteDetails("content_filter"),
 }
+
+
+async def read_request(
+    body: bytes, turns: Turns, conversations: Conversations, caller: Caller
+) -> tuple[ResponsesRequest, ParsedRequest]:
+    """What a client asks for, and the chat request that it stands for; or a refusal."""
+    request, _ = decode_body(body, ResponsesRequest, with_types)
+    items = [InputMessage("user", request.input)] if isinstance(request.input, str) else request.input
+    turns.check_count(len(items), "input", "send a previous_response_id, and only what is new")
+    after = await _previous(request, conversations, caller)
+    given = request.conversation
+    conversation_id = given.id if isinstance(given, ConversationRef) else given
+    if after is not None:
+        if given is not None:
+            fact = "previous_response_id and conversation both name a conversation"
+            raise Refusal(400, "invalid_request", fact, param="conversation", hint="send one of them")
+        conversation_id = after.conversation
+    if request.store is False:
+        if conversation_id is not None:
+            fact = "a turn of a conversation is stored with it"
+            hint = "leave store out, or send the whole history and no conversation"
+            raise Refusal(409, "conversation_is_stored", fact, param="store", hint=hint)
+    elif conversation_id is None:
+        conversation_id = new_conversation_id()
+    resolved = [await _resolved(item, conversations, caller) for item in items]
+    raw = as_chat(request, resolved)
+    if conversation_id is not None:
+        raw["conversation_id"] = conversation_id
+    number = after.number if after else None
+    parsed = ParsedRequest(msgspec.convert(raw, ChatRequest), raw, after=number, brings_history=True)
+    return request, parsed
+
+
+async def _previous(request: ResponsesRequest, conversations: Conversations, caller: Caller) -> TurnPlace | None:
+    id = request.previous_response_id
+    if id is None:
+        return None
+    found = await KeptTurn.find(id, conversations, caller)
+    if found is None:
+        fact = "there is no such response"
+        hint = "what was asked with store: false, and what was deleted, cannot be gone on with"
+        raise Refusal(404, "previous_response_not_found", fact, param="previous_response_id", hint=hint)
+    return found.place
+
+
+async def _resolved(item: InputItem, conversations: Conversations, caller: Caller) -> InputItem:
+    """The item itself, where it was only named."""
+    if not isinstance(item, ItemReference):
+        return item
+    kept = await KeptTurn.find(item.id, conversations, caller)
+    for found in kept.items() if kept is not None else ():
+        if found["id"] == item.id:
+            return msgspec.convert(found, InputItem)  # type: ignore[no-any-return]
+    hint = "what was asked with store: false was not kept; send the item itself"
+    raise Refusal(404, "item_not_found", "there is no such item", param="input", hint=hint)
 
 
 def place_of(turn: OpenTurn) -> TurnPlace:
@@ -160,55 +230,54 @@ def _number(usage: Any, name: str) -> int:
     return found if type(found) is int else 0
 
 
-def remembered(conversation: Conversation, place: TurnPlace, model: str) -> ResponseOut:
-    """An answer as the conversation knows it: the model's words, not what they cost or how they were asked for."""
-    line = _reply(conversation, place.number)
-    head = {"created": seconds(line.at), "model": model}
-    output = items_of_turn(conversation, place.number)
-    return respond(ResponsesRequest(input=""), place, head, status="completed", output=output)
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """A turn that is in a conversation, with the model's reply in it."""
 
+    place: TurnPlace
+    conversation: Conversation
+    line: HistoryLine
 
-def items_of_turn(conversation: Conversation, number: int) -> list[dict[str, Any]]:
-    """The output items of a turn that is kept."""
-    said = _reply(conversation, number).said
-    message = {"content": said.content, "tool_calls": said.tool_calls}
-    return output_items(TurnPlace(number, conversation.id), message, _requests(conversation, number, said.content))
+    @classmethod
+    async def find(cls, id: str, conversations: Conversations, caller: Caller) -> KeptTurn | None:
+        """The turn of the caller's own that an id is about. One that was gone back over is in no conversation more."""
+        place = turn_of(id)
+        conversation = None if place is None else await conversations.find(place.conversation)
+        if place is None or conversation is None or conversation.owner != caller.id:
+            return None
+        # The newest is looked for first: that is the one people go on from.
+        for line in reversed(conversation.lines):
+            if line.turn == place.number and line.said.role == "assistant":
+                return cls(place, conversation, line)
+            if line.turn < place.number:
+                break  # Going back, or the number of a turn that there never was.
+        return None
 
+    def response(self, model: str) -> ResponseOut:
+        """Its answer as the conversation knows it: the model's words, not what they cost or how they were asked for."""
+        head = {"created": seconds(self.line.at), "model": model}
+        return respond(ResponsesRequest(input=""), self.place, head, status="completed", output=self.items())
 
-def has_reply(conversation: Conversation, number: int) -> bool:
-    """Whether an answer of this number can be read and gone on from."""
-    return _find_reply(conversation, number) is not None
+    def items(self) -> list[dict[str, Any]]:
+        """Its output items."""
+        said = self.line.said
+        message = {"content": said.content, "tool_calls": said.tool_calls}
+        return output_items(self.place, message, self._requests(said.content))
 
+    def _requests(self, content: Any) -> list[ToolRequestOut]:
+        """What a message in our own protocol asked for.
 
-def _reply(conversation: Conversation, number: int) -> HistoryLine:
-    found = _find_reply(conversation, number)
-    assert found is not None, "whoever asks has looked whether there is one"
-    return found
-
-
-def _find_reply(conversation: Conversation, number: int) -> HistoryLine | None:
-    # The newest is looked for first: that is the one people go on from.
-    for line in reversed(conversation.lines):
-        if line.turn == number and line.said.role == "assistant":
-            return line
-        if line.turn < number:
-            return None  # Going back, or the number of a turn that there never was.
-    return None
-
-
-def _requests(conversation: Conversation, number: int, content: Any) -> list[ToolRequestOut]:
-    """What a message in our own protocol asked for.
-
-    Whether it did is not in its words: for a model with native calls the same text is text. What tells is the record
-    of the request, or of its result.
-    """
-    if number == conversation.turns:
-        ids = [entry.id for entry in conversation.pending.values() if not entry.native]
-    else:
-        following = (line.said for line in conversation.lines if line.turn == number + 1)
-        ids = [said.id or "" for said in following if said.role == "tool_result" and not said.native]
-    found = parse_tool_request(content) if ids and isinstance(content, str) else None
-    return [ToolRequestOut(ids[0], found.name, found.arguments)] if isinstance(found, ToolRequest) else []
+        Whether it did is not in its words: for a model with native calls the same text is text. What tells is the
+        record of the request, or of its result.
+        """
+        conversation, number = self.conversation, self.place.number
+        if number == conversation.turns:
+            ids = [entry.id for entry in conversation.pending.values() if not entry.native]
+        else:
+            following = (line.said for line in conversation.lines if line.turn == number + 1)
+            ids = [said.id or "" for said in following if said.role == "tool_result" and not said.native]
+        found = parse_tool_request(content) if ids and isinstance(content, str) else None
+        return [ToolRequestOut(ids[0], found.name, found.arguments)] if isinstance(found, ToolRequest) else []
 
 
 _encode = msgspec.json.Encoder().encode
@@ -243,7 +312,8 @@ class ResponseEvents:
             yield self._begin(reply)
         status, details = how_it_ended(reply.finish_reason)
         for item in output_items(self._place, reply.message, extras.tool_requests, status):
-            for event in self._close(item):
+            # What has not been said of it, and that it is all.
+            for event in self._close_message(item) if item["type"] == "message" else self._close_call(item):
                 yield event
         output = [entry.item for entry in self._items.values()]
         response = respond(
@@ -308,13 +378,6 @@ class ResponseEvents:
         entry.sent += len(arguments)
         return self._of(entry, "response.function_call_arguments.delta", delta=arguments)
 
-    def _close(self, item: dict[str, Any]) -> Iterator[bytes]:
-        """Say what has not been said of an item, and that it is all."""
-        if item["type"] == "message":
-            yield from self._close_message(item)
-        else:
-            yield from self._close_call(item)
-
     def _close_message(self, item: dict[str, Any]) -> Iterator[bytes]:
         (part,) = item["content"]
         if "" not in self._items:
@@ -356,20 +419,20 @@ class ResponseEvents:
         return write_event(data, kind=kind)
 
 
+@dataclass(slots=True)
 class OpenItem:
     """An item of which something went out."""
 
-    def __init__(self, item: dict[str, Any], index: int) -> None:
-        self.item = item
-        self.index = index
-        self.sent = 0
-        """How many characters."""
+    item: dict[str, Any]
+    index: int
+    sent: int = 0
+    """How many characters."""
 
 
+@dataclass(slots=True)
 class CallBeginning:
     """What is known of a call before its arguments come."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.id = ""
-        self.name = ""
+    number: int
+    id: str = ""
+    name: str = ""

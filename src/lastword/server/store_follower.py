@@ -13,9 +13,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from lastword.log import traceback_of
-from lastword.store import Record, Store
+
+if TYPE_CHECKING:
+    from lastword.store import Record, Store
 
 log = logging.getLogger("lastword.server")
 

@@ -14,17 +14,15 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lastword.errors import NotJSON
 from lastword.server.api_types import OURS, ChatRequest, Extras, IgnoredResult, Refusal, ToolProtocol
-from lastword.server.auth import Caller
 from lastword.server.completion import Completion, StreamedReply, Thoughts, garbage, set_aside, set_aside_piece
 from lastword.server.conversations import Conversation, Conversations, Running, Turn, settle
 from lastword.server.history import ChatMessage, Context, compose, translate, turns_left_out, window, without_repairs
-from lastword.server.metrics import Metrics
 from lastword.server.model_server import ContextExceeded, Upstream, hold, let_go, reasons
 from lastword.server.reply import kept_keys, read_reply, without_secrets
 from lastword.server.request_messages import (
@@ -37,8 +35,12 @@ from lastword.server.request_messages import (
     take_in_history,
     went_on,
 )
-from lastword.server.server_limits import ServerLimits
 from lastword.wire import write_event
+
+if TYPE_CHECKING:
+    from lastword.server.auth import Caller
+    from lastword.server.metrics import Metrics
+    from lastword.server.server_limits import ServerLimits
 
 CONFIGURED = "lastword"
 """The name under which a request asks for the model that the operator chose."""
@@ -209,13 +211,9 @@ class TurnSlot:
     def __enter__(self) -> None:
         count = self._running.get(self._caller, 0)
         if count >= self._limit:
-            raise Refusal(
-                429,
-                "too_many_streams",
-                f"{self._limit} turns of this token are running",
-                hint="wait for one to end, or raise streams_per_token in [server.limits]",
-                headers={"Retry-After": "1"},
-            )
+            fact = f"{self._limit} turns of this token are running"
+            hint = "wait for one to end, or raise streams_per_token in [server.limits]"
+            raise Refusal(429, "too_many_streams", fact, hint=hint, headers={"Retry-After": "1"})
         if self._conversation is not None:
             self._conversation.__enter__()
         self._running[self._caller] = count + 1

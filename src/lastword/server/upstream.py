@@ -339,12 +339,8 @@ class HttpUpstream:
             headers = {"Retry-After": str(int(_seconds(retry_after)) or 1)}
             return Refusal(429, "upstream_busy", f"the model's server is busy{quoted}", headers=headers)
         if status in (401, 403):
-            return Refusal(
-                502,
-                "upstream_key",
-                "the model's server refused our key",
-                hint="set LASTWORD_UPSTREAM_KEY, and try `lastword doctor`",
-            )
+            hint = "set LASTWORD_UPSTREAM_KEY, and try `lastword doctor`"
+            return Refusal(502, "upstream_key", "the model's server refused our key", hint=hint)
         if status in (400, 413, 422) and (too_long := exceeded({**error, "code": code}, said)) is not None:
             return too_long
         if status in (400, 404, 413, 422):
@@ -370,12 +366,8 @@ class HttpUpstream:
         self._note(problem)
         if isinstance(problem, TimeoutError):
             return Refusal(504, "upstream_slow", "the model's server could not be reached in time")
-        return Refusal(
-            502,
-            "upstream_unreachable",
-            "the model's server cannot be reached",
-            hint="is it running? `lastword doctor` says what is configured and whether it answers",
-        )
+        hint = "is it running? `lastword doctor` says what is configured and whether it answers"
+        return Refusal(502, "upstream_unreachable", "the model's server cannot be reached", hint=hint)
 
 
 def _no_answer(media_type: str) -> Refusal:
