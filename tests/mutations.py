@@ -688,7 +688,7 @@ MUTANTS = [
     Mutant(
         "granting: the timeline's line",
         "web/call_item.py",
-        'self._change(reply=CallReply("standing", one_line(not_asked, MAX_WHY)))',
+        'self._change(reply=views.CallReply("standing", one_line(not_asked, MAX_WHY)))',
         "pass",
         "tests/surfaces/test_page_grants.py -k timeline_says",
     ),

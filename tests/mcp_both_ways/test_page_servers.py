@@ -148,7 +148,7 @@ def test_a_question_that_nobody_can_have_read_is_not_answered(streets, monkeypat
     """Neither the one about the way nor the one about the tools, however well the answer is formed."""
     street = streets()
     _, seen = street.look()
-    monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 3600.0)
+    monkeypatch.setattr("lastword.web.conversation.UNREAD_SECONDS", 3600.0)
     status, answer = street.look()
     assert (status, answer["error"]["code"]) == (409, "too_soon")
     status, answer = street.trust(seen)

@@ -23,7 +23,7 @@ def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr("lastword.terminal.keyboard.ALONE_SECONDS", 0.04)
         monkeypatch.setattr("lastword.terminal.keyboard.FAST_SECONDS", 0.0)
         monkeypatch.setattr("lastword.terminal.keyboard.MAX_TOGETHER", 1_000)
-        monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 0.0)
+        monkeypatch.setattr("lastword.web.conversation.UNREAD_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from lastword.consent import Outcome, People
 from lastword.journal import Journal
 from lastword.journal.queue import program_name
 from lastword.terminal.chat_commands import groups
-from lastword.web.answers import Inbox
+from lastword.web.conversation import Inbox
 from lastword.web.shared_items import Feed
 from requirements import requirement
 from surfaces.askers import tools_of_an_asker, until_pending

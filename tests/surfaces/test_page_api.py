@@ -331,7 +331,7 @@ def test_a_call_that_does_not_say_whether_it_can_be_undone_takes_the_second_act_
 @requirement("TOOL-55")
 def test_an_answer_before_anybody_can_have_read_the_question_is_refused(house, window, monkeypatch):
     """No window sends one, and no person could. A denial harms nobody and counts at once."""
-    monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 3600)
+    monkeypatch.setattr("lastword.web.conversation.UNREAD_SECONDS", 3600)
     for action in ("deny", "allow"):
         call = house.call("add_up", numbers=[1], factor=1, rounded=True)
         house.waiting()
@@ -339,7 +339,7 @@ def test_an_answer_before_anybody_can_have_read_the_question_is_refused(house, w
         assert (status, body["error"]["code"]) == (409, "too_soon")
         assert not call.done()
         if action == "allow":
-            monkeypatch.setattr("lastword.web.answers.UNREAD_SECONDS", 0)
+            monkeypatch.setattr("lastword.web.conversation.UNREAD_SECONDS", 0)
         assert answer(window, card_in(window), action)[0] == 200
         assert call.result(PATIENCE_SECONDS).success == (action == "allow")
     assert len(house.effects) == 1

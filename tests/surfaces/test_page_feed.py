@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lastword.card import difference, put_in, views
 from lastword.errors import LastWordError
 from lastword.store import MemoryStore
-from lastword.terminal.replica import MAX_PENDING, Pending, Replica
-from lastword.terminal.window import WindowEvent
+from lastword.terminal.transcript import MAX_PENDING, Pending
+from lastword.terminal.window import Replica, WindowEvent
 from lastword.web import shared_items
 from lastword.web.call_item import CallItemBuilder
 from lastword.web.history import FIRST_ITEMS

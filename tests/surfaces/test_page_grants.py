@@ -13,7 +13,7 @@ from lastword.rules import Policy
 from lastword.rules.counting import day_words
 from lastword.rules.grants import standing_grants
 from lastword.store import MemoryStore
-from lastword.web.answers import UNREAD_SECONDS
+from lastword.web.conversation import UNREAD_SECONDS
 from requirements import requirement
 from surfaces.test_chat import READY
 from surfaces.test_inbox_api import Neighbour, entries, look, seen

@@ -218,7 +218,7 @@ async def test_a_command_offers_no_second_step_on_the_card_of_another_person(pla
             raise AssertionError("nobody looks")
 
         async with Session(registry, approver=approver, journal=Journal(people=People("bo"))) as session:
-            approver.offer_grants(look, "ada")
+            approver.offer_steps(look, "ada")
             call = asyncio.create_task(session.call("pay", {"to": "Ada"}))
             await terminal.until("Type one of these" if plain else "[Esc] close")
             shown = " ".join(terminal.text.replace("│", " ").split())

@@ -6,7 +6,7 @@ import pytest
 
 from lastword.card import views
 from lastword.terminal.progress import SAY_AFTER_SECONDS, SHOW_AFTER_SECONDS, Thinking
-from lastword.terminal.replica import Replica
+from lastword.terminal.window import Replica
 from lastword.testing.scripted import Pause, ScriptedModel
 from requirements import requirement
 from surfaces.conftest import Run

@@ -22,8 +22,7 @@ from lastword.terminal import Window
 from lastword.terminal.chat import TerminalChat
 from lastword.terminal.composer import Left
 from lastword.terminal.model_words import ModelWords
-from lastword.terminal.replica import Replica
-from lastword.terminal.window import Cut, WindowEvent
+from lastword.terminal.window import Cut, Replica, WindowEvent
 from lastword.web import JoinFile, find_joinable
 from requirements import requirement
 from surfaces.screens import Terminal

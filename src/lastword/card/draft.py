@@ -11,7 +11,7 @@ from lastword import values
 from lastword.card.text import literal, one_line, readable
 from lastword.consent import MASK, ApprovalRequest, UserAction
 from lastword.errors import ArgumentsError, NotJSON, Problem, did_you_mean
-from lastword.tools import Manifest, Tool
+from lastword.tools import Manifest, QuestionAnswer, Tool, ToolQuestion, questions
 
 _EXAMPLES = {
     "number": "3",
@@ -62,6 +62,13 @@ def read_value(manifest: Manifest, name: str, text: str) -> Any:
             f"the argument {name} must be {article} {kind}, found {text[:60]} ({problem.fact})",
             hint=f"write it as JSON, for instance {name}={example if kind == 'number' else repr(example)}",
         ) from None
+
+
+def answer_of(question: ToolQuestion, action: str, texts: Mapping[str, str]) -> QuestionAnswer:
+    """What a person did with a question of a running tool: gave an answer, declined, or closed it."""
+    if action == "give":
+        return questions.answer_from_texts(question, texts)
+    return questions.Declined() if action == "decline" else questions.Closed()
 
 
 class Draft:

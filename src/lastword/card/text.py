@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastword.consent import MASK
-from lastword.display import units, visible
+from lastword.display import shortened as shortened
+from lastword.display import units
+from lastword.display import visible as visible
 
 # A card that fills more than a screen hides its own question. Longer texts fold, and say how much is folded.
 FOLD_LINES = 10

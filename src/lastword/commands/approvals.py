@@ -190,7 +190,7 @@ async def _action(
         raise LastWordError(
             "there is no terminal to show the card on", place="lastword answer", hint="say --allow or --deny"
         )
-    approver.offer_grants(look, me)
+    approver.offer_steps(look, me)
     # Whoever called for the card of another program may think that they only leave it.
     approver.close_words = "close: it does not run"
     return await approver(request)

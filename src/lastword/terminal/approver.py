@@ -9,19 +9,26 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
-from lastword.card import one_line, question_view, responses, views
+from lastword.card import answer_of, one_line, question_view, views, visible
 from lastword.consent import ApprovalRequest, UserAction
-from lastword.display import visible
 from lastword.errors import ArgumentsError, LastWordError
 from lastword.rules import GrantChoice, SeenStep, folder_beside, step_of, why_no_step
-from lastword.session import Session
-from lastword.terminal.card_dialogue import CardDialogue, PlainCardDialogue
-from lastword.terminal.keyboard import Keyboard
-from lastword.terminal.question_dialogue import PlainQuestionDialogue, QuestionDialogue, QuestionReply, Send
+from lastword.terminal.card_dialogue import CardDialogue, PlainCardDialogue, card_dialogue
+from lastword.terminal.question_dialogue import (
+    PlainQuestionDialogue,
+    QuestionDialogue,
+    QuestionReply,
+    Send,
+    question_dialogue,
+)
 from lastword.terminal.tty import is_dumb
-from lastword.tools import QuestionAnswer, ToolQuestion, questions
+
+if TYPE_CHECKING:
+    from lastword.card import responses
+    from lastword.session import Session
+    from lastword.tools import QuestionAnswer, ToolQuestion
 
 T = TypeVar("T")
 _Done = TypeVar("_Done", covariant=True)
@@ -59,14 +66,19 @@ class TerminalApprover:
         self._session_ends = ""
         self._me = ""
 
-    def offer_grants(self, of: Session | Look, me: str = "") -> None:
-        """Offer the second step on the cards of this session: allow a call, and don't ask again for others like it.
+    def offer_grants(self, session: Session) -> None:
+        """Offer the second step on the cards of this session: allow a call, and don't ask again for others like it."""
 
-        Where cards are looked at without their session: `me` is the person who sits here, if people have names.
-        """
-        self._me = of.journal.people.me if isinstance(of, Session) else me
-        self._look = steps_in(of) if isinstance(of, Session) else of
-        self._session_ends = ENDS_HERE if isinstance(of, Session) else ""
+        async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
+            folder = folder_beside(request, session.registry, session.editor)
+            return await step_of(request, choice, folder, session.pending(), session.journal)
+
+        self.offer_steps(look, session.journal.people.me)
+        self._session_ends = ENDS_HERE
+
+    def offer_steps(self, look: Look, me: str) -> None:
+        """The same where cards are looked at without their session. `me`: who sits here, if people have names."""
+        self._look, self._me, self._session_ends = look, me, ""
 
     async def __call__(self, request: ApprovalRequest) -> UserAction:
         """Show the card when its turn comes, and return what the person did."""
@@ -84,14 +96,14 @@ class TerminalApprover:
 
         async def send(reply: QuestionReply) -> str | None:
             try:
-                answers.append(_answer_from(question, reply))
+                answers.append(answer_of(question, reply.action, reply.values))
             except ArgumentsError as problem:
                 return visible("; ".join(f"{p.place}: {p.fact}" for p in problem.problems))
             return None
 
         async with self._own_turn():
             await self._converse(self._form(question, send, elsewhere))
-        return answers[-1] if answers else questions.Closed()
+        return answers[-1] if answers else answer_of(question, "close", {})
 
     @asynccontextmanager
     async def _own_turn(self) -> AsyncIterator[None]:
@@ -121,10 +133,10 @@ class TerminalApprover:
 
     def _card(self, request: ApprovalRequest) -> CardDialogue | PlainCardDialogue:
         steps = None if self._look is None else OwnSteps(request, self._look, self._session_ends, self._me)
-        if self.plain:
-            return PlainCardDialogue(request, self._stdin, self._screen, self._waiting, steps)
-        keys = Keyboard(self._stdin, self._screen)
-        return CardDialogue(request, keys, self._screen, self._waiting, steps, self.close_words)
+        return card_dialogue(
+            request, self._stdin, self._screen, plain=self.plain,
+            waiting=self._waiting, steps=steps, close_words=self.close_words,
+        )  # fmt: skip
 
     def _form(self, question: ToolQuestion, send: Send, elsewhere: bool) -> QuestionDialogue | PlainQuestionDialogue:
         call = views.CallItem(
@@ -134,9 +146,7 @@ class TerminalApprover:
             status="running",
             question=question_view(question, elsewhere=elsewhere),
         )
-        if self.plain:
-            return PlainQuestionDialogue(call, self._stdin, self._screen, send)
-        return QuestionDialogue(call, Keyboard(self._stdin, self._screen), self._screen, send)
+        return question_dialogue(call, self._stdin, self._screen, send, plain=self.plain)
 
     async def _converse(self, dialogue: _Dialogue[T]) -> T | None:
         """What the person did; None when they closed it."""
@@ -155,22 +165,6 @@ class TerminalApprover:
             dialogue.say("Closed without an answer.")
             return None
         return conversation.result()
-
-
-def _answer_from(question: ToolQuestion, reply: QuestionReply) -> QuestionAnswer:
-    if reply.action == "give":
-        return questions.answer_from_texts(question, reply.values)
-    return questions.Declined() if reply.action == "decline" else questions.Closed()
-
-
-def steps_in(session: Session) -> Look:
-    """The second step of a session's own cards."""
-
-    async def look(request: ApprovalRequest, choice: GrantChoice) -> SeenStep:
-        folder = folder_beside(request, session.registry, session.editor)
-        return await step_of(request, choice, folder, session.pending(), session.journal)
-
-    return look
 
 
 class OwnSteps:

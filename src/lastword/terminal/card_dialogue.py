@@ -7,14 +7,16 @@ been seen whole: nothing of it may be folded away unopened.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from lastword.card import Draft, Face, SecondAct, one_line, responses
-from lastword.consent import ApprovalRequest, UserAction
 from lastword.errors import Problem
 from lastword.terminal.card_layout import PLAIN_GRANT, Sheet, plain_card, plain_diff, plain_ways
 from lastword.terminal.grant_dialogue import GrantDialogue, PlainGrantDialogue, Steps
-from lastword.terminal.keyboard import CLOSE, ENTER, UNQUIET, Crowded, Keys, Listener, WordReader
+from lastword.terminal.keyboard import CLOSE, ENTER, UNQUIET, Crowded, Keyboard, Keys, Listener, WordReader
+
+if TYPE_CHECKING:
+    from lastword.consent import ApprovalRequest, UserAction
 
 CLOSED = "Closed without an answer."
 EDITED = " (edited)"
@@ -225,6 +227,22 @@ class CardDialogue:
     @property
     def _others(self) -> str:
         return f"({self._waiting} more waiting)" if self._waiting else ""
+
+
+def card_dialogue(
+    request: ApprovalRequest,
+    stdin: TextIO,
+    screen: TextIO,
+    *,
+    plain: bool,
+    waiting: int = 0,
+    steps: Steps | None = None,
+    close_words: str = "close",
+) -> CardDialogue | PlainCardDialogue:
+    """The conversation about a card at this terminal."""
+    if plain:
+        return PlainCardDialogue(request, stdin, screen, waiting, steps)
+    return CardDialogue(request, Keyboard(stdin, screen), screen, waiting, steps, close_words)
 
 
 def _unseen(shown: Face) -> set[str]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
-from lastword.card import Face, Passage
 from lastword.display import color_name
 from lastword.terminal.tty import size_of, wrap
+
+if TYPE_CHECKING:
+    from lastword.card import Face
 
 BAR = "│ "
 QUOTE = "▌ "
@@ -190,9 +192,10 @@ def _body(face: Face, width: int, last: str) -> Iterator[Text]:
         yield Text()
         yield Text("The tool says:", "bold")
         if face.title:
-            yield from _quoted(Passage(face.title), width, "bold")
+            yield from _quoted(face.title, width, "bold")
         if face.message.text:
-            yield from _quoted(face.message, width)
+            yield from _quoted(face.message.text, width)
+            yield from _more(face.message.hidden, width)
     if face.diff:
         yield Text()
         yield Text(f"{face.preview_heading}:", "bold")
@@ -239,36 +242,33 @@ def _arguments(face: Face, width: int) -> Iterator[Text]:
         if not beside:
             yield from _said(label, width, "bold")
             label = ""
-        for line in _literal(value, width - indent):
+        for line in (*_literal(value.text, width - indent), *_more(value.hidden, width - indent)):
             yield led(label.ljust(indent), "bold").append_text(line)
             label = ""
     if face.arguments_hidden:
         yield from _said(f"  … {face.arguments_hidden} more arguments: v shows them", width, "italic")
 
 
-def _literal(value: Passage, width: int) -> Iterator[Text]:
-    lines = value.text.split("\n")
+def _literal(text: str, width: int) -> Iterator[Text]:
+    lines = text.split("\n")
     # A text of several lines gets a bar, so that none of them can pass for another argument.
     bar = LINE if len(lines) > 1 else ""
     for line in lines:
         drawn = marked(line)
         for start, piece in _pieces(line, width - len(bar)):
             yield led(bar, "dim").append_text(drawn[start : start + len(piece)])
-    if value.hidden:
-        yield from _said(hidden_words(value.hidden), width, "italic")
 
 
-def hidden_words(count: int) -> str:
+def _more(hidden: int, width: int) -> Iterator[Text]:
     """How much of a text is not shown, and how to see it."""
-    return f"… {count:,} more characters: v shows them"
+    if hidden:
+        yield from _said(f"… {hidden:,} more characters: v shows them", width, "italic")
 
 
-def _quoted(said: Passage, width: int, style: str = "") -> Iterator[Text]:
-    for line in said.text.split("\n"):
+def _quoted(text: str, width: int, style: str = "") -> Iterator[Text]:
+    for line in text.split("\n"):
         for piece in wrap(line, width - len(QUOTE)):
             yield led(QUOTE, "dim").append_text(marked(piece, style))
-    if said.hidden:
-        yield from _said(hidden_words(said.hidden), width, "italic")
 
 
 def _said(text: str, width: int, style: str = "") -> Iterator[Text]:
@@ -315,14 +315,14 @@ def plain_card(face: Face, waiting: int = 0, last: str = "") -> Iterator[str]:
         first, *rest = value.text.split("\n")
         yield f"  {name}: {first}"
         yield from (f"    > {line}" for line in rest)
-        yield from _hidden(value)
+        yield from _plain_more(value.hidden)
     if face.arguments_hidden:
         yield f"  {face.arguments_hidden} more arguments: answer all to see them."
     if face.title or face.message.text:
         yield "The tool says:"
         said = [*([face.title] if face.title else []), *(face.message.text.split("\n") if face.message.text else [])]
         yield from (f"  > {line}" for line in said)
-        yield from _hidden(face.message)
+        yield from _plain_more(face.message.hidden)
     if face.diff:
         yield from plain_diff(face)
     yield from filter(None, (face.why_asked, last))
@@ -359,6 +359,6 @@ def plain_ways(face: Face, *, edited: bool, grants: bool = False) -> Iterator[st
     yield "Type one of these and press Enter: " + ", ".join(words) + "."
 
 
-def _hidden(said: Passage) -> Iterator[str]:
-    if said.hidden:
-        yield f"    {said.hidden} more characters: answer all to see them."
+def _plain_more(hidden: int) -> Iterator[str]:
+    if hidden:
+        yield f"    {hidden} more characters: answer all to see them."

@@ -16,8 +16,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Any, TextIO
 
-from lastword.card import views
-from lastword.display import visible
+from lastword.card import views, visible
 from lastword.errors import LastWordError
 from lastword.log import trouble
 from lastword.talk import ApiError, ConnectionLost
@@ -25,10 +24,9 @@ from lastword.terminal.chat_cards import ChatCards
 from lastword.terminal.chat_commands import COMMANDS, ChatCommands, News
 from lastword.terminal.composer import Composer, Left
 from lastword.terminal.progress import Progress, Thinking
-from lastword.terminal.replica import ItemChange, Pending, Replica
-from lastword.terminal.transcript import Transcript, preset_mark, preset_status
+from lastword.terminal.transcript import Pending, Transcript, preset_mark, preset_status
 from lastword.terminal.tty import is_dumb, no_echo
-from lastword.terminal.window import Cut, Window, WindowEvent
+from lastword.terminal.window import Cut, ItemChange, Replica, Window, WindowEvent
 
 
 class TerminalChat:

@@ -7,21 +7,26 @@ chat (chat.py).
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from lastword.card import responses, views
-from lastword.consent import ApprovalRequest, UserAction
-from lastword.display import visible
+from lastword.card import views, visible
 from lastword.errors import LastWordError
-from lastword.rules import GrantChoice
 from lastword.talk import ApiError, ConnectionLost
-from lastword.terminal.card_dialogue import CLOSED, CardDialogue, PlainCardDialogue
+from lastword.terminal.card_dialogue import CLOSED, CardDialogue, PlainCardDialogue, card_dialogue
 from lastword.terminal.composer import Left
-from lastword.terminal.keyboard import Keyboard
-from lastword.terminal.question_dialogue import PlainQuestionDialogue, QuestionDialogue, QuestionReply
-from lastword.terminal.replica import Replica
+from lastword.terminal.question_dialogue import (
+    PlainQuestionDialogue,
+    QuestionDialogue,
+    QuestionReply,
+    question_dialogue,
+)
 from lastword.terminal.transcript import Transcript, answer_words
-from lastword.terminal.window import Window
+
+if TYPE_CHECKING:
+    from lastword.card import responses
+    from lastword.consent import ApprovalRequest, UserAction
+    from lastword.rules import GrantChoice
+    from lastword.terminal.window import Replica, Window
 
 TOO_LATE = "Your answer came too late, and does not count."
 
@@ -127,7 +132,10 @@ class ChatCards:
             # What stands on the card about who asked is the program's own word.
             self._transcript.print(f"This card is of another program: {self._replica.inbox[ask.id].program}.")
         steps = WindowSteps(request, self._window, why_no_step)
-        self.shown = _ShownCard(request, self._dialogue(request, len(waiting) - 1, steps), steps)
+        dialogue = card_dialogue(
+            request, self._stdin, self._screen, plain=self._plain, waiting=len(waiting) - 1, steps=steps
+        )
+        self.shown = _ShownCard(request, dialogue, steps)
         return True
 
     def is_over(self, *, is_cut: bool) -> bool:
@@ -240,14 +248,7 @@ class ChatCards:
             self._settled.add(question.id)
             return None
 
-        if self._plain:
-            return PlainQuestionDialogue(call, self._stdin, self._screen, send)
-        return QuestionDialogue(call, Keyboard(self._stdin, self._screen), self._screen, send)
-
-    def _dialogue(self, request: ApprovalRequest, others: int, steps: WindowSteps) -> CardDialogue | PlainCardDialogue:
-        if self._plain:
-            return PlainCardDialogue(request, self._stdin, self._screen, others, steps)
-        return CardDialogue(request, Keyboard(self._stdin, self._screen), self._screen, others, steps)
+        return question_dialogue(call, self._stdin, self._screen, send, plain=self._plain)
 
     def _is_of_another(self, call_id: str) -> bool:
         entry = self._replica.inbox.get(call_id)

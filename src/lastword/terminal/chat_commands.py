@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import Protocol, get_args
+from typing import TYPE_CHECKING, Protocol, get_args
 
 from lastword.call import Decision
-from lastword.card import one_line, responses, views
-from lastword.display import visible
+from lastword.card import one_line, responses, visible
 from lastword.errors import LastWordError, did_you_mean
-from lastword.terminal.replica import Replica
 from lastword.terminal.transcript import Transcript, preset_status
-from lastword.terminal.window import Window
 from lastword.tools.guard import refuse_below
+
+if TYPE_CHECKING:
+    from lastword.card import views
+    from lastword.terminal.window import Replica, Window
 
 COMMANDS = {
     "help": "what can be typed",

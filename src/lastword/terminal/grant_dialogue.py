@@ -8,20 +8,21 @@ comes from rules/second_step.py, through a session of this program or through a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from lastword.card import responses
+from lastword.card import responses, visible
 from lastword.consent import UserAction
-from lastword.display import visible
 from lastword.errors import LastWordError
 from lastword.rules import GrantChoice
-from lastword.terminal.card_layout import Sheet
 from lastword.terminal.keyboard import CLOSE, ENTER, UNQUIET, Crowded, Listener, WordReader
 from lastword.terminal.tty import ROWS, SmallestSize
+
+if TYPE_CHECKING:
+    from lastword.terminal.card_layout import Sheet
 
 # The keys of what can be chosen, in their order: without those that mean something else here or on the card.
 OPTION_KEYS = "123456789bcfhijklmoqstuxyz"
@@ -38,6 +39,10 @@ NO_KEYS_LEFT = "There are more lines than keys. With --plain, and on the page, a
 TAKE_BACK = "You can take it back at any time: lastword grants, or /grants in a chat. What was done by then stays done."
 
 _WHOLE = re.compile(r"[1-9]\d{0,8}")
+
+
+Said = UserAction | GrantChoice | None
+"""What came of talking about a step: the yes to it, another choice, or None for the way back."""
 
 
 class Steps(Protocol):
@@ -126,6 +131,27 @@ def agreement(step: responses.GrantStep, session_ends: str) -> Iterator[tuple[st
     yield "", " ".join(filter(None, (step.counting, ends, step.past, TAKE_BACK))), "dim"
 
 
+async def _held(
+    steps: Steps, say: Callable[[str], None], talk: Callable[[responses.GrantStep, GrantChoice], Awaitable[Said]]
+) -> UserAction | None:
+    """Show step after step, and talk about each, until one is granted."""
+    choice: GrantChoice | None = GrantChoice()
+    while choice is not None:
+        try:
+            step = await steps.look(choice)
+        except LastWordError as problem:
+            say(visible(str(problem)))
+            return None
+        if step.why_none:
+            say(step.why_none)
+            return None
+        said = await talk(step, choice)
+        if isinstance(said, UserAction):
+            return said
+        choice = said
+    return None
+
+
 class GrantDialogue:
     """The second step, answered with keys."""
 
@@ -143,30 +169,12 @@ class GrantDialogue:
     async def hold(self) -> UserAction | None:
         """Show it and talk until it is granted; None when the person goes back to the card."""
         with self._smallest.watched():
-            return await self._hold()
+            return await _held(self._steps, self._sheet.say, self._talk)
 
-    async def _hold(self) -> UserAction | None:
-        choice: GrantChoice | None = GrantChoice()
-        while choice is not None:
-            try:
-                step = await self._steps.look(choice)
-            except LastWordError as problem:
-                self._sheet.say(visible(str(problem)))
-                return None
-            if step.why_none:
-                self._sheet.say(step.why_none)
-                return None
-            # Whatever was typed was for what stood there before.
-            self._is_typed = False
-            self._show(step, choice)
-            changed = await self._talk(step, choice)
-            if isinstance(changed, UserAction):
-                return changed
-            choice = changed
-        return None
-
-    async def _talk(self, step: responses.GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
-        """The yes to this step, another choice, or None for the way back."""
+    async def _talk(self, step: responses.GrantStep, choice: GrantChoice) -> Said:
+        # Whatever was typed was for what stood there before.
+        self._is_typed = False
+        self._show(step, choice)
         await self._listen(step)
         while True:
             key = await self._listener.key(self._menu(step).keys() | self._keys.keys() | {YES, CLOSE, ENTER})
@@ -257,24 +265,10 @@ class PlainGrantDialogue:
 
     async def hold(self) -> UserAction | None:
         """Say it and talk until it is granted; None when the person goes back to the card."""
-        choice: GrantChoice | None = GrantChoice()
-        while choice is not None:
-            try:
-                step = await self._steps.look(choice)
-            except LastWordError as problem:
-                self._say(visible(str(problem)))
-                return None
-            if step.why_none:
-                self._say(step.why_none)
-                return None
-            self._say_all(step, choice)
-            changed = await self._talk(step, choice)
-            if isinstance(changed, UserAction):
-                return changed
-            choice = changed
-        return None
+        return await _held(self._steps, self._say, self._talk)
 
-    async def _talk(self, step: responses.GrantStep, choice: GrantChoice) -> UserAction | GrantChoice | None:
+    async def _talk(self, step: responses.GrantStep, choice: GrantChoice) -> Said:
+        self._say_all(step, choice)
         ways = ["a number, to choose what it stands for", *([step.word] if step.digest else []), BACK]
         while True:
             typed = await self._line(f"Type one of these and press Enter: {', '.join(ways)}.")

@@ -22,15 +22,15 @@ import msgspec
 
 from lastword import values
 from lastword.call import Answered, Asked, Event, Finished, QuestionAnswered, QuestionAsked, Reported, Started
-from lastword.consent import Outcome
 from lastword.display import displayable, visible
 from lastword.lazily import load_later
 from lastword.log import trouble
 from lastword.rules import call_words, granted_words
-from lastword.session import Session
 from lastword.terminal.tty import fit, is_dumb, is_interactive, no_echo, size_of
 
 if TYPE_CHECKING:
+    from lastword.consent import Outcome
+    from lastword.session import Session
     from lastword.terminal import approver as approvers
     from lastword.terminal.approver import TerminalApprover
 else:

@@ -7,18 +7,20 @@ that answer a card answers this, and nothing is sent before the person has seen 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from lastword.card import views
 from lastword.consent import MASK
 from lastword.display import first_units
 from lastword.terminal.card_layout import MIN_WIDTH
-from lastword.terminal.keyboard import CLOSE, ENTER, LISTENING, UNQUIET, Crowded, Keys, WordReader
+from lastword.terminal.keyboard import CLOSE, ENTER, LISTENING, UNQUIET, Crowded, Keyboard, Keys, WordReader
 from lastword.terminal.tty import no_echo, size_of, wrap
+
+if TYPE_CHECKING:
+    from lastword.card import views
 
 BAR = "┆ "
 PROMPT = "┆ ? "
@@ -221,6 +223,15 @@ class QuestionDialogue:
             self._console.file.write("\r\x1b[K")
             self._console.file.flush()
             self._is_at_prompt = False
+
+
+def question_dialogue(
+    call: views.CallItem, stdin: TextIO, screen: TextIO, send: Send, *, plain: bool
+) -> QuestionDialogue | PlainQuestionDialogue:
+    """The conversation about a question at this terminal."""
+    if plain:
+        return PlainQuestionDialogue(call, stdin, screen, send)
+    return QuestionDialogue(call, Keyboard(stdin, screen), screen, send)
 
 
 class PlainQuestionDialogue:

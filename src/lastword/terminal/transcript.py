@@ -1,23 +1,26 @@
 """A conversation as lines on a screen: what was said, what tools reported and how they ended, each once.
 
-What has changed comes in (replica.py) and lines go out. Most changes have nothing to show. Texts are marked by the
+What has changed comes in (window.py) and lines go out. Most changes have nothing to show. Texts are marked by the
 server; here each line that is not ours gets a bar, so that none can pass for one of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from lastword.call import Reported
 from lastword.card import views
 from lastword.consent import IN_A_WORD
 from lastword.terminal.card_layout import MIN_WIDTH
 from lastword.terminal.model_words import ModelWords
-from lastword.terminal.progress import Progress
-from lastword.terminal.replica import ItemChange, Replica
 from lastword.terminal.tty import fit, size_of, wrap
+
+if TYPE_CHECKING:
+    from lastword.terminal.progress import Progress
+    from lastword.terminal.window import ItemChange, Replica
 
 # What stands before words that a script wrote, or that came with an error.
 OUTPUT = "┊ "
@@ -26,6 +29,8 @@ SAID = "  "
 MAX_RESULT = 200
 # What a window that comes later is shown of the conversation so far. The page and the journal have all of it.
 MAX_PAST = 8
+# Changes that wait to be drawn, while a card has the screen to itself. More than this are drawn item by item.
+MAX_PENDING = 1_000
 
 _HOW = {
     "allowed": "allowed",
@@ -39,6 +44,51 @@ _HOW = {
 STANDING = {"auto": "auto-approved by", "standing": "not asked:", "ruled": "denied by"}
 
 Act = Callable[[], None]
+
+
+class Pending:
+    """What has changed and was not drawn yet, in its order. It holds no more than the replica does."""
+
+    def __init__(self) -> None:
+        self._changes: deque[ItemChange | str] = deque()
+
+    def __iter__(self) -> Iterator[ItemChange | str]:
+        return iter(self._changes)
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def add(self, changes: Iterable[ItemChange | str]) -> None:
+        """Something has happened. What goes on about the same item is one change of it."""
+        for change in changes:
+            last = self._changes[-1] if self._changes else None
+            if isinstance(change, tuple) and isinstance(last, tuple) and _id(last) == _id(change):
+                self._changes[-1] = (last[0], change[1])
+            else:
+                self._changes.append(change)
+        if len(self._changes) > MAX_PENDING:
+            self._gather()
+
+    def take(self) -> ItemChange | str:
+        """The oldest, which is drawn now."""
+        return self._changes.popleft()
+
+    def _gather(self) -> None:
+        """One change for each item, where its first one was."""
+        gathered: dict[str, ItemChange | str] = {}
+        for place, change in enumerate(self._changes):
+            if isinstance(change, str):
+                gathered[f"line {place}"] = change
+                continue
+            known = gathered.get(id := f"item {_id(change)}", change)
+            assert isinstance(known, tuple)
+            gathered[id] = (known[0], change[1])
+        self._changes = deque(change for change in gathered.values() if change != (None, None))
+
+
+def _id(change: ItemChange) -> str:
+    item = change[1] or change[0]
+    return "" if item is None else item.id
 
 
 class Transcript:

@@ -1,30 +1,38 @@
 """A window on a conversation that lives in a server: the page's API (docs/page.md), for a terminal.
 
 One stream of events, taken up again exactly where it was cut, and everything that a person may do. The same way leads
-to a server in this process and to one in another. What does not live here: what the events add up to (replica.py) and
-how that looks (chat.py).
+to a server in this process and to one in another. What the events add up to is a `Replica` of what the server has: it
+says what has changed, as pairs of before and after, whether one event told it or a whole state after a time away.
+Drawing the changes draws everything, once. What does not live here: how that looks (transcript.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec.structs import replace
 
-from lastword.call import Decision
-from lastword.card import SecondAct, responses
+from lastword.card import SecondAct, put_in, responses, views
 from lastword.consent import ApprovalRequest, UserAction
+from lastword.display import first_units
 from lastword.errors import LastWordError
-from lastword.rules import GrantChoice
 from lastword.talk import ApiError, ConnectionLost, Wire, decode, read_all, read_stream, refusal_of
 from lastword.tools import Manifest, Parameter
 
+if TYPE_CHECKING:
+    from lastword.call import Decision
+    from lastword.rules import GrantChoice
+
 T = TypeVar("T")
+ItemChange = tuple[views.Item | None, views.Item | None]
+"""An item before and after. None before: it is new. None after: it is gone."""
 
 # The wait before a cut stream is opened again. A server that is started again needs about a second.
 RETRY_SECONDS = 0.25
@@ -179,17 +187,15 @@ class Window:
 
     async def conversations(self, words: str) -> responses.ConversationsFound:
         """Those that there are, newest first; with words, those that have them."""
-        return understood(
-            _clean(await self._get(f"conversations?{urlencode({'words': words})}")), responses.ConversationsFound
-        )
+        return await self._read(f"conversations?{urlencode({'words': words})}", responses.ConversationsFound)
 
     async def tokens(self) -> responses.TokenTotal:
         """What the model's server counted for the answers of the conversation."""
-        return understood(_clean(await self._get("tokens")), responses.TokenTotal)
+        return await self._read("tokens", responses.TokenTotal)
 
     async def grants(self) -> responses.GrantsFound:
         """What stands for an answer: grants, and rules."""
-        return understood(_clean(await self._get("grants")), responses.GrantsFound)
+        return await self._read("grants", responses.GrantsFound)
 
     async def revoke_grant(self, grant_id: str) -> None:
         """Take a grant back."""
@@ -220,11 +226,14 @@ class Window:
 
     async def shared(self) -> str:
         """What the tools of the session know."""
-        return understood(_clean(await self._get("shared")), responses.SharedText).text
+        return (await self._read("shared", responses.SharedText)).text
 
     async def timeline(self) -> responses.SessionTimeline:
         """The calls and runs of the session."""
-        return understood(_clean(await self._get("timeline")), responses.SessionTimeline)
+        return await self._read("timeline", responses.SessionTimeline)
+
+    async def _read(self, path: str, kind: type[T]) -> T:
+        return understood(_clean(await self._get(path)), kind)
 
     async def _get(self, path: str) -> dict[str, Any]:
         return await self._exchange("GET", path, None, {"Cookie": self._cookie})
@@ -239,6 +248,145 @@ class Window:
         if response.status != 200:
             raise _clean_refusal(refusal_of(response.status, data))
         return decode(data)
+
+
+class Replica:
+    """The copy."""
+
+    def __init__(self) -> None:
+        self.session = self.window = ""
+        self.items: dict[str, views.Item] = {}
+        self.inbox: dict[str, views.InboxEntry] = {}
+        self.missed: tuple[views.InboxMissed, ...] = ()
+        """What waits for an answer in all programs, by call."""
+        self.busy = False
+        self.settings = views.Settings()
+        self._boot: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the first state has come."""
+        return self._boot is not None
+
+    def waiting(self) -> list[views.CallItem]:
+        """The calls of this conversation whose card waits, oldest first."""
+        return [call for call in self._calls() if call.card is not None]
+
+    def waiting_elsewhere(self) -> list[views.InboxEntry]:
+        """The cards of other programs, in short."""
+        return [entry for entry in self.inbox.values() if entry.session is not None]
+
+    def asking(self) -> list[views.CallItem]:
+        """The calls of this conversation whose tool asks something while it runs."""
+        return [call for call in self._calls() if call.question is not None and call.session is None]
+
+    def running(self) -> list[views.CallItem]:
+        """The calls of this conversation that run and were not told to stop."""
+        return [call for call in self._calls() if call.status == "running" and not call.stopping and not call.session]
+
+    def sign_of_life(self) -> tuple[str, int] | None:
+        """Another one after each thing that happened, while the model is waited for; None while it is not."""
+        at_work = (
+            item.status in ("waiting", "running") and not (isinstance(item, views.CallItem) and item.session)
+            for item in self.items.values()
+            if isinstance(item, views.CallItem | views.ScriptItem)
+        )
+        if not self.busy or any(at_work):
+            return None
+        last = next(reversed(self.items.values()), None)
+        return ("", 0) if last is None else (last.id, len(last.text) if isinstance(last, views.MessageItem) else 0)
+
+    def undone(self) -> set[str]:
+        """The calls that were taken back."""
+        return {call.id for call in self._calls() if call.undone_by is not None}
+
+    def take(self, event: WindowEvent) -> list[ItemChange]:
+        """Put an event into the replica, and say what it changed."""
+        match event.kind:
+            case "state":
+                return self._take_state(event.boot, understood(event.data, views.PageState))
+            case "item":
+                return [self._put(understood(event.data, views.Item))]
+            case "delta":
+                return self._change(understood(event.data, views.ItemDelta))
+            case "piece":
+                return self._add(understood(event.data, views.TextPiece))
+            case "gone":
+                left = self.items.pop(understood(event.data, views.ItemGone).id, None)
+                return [] if left is None else [(left, None)]
+            case "inbox":
+                change = understood(event.data, views.InboxChange)
+                for gone in change.gone:
+                    self.inbox.pop(gone.id, None)
+                self.inbox |= {entry.id: entry for entry in change.put}
+                self.missed = self.missed if change.missed is None else change.missed
+            case "busy":
+                self.busy = understood(event.data, views.BusyState).busy
+            case "settings":
+                self.settings = understood(event.data, views.Settings)
+        return []
+
+    def _calls(self) -> list[views.CallItem]:
+        return [item for item in self.items.values() if isinstance(item, views.CallItem)]
+
+    def _put(self, item: views.Item) -> ItemChange:
+        before = self.items.get(item.id)
+        self.items[item.id] = item
+        return before, item
+
+    def _change(self, delta: views.ItemDelta) -> list[ItemChange]:
+        before = self.items.get(delta.id)
+        if before is None:
+            return []
+        with in_our_shape():
+            return [self._put(put_in(before, delta))]
+
+    def _add(self, piece: views.TextPiece) -> list[ItemChange]:
+        before = self.items.get(piece.id)
+        if not isinstance(before, views.MessageItem):
+            return []
+        text = first_units(before.text, piece.keep) + piece.text
+        return [self._put(replace(before, text=text))]
+
+    def _take_state(self, boot: str, state: views.PageState) -> list[ItemChange]:
+        is_same = boot == self._boot
+        known = self.items if is_same else _recognised(self.items, state.items)
+        kept = {item.id for item in state.items if is_same or not isinstance(item, views.MessageItem)}
+        # What is not among them any more was taken away, unless it is only too old for a state.
+        changes: list[ItemChange] = [(i, None) for i in self.items.values() if i.id not in kept and _may_vanish(i)]
+        changes += [(known.get(item.id), item) for item in state.items]
+        self.session, self.window, self._boot = state.session, state.window, boot
+        self.busy, self.settings = state.busy, state.settings
+        self.items = {item.id: item for item in state.items}
+        self.inbox = {entry.id: entry for entry in state.inbox}
+        self.missed = state.missed
+        return [(before, after) for before, after in changes if before != after]
+
+
+def _may_vanish(item: views.Item) -> bool:
+    return (isinstance(item, views.CallItem) and item.card is not None) or (
+        isinstance(item, views.MessageItem) and item.open
+    )
+
+
+def _recognised(known: dict[str, views.Item], items: Sequence[views.Item]) -> dict[str, views.Item]:
+    """What is known of the items of a server that was started again, by their new ids.
+
+    Calls and runs keep their ids. Messages are counted anew: one with the same words by the same person is the same.
+    """
+    said = Counter((item.by, item.text) for item in known.values() if isinstance(item, views.MessageItem))
+    found: dict[str, views.Item] = {}
+    for item in items:
+        if isinstance(item, views.MessageItem):
+            if said[item.by, item.text] > 0:
+                said[item.by, item.text] -= 1
+                found[item.id] = item
+        elif isinstance(before := known.get(item.id), type(item)):
+            if isinstance(before, views.CallItem) and isinstance(item, views.CallItem):
+                # The journal counts fewer reports than there were.
+                before = replace(before, reported_so_far=item.reported_so_far)
+            found[item.id] = before
+    return found
 
 
 @overload
@@ -273,7 +421,7 @@ def _without_secret_types(manifest: Manifest) -> Manifest:
         Parameter(p.name, "any", p.description, p.required, None, secret=True) if p.secret else p
         for p in manifest.parameters
     )
-    return msgspec.structs.replace(manifest, parameters=parameters)
+    return replace(manifest, parameters=parameters)
 
 
 def _clean(value: Any) -> Any:

@@ -6,17 +6,15 @@
     page.py               all paths, the app that serves them, and opening it
     page_gate.py          who may come in: keys, cookies, tokens; keys in files for own programs and the browser
     endpoints.py          how a path answers: read, changed, streamed, or as a file
-    bodies.py             what windows send
-    conversation.py       one conversation as all windows show it: its calls, its cards, what people do
+    conversation.py       one conversation as all windows show it: its calls, its inbox, what people do
     assistant.py          who talks in it: model, preset, turns
     model_form.py         trying another model, and keeping it
-    conversation_list.py  which conversations there are, and going from one to another
+    conversation_list.py  which conversations there are, going from one to another, and what was done in them
     history.py            the same conversation after a restart, the timeline, the tokens
     shared_items.py       the items that all windows show, and the numbered events that tell of them
     call_item.py          one call as an item, from events or from the journal
     card_view.py          a question as the page shows it: marked, masked, with everything that a decision needs
-    answers.py            the inbox, and what counts as an answer
-    card_routes.py        looking at cards and answering them
+    card_routes.py        looking at cards, and what counts as an answer
     other_sessions.py     questions of other programs that share the memory
     grant_routes.py       the second step of a card, and the grants that stand
     server_routes.py      MCP servers to look at, trust and remove

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
-from lastword.card import one_line, responses, views
-from lastword.display import visible
+from lastword.card import one_line, views, visible
 from lastword.errors import LastWordError, StoreError
 from lastword.log import trouble
 from lastword.server import Refusal
-from lastword.session import Session
 from lastword.talk import (
     NOTE,
     Api,
@@ -36,8 +34,12 @@ from lastword.talk import (
     remove_tour,
 )
 from lastword.web import history
-from lastword.web.model_form import ModelForm
-from lastword.web.shared_items import SharedItems
+
+if TYPE_CHECKING:
+    from lastword.card import responses
+    from lastword.session import Session
+    from lastword.web.model_form import ModelForm
+    from lastword.web.shared_items import SharedItems
 
 # A message that a person types or pastes.
 MAX_SAID = 100_000
@@ -45,7 +47,8 @@ MAX_SAID = 100_000
 MAX_TOLD = 50
 
 
-class AssistantSetup(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class AssistantSetup:
     """Who answers when the page is opened."""
 
     presets: Mapping[str, ResolvedPreset]

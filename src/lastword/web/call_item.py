@@ -5,12 +5,12 @@ The same item comes about in two ways: from events, as they happen, and from the
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card import in_one_line, one_line, question_view, script_line, views
+from lastword.card import in_one_line, one_line, question_view, script_line, shortened, views, visible
 from lastword.consent import (
     IN_A_WORD,
     Answerer,
@@ -25,12 +25,14 @@ from lastword.consent import (
     size_in_words,
     unhidden,
 )
-from lastword.display import color_name, glyph, shortened, visible
+from lastword.display import color_name, glyph
 from lastword.journal import content_of, data_of
-from lastword.store import Record
-from lastword.tools import Manifest, ToolQuestion
 from lastword.web.card_view import card_of
 from lastword.web.page_gate import surface_of
+
+if TYPE_CHECKING:
+    from lastword.store import Record
+    from lastword.tools import Manifest, ToolQuestion
 
 # Lines of progress that a window is shown. The journal keeps a few more, and the screen has no use for them.
 MAX_REPORTS = 30

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from lastword import values
-from lastword.card import Face, fold_of, literal, one_line, responses, views
+from lastword.card import Face, fold_of, literal, one_line, views, visible
 from lastword.consent import ApprovalRequest, mask
-from lastword.display import TAB, is_plain, marks, units, visible, visible_parts
+from lastword.display import TAB, is_plain, marks, units, visible_parts
 from lastword.editor import DiffLine, FileDiff, Preview, diff_of
 from lastword.rules import why_no_step
 
@@ -76,11 +75,6 @@ def _folded(
             yield f"preview {number}"
 
 
-def question_of(request: ApprovalRequest, me: str) -> responses.CardQuestion:
-    """The same for a window that draws it itself: unmarked, with secrets as digests, and with the tool's manifest."""
-    return responses.CardQuestion(request.facts(), msgspec.to_builtins(request.manifest), why_no_step(request, me))
-
-
 def _content_of(request: ApprovalRequest, given: Mapping[str, Any]) -> str | None:
     """The argument that holds the proposed text, when editing the one means editing the other."""
     name = request.manifest.content_parameter
@@ -101,7 +95,7 @@ def _arguments(
         is_secret = name in secrets
         kind = parameter.type if parameter is not None else "any"
         is_text = isinstance(given[name], str) and kind in ("string", "any")
-        # What is edited is the text itself, or JSON: the type is restored where the edit is read (web/answers.py).
+        # What is edited is the text itself, or JSON: the type is restored where the edit is read (card_routes.py).
         raw = "" if is_secret else given[name] if is_text else values.canonical(given[name]).decode()
         # What is in the preview as it is needs no second form, and megabytes of it would take their time.
         said = "" if is_secret or (name == content and passage.text == given[name]) else literal(given[name])

@@ -2,11 +2,17 @@
 
 The view hears the session, keeps what is shown, and tells the windows what changed. What people do in a window comes
 back here and goes to the session's one door or to the assistant; a card that one window answers is gone from all.
+
+The inbox has an entry for every card that waits; every change of it is told once. A yes counts only from a window that
+can have read what it says yes to: here is since when each question can be read, and by whom. What does not live here:
+where the questions of other programs come from (other_sessions.py), and what counts as an answer (card_routes.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,19 +32,32 @@ from lastword.call import (
     Started,
     last_changed,
 )
-from lastword.card import entry_of, one_line, views
-from lastword.consent import Answerer, Outcome
-from lastword.display import shortened, visible
+from lastword.card import SecondAct, entry_of, one_line, shortened, views, visible
 from lastword.errors import SessionError
 from lastword.log import trouble
 from lastword.server import Refusal
-from lastword.session import Session
-from lastword.talk import Api
 from lastword.web import history
-from lastword.web.answers import Inbox, ReadingTimes, check_again
 from lastword.web.assistant import Assistant, AssistantSetup, busy
 from lastword.web.call_item import CallItemBuilder, brief
 from lastword.web.shared_items import MAX_ERROR, MAX_SCRIPT, Feed, SharedItems
+
+if TYPE_CHECKING:
+    from lastword.consent import Answerer, Outcome
+    from lastword.session import Session
+    from lastword.talk import Api
+
+# No window of ours lets a card be answered sooner: a page waits longer than this, a terminal a little longer.
+UNREAD_SECONDS = 0.4
+# Questions that are remembered to have been shown. One that is forgotten was shown long ago.
+MAX_SHOWN = 1_000
+# Cards that are remembered to have been fetched, of all windows. One that is forgotten is fetched again.
+MAX_FETCHED = 5_000
+# Cards that nobody answered in time are shown for a day, and no more of them than somebody looks through.
+MISSED_SECONDS = 24 * 3600
+MAX_MISSED = 50
+
+# Who asked for what was missed in a conversation that is not open now.
+ELSEWHERE = "another conversation of yours"
 
 
 class ConversationView:
@@ -254,3 +273,145 @@ class ConversationView:
         builder.ended(outcome, at)
         self.show(builder.item)
         del self._builders[outcome.call_id]
+
+
+class Inbox:
+    """What waits, by call."""
+
+    def __init__(self, feed: Feed, clock: Callable[[], float] = time.time) -> None:
+        self._feed = feed
+        self._clock = clock
+        self._entries: dict[str, views.InboxEntry] = {}
+        self._missed: tuple[views.InboxMissed, ...] = ()
+
+    @property
+    def entries(self) -> tuple[views.InboxEntry, ...]:
+        """As they are now, in the order in which they came."""
+        return tuple(self._entries.values())
+
+    @property
+    def missed(self) -> tuple[views.InboxMissed, ...]:
+        """Those that nobody answered in time, the newest last."""
+        return self._missed
+
+    def change(self, put: Iterable[views.InboxEntry] = (), gone: Iterable[views.InboxGone] = ()) -> None:
+        """Put entries in, or their new look, and take others out; windows are told once of all of it."""
+        new = tuple(entry for entry in put if self._entries.get(entry.id) != entry)
+        known = [(left, self._entries.pop(left.id)) for left in gone if left.id in self._entries]
+        # When its time was up, and not when somebody looked: several that are found at once keep their order.
+        late = [
+            views.InboxMissed(entry, self._clock() if left.at is None else left.at)
+            for left, entry in known
+            if left.end is not None and left.end.kind == "expired"
+        ]
+        self._entries |= {entry.id: entry for entry in new}
+        self._tell(new, tuple(left for left, _ in known), late)
+
+    def recall(self, missed: Iterable[views.InboxMissed]) -> None:
+        """Those that nobody answered in time before this program was started."""
+        self._tell((), (), missed)
+
+    def turn(self, before: str, now: str) -> None:
+        """Another conversation is the window's own. Nothing of the one before waits; what was missed in it is no longer
+        this one's."""
+        turned = tuple(
+            views.InboxMissed(replace(entry, session=before, program=ELSEWHERE), at)
+            if entry.session is None
+            else views.InboxMissed(replace(entry, session=None, program=""), at)
+            if entry.session == now
+            else views.InboxMissed(entry, at)
+            for entry, at in ((missed.entry, missed.at) for missed in self._missed)
+        )
+        if turned != self._missed:
+            self._missed = turned
+            self._feed.tell("inbox", views.InboxChange(missed=turned))
+
+    def _tell(
+        self, new: tuple[views.InboxEntry, ...], old: tuple[views.InboxGone, ...], late: Iterable[views.InboxMissed]
+    ) -> None:
+        soonest = self._clock() - MISSED_SECONDS
+        all_missed = {missed.entry.id: missed for missed in (*self._missed, *late) if missed.at >= soonest}
+        missed = tuple(sorted(all_missed.values(), key=lambda each: (each.at, each.entry.id)))[-MAX_MISSED:]
+        is_same = missed == self._missed
+        self._missed = missed
+        if new or old or not is_same:
+            self._feed.tell("inbox", views.InboxChange(new, old, None if is_same else missed))
+
+    def ended(self, gone: views.InboxGone) -> None:
+        """A call whose card had been answered has ended."""
+        self._feed.tell("inbox", views.InboxChange(gone=(gone,)))
+
+    def settled(self, item: views.CallItem) -> None:
+        """A call has started. If a grant answered its card, that is known by now with what is left of the grant."""
+        if item.asked_at is not None and item.reply is not None and item.reply.how == "standing":
+            self.ended(views.InboxGone(item.id, item.reply))
+
+    def drop(self, gone: views.InboxGone) -> None:
+        """A card does not wait any more."""
+        self.change(gone=[gone])
+
+
+class ReadingTimes:
+    """Since when each question can be read: in any window, and in which of them."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, float] = {}
+        self._fetched: dict[tuple[str, str], float] = {}
+
+    def shown(self, digest: str) -> None:
+        """A window may show this question from now on."""
+        self._shown.setdefault(digest, time.monotonic())
+        if len(self._shown) > MAX_SHOWN:
+            del self._shown[next(iter(self._shown))]
+
+    def fetched(self, window: str, digest: str) -> None:
+        """This window can show this question from now on."""
+        self._fetched.setdefault((window, digest), time.monotonic())
+        if len(self._fetched) > MAX_FETCHED:
+            del self._fetched[next(iter(self._fetched))]
+
+    def check_read(self, *digests: str) -> None:
+        """Refuse a yes to what nobody can have read yet."""
+        for digest in digests:
+            since = self._shown.get(digest)
+            if since is not None and time.monotonic() - since < UNREAD_SECONDS:
+                raise too_soon()
+
+    def check_fetched(self, window: str, digest: str) -> None:
+        """Refuse a yes from a window that has not fetched the question, or has not had the time to show it."""
+        since = self._fetched.get((window, digest))
+        if since is None:
+            raise Refusal(
+                409, "not_seen", "this window has not looked at the card", hint="look at it first: GET /page/card"
+            )
+        if time.monotonic() - since < UNREAD_SECONDS:
+            raise too_soon()
+
+
+def check_again(tool: str, word: str | None) -> None:
+    """Refuse to run a call in doubt once more by one press, whatever its tool says: it may be the second time."""
+    if not SecondAct(tool.casefold()).is_done(word):
+        raise Refusal(
+            400,
+            "not_confirmed",
+            "nobody knows whether it happened, so one press does not run it again",
+            param="word",
+            hint=f"type the name of the tool, {visible(tool)}, as well",
+        )
+
+
+def too_soon() -> Refusal:
+    """Nobody reads as quickly as that."""
+    return Refusal(
+        409, "too_soon", "this question was put a moment ago, and nobody can have read it", hint="read it first"
+    )
+
+
+def not_waiting() -> Refusal:
+    """The card was answered elsewhere, or its call has ended."""
+    return Refusal(409, "not_waiting", "this question is not waiting any more: it was answered, or its call has ended")
+
+
+def changed() -> Refusal:
+    """The same call asks something else by now."""
+    return Refusal(409, "changed", "the question has changed since you saw it", hint="look at it again, then answer")

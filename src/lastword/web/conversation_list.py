@@ -12,23 +12,28 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from lastword.card import one_line, responses
-from lastword.consent import People
 from lastword.errors import LastWordError, MayNotForget, did_you_mean
 from lastword.journal import Journal, is_visible
 from lastword.server import Refusal
 from lastword.store import Entry, Record, Store
 from lastword.talk import PROGRAM, ApiError, ConnectionLost
 from lastword.values import canonical
-from lastword.web.bodies import ConversationBody, EmptyBody, RenameBody
-from lastword.web.conversation import ConversationView
-from lastword.web.endpoints import Endpoints
-from lastword.web.page_gate import PageRecord, Visitor
+from lastword.web import history
+from lastword.web.endpoints import EmptyBody, Endpoints, PageBody, content
+from lastword.web.page_gate import PageRecord
+
+if TYPE_CHECKING:
+    from lastword.consent import People
+    from lastword.web.conversation import ConversationView
+    from lastword.web.page_gate import Visitor
 
 _log = logging.getLogger("lastword")
 
@@ -49,6 +54,19 @@ UNNAMED = "Without a title"
 LEAST_TITLE = 20
 
 
+class ConversationBody(PageBody, frozen=True):
+    """One conversation."""
+
+    id: str
+
+
+class RenameBody(PageBody, frozen=True):
+    """A conversation and its new title."""
+
+    id: str
+    title: str
+
+
 class PageConversations:
     """The list, kept in the store, and what people do with it."""
 
@@ -65,12 +83,52 @@ class PageConversations:
 
     def routes(self, at: Endpoints) -> list[Route]:
         return [
+            at.reading("/page/timeline", self._timeline),
+            at.reading("/page/earlier", self._earlier),
+            at.reading("/page/export", self._export),
+            at.reading("/page/tokens", self._tokens),
+            at.reading("/page/content", self._content),
             at.reading("/page/conversations", self._found),
             at.changing("/page/new", EmptyBody, self._new),
             at.changing("/page/open", ConversationBody, self._open),
             at.changing("/page/rename", RenameBody, self._rename),
             at.changing("/page/delete", ConversationBody, self._delete),
         ]
+
+    async def _timeline(self, request: Request, visitor: Visitor) -> responses.SessionTimeline:
+        own = self._view.session.id
+        session_id = await self._visible(request.query_params.get("session") or own)
+        running = self._view.alive() if session_id == own else ()
+        return await history.timeline(self._view.session, session_id, running)
+
+    async def _earlier(self, request: Request, visitor: Visitor) -> responses.EarlierItems:
+        return await history.earlier(self._view.session, self._view.assistant.api, self._view.begins_with)
+
+    async def _export(self, request: Request, visitor: Visitor) -> Response:
+        session_id = await self._visible(request.query_params.get("session") or self._view.session.id)
+        records = await self._journal.history(session_id)
+        if not records:
+            raise _unknown_session()
+        encode = msgspec.json.Encoder().encode
+        lines = b"".join(encode(entry) + b"\n" for entry in history.exported(records))
+        name = "".join(char for char in session_id if char.isalnum() or char in "-_")[:60]
+        headers = {"Content-Disposition": f'attachment; filename="lastword-{name}.jsonl"'}
+        return Response(lines, media_type="application/x-ndjson", headers=headers)
+
+    async def _tokens(self, request: Request, visitor: Visitor) -> responses.TokenTotal:
+        return await history.token_total(self._view.session)
+
+    async def _content(self, request: Request, visitor: Visitor) -> Response:
+        call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
+        for record in await self._journal.store.read(subject=call_id, limit=1):
+            await self._visible(record.stream)
+        return await content(self._journal, call_id, digest)
+
+    async def _visible(self, session_id: str) -> str:
+        """A session that the person here may look at: their own, nobody's, or of one for whom they may answer."""
+        if session_id != self._view.session.id and not await is_visible(self._journal, session_id):
+            raise _unknown_session()
+        return session_id
 
     async def _found(self, request: Request, visitor: Visitor) -> responses.ConversationsFound:
         words = request.query_params.get("words", "")[:200]
@@ -277,3 +335,8 @@ def _beginning(said: str) -> str:
         whole = kept.rpartition(" ")[0]
         kept = whole if len(whole) >= LEAST_TITLE else kept
     return f"{kept.rstrip(' ,;:.')}…"
+
+
+def _unknown_session() -> Refusal:
+    """Also what is said of another person's: whether there is one is nobody else's business."""
+    return Refusal(404, "unknown_session", "nothing is remembered of this session")

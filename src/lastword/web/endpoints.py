@@ -13,7 +13,7 @@ import mimetypes
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from importlib.resources.abc import Traversable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -23,14 +23,16 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from lastword.card import responses
-from lastword.consent import Kept
 from lastword.errors import LastWordError, SessionError, StoreError
-from lastword.journal import Journal
 from lastword.log import trouble
 from lastword.server import EventStream, Refusal, ServerLimits, read_body
 from lastword.tools import content as tool_content
-from lastword.web.conversation import ConversationView
 from lastword.web.page_gate import HEADERS, PageGate, Visitor
+
+if TYPE_CHECKING:
+    from lastword.consent import Kept
+    from lastword.journal import Journal
+    from lastword.web.conversation import ConversationView
 
 ASSET_KEPT = "public, max-age=31536000, immutable"
 # The smallest first: it is taken where a browser does not care.
@@ -43,6 +45,14 @@ CONTENT_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
+
+
+class PageBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a window sends, checked before anybody looks at it. Each is beside the path that takes it."""
+
+
+class EmptyBody(PageBody, frozen=True):
+    """Nothing more to say."""
 
 
 class Endpoints:
@@ -87,12 +97,8 @@ class Endpoints:
                 raise Refusal(400, "bad_request", str(problem)) from None
             try:
                 done = await act(body, visitor)
-            except Refusal:
-                raise
-            except StoreError as problem:
-                raise Refusal(409, "refused", trouble("This could not be done", problem)) from None
             except LastWordError as problem:
-                raise Refusal(409, "refused", problem.fact, hint=problem.hint) from None
+                raise refusal_for(problem) from None
             return _headed(_json(done or responses.Done(event=self._view.feed.last_id)))
 
         return Route(path, answer, methods=["POST"])
@@ -100,6 +106,13 @@ class Endpoints:
     def events(self, path: str) -> Route:
         """The stream of events of a window."""
         return Route(path, EventsOfWindow(self._view, self._gate))
+
+
+def refusal_for(problem: LastWordError) -> Refusal:
+    """What a window is told of something that could not be done."""
+    if isinstance(problem, StoreError):
+        return Refusal(409, "refused", trouble("This could not be done", problem))
+    return problem if isinstance(problem, Refusal) else Refusal(409, "refused", problem.fact, hint=problem.hint)
 
 
 def _name_route(request: Request) -> None:

@@ -7,17 +7,18 @@ nothing of it comes from the window. What can be granted at all is in rules/.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.routing import Route
 
-from lastword.card import SecondAct, read_value, responses
-from lastword.consent import ApprovalRequest
-from lastword.display import visible
+from lastword.card import SecondAct, read_value, responses, visible
+from lastword.consent import Scope
 from lastword.errors import ArgumentsError, LastWordError, Problem, UnknownTool
 from lastword.rules import (
+    FIRST_CALLS,
     GrantChoice,
     Policy,
     SeenStep,
@@ -32,13 +33,14 @@ from lastword.rules import (
     why_over,
 )
 from lastword.server import Refusal
-from lastword.tools import Manifest
-from lastword.web.answers import changed, check_opened
-from lastword.web.bodies import ExplainBody, GrantBody, GrantChoiceBody, RevokeBody
-from lastword.web.card_routes import CardRoutes
-from lastword.web.conversation import ConversationView
-from lastword.web.endpoints import Endpoints
-from lastword.web.page_gate import Visitor
+from lastword.web.card_routes import CardRoutes, check_opened
+from lastword.web.conversation import ConversationView, changed
+from lastword.web.endpoints import Endpoints, PageBody
+
+if TYPE_CHECKING:
+    from lastword.consent import ApprovalRequest
+    from lastword.tools import Manifest
+    from lastword.web.page_gate import Visitor
 
 # Steps that windows were shown and said nothing to yet. Whoever opens more looks again at the first.
 MAX_SHOWN = 200
@@ -48,6 +50,44 @@ ENDS_THERE = "This session is that of the program that asks, and ends with it."
 
 # What is said of a field for whoever has never heard of JSON: what it is, and an example.
 _PLAIN = {"number": ("a number", "3"), "boolean": ("true or false", "true")}
+
+
+class GrantChoiceBody(PageBody, frozen=True):
+    """What a person has chosen in the second step of a card, so far. Nothing is granted by it."""
+
+    call_id: str
+    digest: str
+    loosened: dict[str, int] = msgspec.field(default_factory=dict)
+    """Which of the offered bounds, by argument: 0 is exactly what the card says."""
+    scope: Scope = "session"
+    calls: int | None = FIRST_CALLS
+    sums: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class GrantBody(PageBody, frozen=True):
+    """A yes to a card and to what its second step said. `step` is of exactly that, as this window was shown it."""
+
+    call_id: str
+    digest: str
+    step: str
+    word: str | None = None
+    """What was typed besides the press."""
+    opened: tuple[str, ...] = ()
+    """The folded parts that were opened: all in the card's `folded`."""
+
+
+class RevokeBody(PageBody, frozen=True):
+    """A grant to take back."""
+
+    id: str
+
+
+class ExplainBody(PageBody, frozen=True):
+    """A call that nobody makes: what would decide about it?"""
+
+    tool: str
+    arguments: dict[str, str] = msgspec.field(default_factory=dict)
+    """By name, each as text: a string as it stands, everything else as JSON."""
 
 
 class GrantRoutes:
@@ -96,7 +136,7 @@ class GrantRoutes:
         self._check(request, body, visitor)
         # Of the cards that were listed, those that still wait. One that came since was not read by anybody.
         settles = tuple(call_id for call_id in seen.terms.settles if call_id in fresh.terms.settles)
-        await cards.grant(request, replace(fresh.terms, settles=settles), visitor.by)
+        await cards.answer(request, request.allow_with(replace(fresh.terms, settles=settles)), visitor.by)
         self._shown.pop((visitor.name, body.step), None)  # It may have been crowded out since.
 
     def _check(self, request: ApprovalRequest, body: GrantBody, visitor: Visitor) -> None:

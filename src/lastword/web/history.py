@@ -10,21 +10,22 @@ are shown. The tokens were spent all the same, and stay in the sum.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from lastword.card import one_line, responses, views
-from lastword.display import shortened, visible
+from lastword.card import one_line, responses, shortened, views, visible
 from lastword.journal import Journal, data_of
 from lastword.server import is_script
-from lastword.session import Session
-from lastword.store import Record
 from lastword.talk import PROGRAM, TOOLS_USED, WENT_BACK, Api, Ended, used_in_words
-from lastword.tools import ToolRegistry
 from lastword.web.call_item import CallItemBuilder
 from lastword.web.shared_items import MAX_ERROR, MAX_ITEMS, MAX_SCRIPT, goes_on, printed_lines
 from lastword.wire import ToolRequest, parse_tool_request
+
+if TYPE_CHECKING:
+    from lastword.session import Session
+    from lastword.store import Record
+    from lastword.tools import ToolRegistry
 
 TOKENS_USED = "tokens_used"
 
@@ -113,13 +114,15 @@ async def _conversation(session: Session, api: Api, most: int) -> tuple[list[vie
     conversation_id = named[-1] if named else session.id
     conversation = await api.conversation(conversation_id)
     messages = conversation["messages"] if conversation else []
-    used, counted = _used(records, conversation_id), tokens_by_turn(records, conversation_id)
+    used = _by_turn(records, conversation_id, TOOLS_USED, "tools")
+    counted = _by_turn(records, conversation_id, TOKENS_USED, "tokens")
     first = max(0, len(messages) - most)
     for place, said in enumerate(messages[first:], first):
         if (message := _message(said, f"p{place}")) is not None:
             if message.by == "assistant":
                 turn = said["turn"]
-                message = replace(message, used=used.get(turn, ""), tokens=counted.get(turn))
+                words = used_in_words(used[turn]) if turn in used else ""
+                message = replace(message, used=words, tokens=counted.get(turn))
             items.append(message)
     items.sort(key=_time)
     # Where calls of a while were left out, so are the messages of that while: they would stand there without them.
@@ -128,19 +131,6 @@ async def _conversation(session: Session, api: Api, most: int) -> tuple[list[vie
     )
     is_all = len(records) < most and first == 0
     return items if is_all else [item for item in items if _is_open(item) or _time(item) >= oldest], is_all
-
-
-def _used(records: Iterable[Record], conversation_id: str) -> dict[int, str]:
-    """Which tools were used for the answers of a conversation, in words, by their turns."""
-    used: dict[int, str] = {}
-    for record in records:
-        if record.subject != conversation_id or not (data := data_of(record)):
-            continue
-        if record.kind == WENT_BACK:
-            used = {turn: words for turn, words in used.items() if turn < data["turn"]}
-        elif record.kind == TOOLS_USED:
-            used[data["turn"]] = used_in_words(data["tools"])
-    return used
 
 
 def _is_open(item: views.Item) -> bool:
@@ -222,16 +212,16 @@ async def keep_tokens(session: Session, conversation_id: str, ended: Ended) -> N
     await session.journal.store.commit()
 
 
-def tokens_by_turn(records: Iterable[Record], conversation_id: str) -> dict[int, int]:
-    """What the answers that still stand took, by their turns."""
-    standing: dict[int, int] = {}
+def _by_turn(records: Iterable[Record], conversation_id: str, kind: str, fact: str) -> dict[int, Any]:
+    """What is known of the answers of a conversation that still stand, by their turns."""
+    standing: dict[int, Any] = {}
     for record in records:
         if record.subject != conversation_id or not (data := data_of(record)):
             continue
         if record.kind == WENT_BACK:
-            standing = {turn: tokens for turn, tokens in standing.items() if turn < data["turn"]}
-        elif record.kind == TOKENS_USED and data["tokens"] is not None:
-            standing[data["turn"]] = data["tokens"]
+            standing = {turn: known for turn, known in standing.items() if turn < data["turn"]}
+        elif record.kind == kind and data[fact] is not None:
+            standing[data["turn"]] = data[fact]
     return standing
 
 
@@ -240,7 +230,7 @@ async def token_total(session: Session) -> responses.TokenTotal:
     records = await session.journal.history(session.id, kind=(TOKENS_USED, WENT_BACK))
     counts = [data["tokens"] for r in records if r.kind == TOKENS_USED and (data := data_of(r))]
     counted = [count for count in counts if count is not None]
-    standing = {name: tokens_by_turn(records, name) for name in {record.subject for record in records}}
+    standing = {name: _by_turn(records, name, TOKENS_USED, "tokens") for name in {record.subject for record in records}}
     left = sum(len(turns) for turns in standing.values())
     spent = sum(counted)
     gone = spent - sum(sum(turns.values()) for turns in standing.values())

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lastword.card import responses
-from lastword.display import visible
+from lastword.card import responses, visible
 from lastword.server import HttpUpstream, ModelNames, Refusal, ServerLimits
 from lastword.talk import KeptModel, ResolvedPreset, keep_model, try_model
 

@@ -9,26 +9,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Set
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lastword.card import called, entry_of, views
-from lastword.consent import Answerer, ApprovalRequest, GrantTerms, UserAction
-from lastword.display import shortened
+from lastword.card import called, entry_of, shortened, views
+from lastword.consent import ApprovalRequest
 from lastword.errors import SessionError, Tampered
-from lastword.journal import Journal, StandingQuestion, answer_from_elsewhere, data_of, standing_questions
+from lastword.journal import StandingQuestion, answer_from_elsewhere, data_of, standing_questions
 from lastword.log import trouble
 from lastword.rules import answer_elsewhere, folder_elsewhere
 from lastword.server import Refusal
-from lastword.store import Record
-from lastword.web.answers import action_on, answer_to, changed, not_waiting
-from lastword.web.bodies import AnswerBody, QuestionBody
 from lastword.web.call_item import CallItemBuilder
-from lastword.web.conversation import ConversationView
+from lastword.web.conversation import ConversationView, changed, not_waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Set
+    from pathlib import Path
+
+    from lastword.consent import Answerer, UserAction
+    from lastword.store import Record
+    from lastword.tools import QuestionAnswer, ToolQuestion
 
 # The memory changes with every call; looking once in this time is soon enough for another program's question.
 LOOK_SECONDS = 0.5
@@ -50,9 +52,9 @@ class OtherSessions:
 
     is_own = False
 
-    def __init__(self, view: ConversationView, journal: Journal, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, view: ConversationView, look_seconds: float = LOOK_SECONDS) -> None:
         self._view = view
-        self._journal = journal
+        self._journal = view.session.journal
         self._look_seconds = look_seconds
         self._shown: dict[str, dict[str, Any]] = {}
         self._asked_at: dict[str, float] = {}
@@ -205,24 +207,23 @@ class OtherSessions:
                 call.questioned(standing.question, elsewhere=True)
                 self._view.show(call.item)
 
-    def has_question(self, call_id: str) -> bool:
-        """Whether this call of another session asks something."""
-        return call_id in self._asking
-
-    async def answer_question(self, body: QuestionBody, by: Answerer) -> None:
-        """Answer what a tool of another program asks."""
-        standing = self._asking.get(body.call_id)
-        if standing is None or standing.question.id != body.question:
+    def form(self, call_id: str, question_id: str) -> ToolQuestion:
+        """What a tool of another program asks, for a window that has seen the question with this id."""
+        standing = self._asking.get(call_id)
+        if standing is None or standing.question.id != question_id:
             raise not_waiting()
-        answer = answer_to(standing.question, body)
-        first = await answer_from_elsewhere(self._journal, standing, answer, by)
+        return standing.question
+
+    async def answer_form(self, question: ToolQuestion, answer: QuestionAnswer, by: Answerer) -> None:
+        """Answer what a tool of another program asks."""
+        first = await answer_from_elsewhere(self._journal, self._asking[question.call_id], answer, by)
         await self.look()
         if not first:
             raise not_waiting()
 
     def has(self, call_id: str) -> bool:
-        """Whether this question is one of ours."""
-        return call_id in self._shown
+        """Whether this call is of another session, and asks something."""
+        return call_id in self._shown or call_id in self._asking
 
     def question(self, call_id: str, digest: str) -> ApprovalRequest:
         """The request behind a card, for a window that has seen it and may answer it."""
@@ -240,26 +241,21 @@ class OtherSessions:
         call.asked(request, self._asked_at.get(call_id, 0.0), me=self._journal.people.me)
         return call.item
 
-    async def answer(self, body: AnswerBody, by: Answerer) -> None:
-        """Answer one, having seen the request with this digest. Windows hear of it with the next look."""
-        request = self.question(body.call_id, body.digest)
-        await self._answer(body.call_id, body.digest, action_on(request, body), by)
-
     def beside(self, request: ApprovalRequest) -> tuple[Path, list[ApprovalRequest]]:
         """The cards that wait beside it, and where its program works."""
         folder = folder_elsewhere(self._shown.get(request.call_id, {}))
         return folder, [ApprovalRequest.from_facts(facts) for facts in self._shown.values()]
 
-    async def grant(self, request: ApprovalRequest, terms: GrantTerms, by: Answerer) -> None:
-        """Allow a card of another program, and what its second step said."""
-        await self._answer(request.call_id, request.digest, request.allow_with(terms), by)
-
-    async def _answer(self, call_id: str, digest: str, said: UserAction, by: Answerer) -> None:
-        facts = self._shown[call_id]
+    async def answer(self, request: ApprovalRequest, action: UserAction, by: Answerer) -> None:
+        """Answer a card, having seen its request. Windows hear of it with the next look."""
+        call_id, digest = request.call_id, request.digest
+        facts = self._shown.get(call_id)
+        if facts is None:
+            raise not_waiting()
         try:
-            first = await answer_elsewhere(self._journal, facts, said, by)
+            first = await answer_elsewhere(self._journal, facts, action, by)
         except SessionError as problem:
-            code = "edit_refused" if said.grant is None else "not_granted"
+            code = "edit_refused" if action.grant is None else "not_granted"
             raise Refusal(400, code, problem.fact, hint=problem.hint) from None
         if not first:
             await self.look()

@@ -7,54 +7,105 @@ conversations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lastword.card import responses, views
-from lastword.display import visible
-from lastword.journal import is_visible
-from lastword.mcp import McpServers
+from lastword.call import Decision
+from lastword.card import responses, visible
 from lastword.server import Middleware, Refusal, ServerLimits
-from lastword.session import Session
-from lastword.talk import Api
-from lastword.web import history
-from lastword.web.assistant import AssistantSetup
-from lastword.web.bodies import (
-    AgainBody,
-    CallBody,
-    EmptyBody,
-    ModelBody,
-    PresetBody,
-    ResolveBody,
-    SayBody,
-    StopBody,
-    UndoBody,
-)
 from lastword.web.card_routes import CardRoutes
 from lastword.web.conversation import ConversationView
 from lastword.web.conversation_list import PageConversations
-from lastword.web.endpoints import Endpoints, asset, content, page_of_words, page_that_leads
+from lastword.web.endpoints import EmptyBody, Endpoints, PageBody, asset, page_of_words, page_that_leads
 from lastword.web.grant_routes import GrantRoutes
 from lastword.web.other_sessions import OtherSessions
-from lastword.web.page_gate import PageGate, Visitor, check_surface, is_from_elsewhere
+from lastword.web.page_gate import PageGate, check_surface, is_from_elsewhere
 from lastword.web.server_routes import ServerRoutes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection
+    from importlib.resources.abc import Traversable
+
+    from lastword.card import views
+    from lastword.mcp import McpServers
+    from lastword.session import Session
+    from lastword.talk import Api
+    from lastword.web.assistant import AssistantSetup
+    from lastword.web.page_gate import Visitor
 
 STATIC = files("lastword.web") / "static"
 
 
-class PageSetup(msgspec.Struct, frozen=True):
+class SayBody(PageBody, frozen=True):
+    """A message of the person."""
+
+    text: str
+
+
+class AgainBody(PageBody, frozen=True):
+    """A message of the person's to go on from: the same words, or others."""
+
+    message: str
+    text: str | None = None
+
+
+class StopBody(PageBody, frozen=True):
+    """Whether to stop the turn at once, instead of what runs in it."""
+
+    turn: bool = False
+
+
+class CallBody(PageBody, frozen=True):
+    """One call."""
+
+    call_id: str
+
+
+class ResolveBody(PageBody, frozen=True):
+    """What to do about a call in doubt."""
+
+    call_id: str
+    decision: Decision
+    word: str | None = None
+    """The name of its tool, typed out: what running it again takes besides a press."""
+
+
+class UndoBody(PageBody, frozen=True):
+    """The call to take back; without one, the last that changed something."""
+
+    call_id: str | None = None
+
+
+class PresetBody(PageBody, frozen=True):
+    """The preset to work under."""
+
+    name: str
+
+
+class ModelBody(PageBody, frozen=True):
+    """The model to try, and to ask from then on."""
+
+    address: str
+    model: str = ""
+    key: str = ""
+
+    def __repr__(self) -> str:
+        """Without the key: whatever shows this may be kept somewhere."""
+        return f"ModelBody(address=…, model={self.model!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class PageSetup:
     """How the page is served, and what it shows beside its own conversation."""
 
-    limits: ServerLimits = ServerLimits()
+    limits: ServerLimits = field(default_factory=ServerLimits)
     hosts: Collection[str] = ()
     origins: Collection[str] = ()
     log: Callable[[str], Any] | None = None
@@ -116,11 +167,10 @@ class Page:
         self, view: ConversationView, gate: PageGate, setup: PageSetup, *, static: Traversable = STATIC
     ) -> None:
         self._view = view
-        self._journal = view.session.journal
         self._gate = gate
         self._limits = setup.limits
         self._static = static
-        self._others = OtherSessions(view, self._journal) if setup.watches_others else None
+        self._others = OtherSessions(view) if setup.watches_others else None
         self._watching: asyncio.Future[None] | None = None
         self._cards = CardRoutes(view, self._others)
         self._grants = GrantRoutes(view, self._cards)
@@ -152,11 +202,6 @@ class Page:
             at.events("/page/events"),
             at.reading("/page/state", self._state),
             at.reading("/page/shared", self._shared),
-            at.reading("/page/timeline", self._timeline),
-            at.reading("/page/earlier", self._earlier),
-            at.reading("/page/export", self._export),
-            at.reading("/page/tokens", self._tokens),
-            at.reading("/page/content", self._content),
             at.changing("/page/say", SayBody, self._say),
             at.changing("/page/again", AgainBody, self._again),
             at.changing("/page/stop", StopBody, self._stop),
@@ -238,41 +283,6 @@ class Page:
     async def _shared(self, request: Request, visitor: Visitor) -> responses.SharedText:
         return responses.SharedText(visible(self._view.session.format_state_for_prompt()))
 
-    async def _timeline(self, request: Request, visitor: Visitor) -> responses.SessionTimeline:
-        own = self._view.session.id
-        session_id = await self._visible(request.query_params.get("session") or own)
-        running = self._view.alive() if session_id == own else ()
-        return await history.timeline(self._view.session, session_id, running)
-
-    async def _earlier(self, request: Request, visitor: Visitor) -> responses.EarlierItems:
-        return await history.earlier(self._view.session, self._view.assistant.api, self._view.begins_with)
-
-    async def _export(self, request: Request, visitor: Visitor) -> Response:
-        session_id = await self._visible(request.query_params.get("session") or self._view.session.id)
-        records = await self._journal.history(session_id)
-        if not records:
-            raise _unknown_session()
-        encode = msgspec.json.Encoder().encode
-        lines = b"".join(encode(entry) + b"\n" for entry in history.exported(records))
-        name = "".join(char for char in session_id if char.isalnum() or char in "-_")[:60]
-        headers = {"Content-Disposition": f'attachment; filename="lastword-{name}.jsonl"'}
-        return Response(lines, media_type="application/x-ndjson", headers=headers)
-
-    async def _tokens(self, request: Request, visitor: Visitor) -> responses.TokenTotal:
-        return await history.token_total(self._view.session)
-
-    async def _content(self, request: Request, visitor: Visitor) -> Response:
-        call_id, digest = request.query_params.get("call_id", ""), request.query_params.get("digest", "")
-        for record in await self._journal.store.read(subject=call_id, limit=1):
-            await self._visible(record.stream)
-        return await content(self._journal, call_id, digest)
-
-    async def _visible(self, session_id: str) -> str:
-        """A session that the person here may look at: their own, nobody's, or of one for whom they may answer."""
-        if session_id != self._view.session.id and not await is_visible(self._journal, session_id):
-            raise _unknown_session()
-        return session_id
-
     # Changing.
 
     async def _say(self, body: SayBody, visitor: Visitor) -> None:
@@ -313,8 +323,3 @@ class Page:
 
     async def _lock(self, body: EmptyBody, visitor: Visitor) -> None:
         await self._gate.close_windows()
-
-
-def _unknown_session() -> Refusal:
-    """Also what is said of another person's: whether there is one is nobody else's business."""
-    return Refusal(404, "unknown_session", "nothing is remembered of this session")

@@ -11,26 +11,25 @@ import asyncio
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.routing import Route
 
 from lastword import values
-from lastword.card import SecondAct, fold_of, one_line, responses
+from lastword.card import SecondAct, fold_of, one_line, responses, visible
 from lastword.config import McpConfig
-from lastword.display import visible
 from lastword.editor import Preview
 from lastword.errors import ConfigError, LastWordError
 from lastword.mcp import Inspection, McpServer, McpServers, check_server_name, connected_clients, marked
 from lastword.server import Refusal
 from lastword.tools import tool_id
-from lastword.web.answers import changed
-from lastword.web.bodies import AddServerBody, ServerBody, TrustBody
 from lastword.web.card_view import preview_of
-from lastword.web.conversation import ConversationView
-from lastword.web.endpoints import Endpoints
-from lastword.web.page_gate import Visitor
+from lastword.web.conversation import ConversationView, changed
+from lastword.web.endpoints import Endpoints, PageBody
+
+if TYPE_CHECKING:
+    from lastword.web.page_gate import Visitor
 
 TRUST = "trust"
 MAX_WAY = 4_000
@@ -39,6 +38,37 @@ MAX_ERROR = 600
 MAX_SEEN = 20
 
 _ADDRESS = re.compile(r"https?://[^/?#\s]+\S*")
+
+
+class AddServerBody(PageBody, frozen=True):
+    """An MCP server to name."""
+
+    name: str
+    way: str
+    """A command with its arguments, or an address."""
+    given: str = ""
+    """Variables of a command or headers of an address, `NAME=VALUE` in each line."""
+
+    def __repr__(self) -> str:
+        """Without what is given to it: that may be a secret, however it was meant."""
+        return f"AddServerBody(name={self.name!r}, way=…)"
+
+
+class ServerBody(PageBody, frozen=True):
+    """An MCP server."""
+
+    name: str
+
+
+class TrustBody(PageBody, frozen=True):
+    """A yes to what was shown of an MCP server. `digest` is of exactly that."""
+
+    name: str
+    digest: str
+    word: str | None = None
+    """What was typed besides the press."""
+    opened: tuple[str, ...] = ()
+    """The folded parts that were opened."""
 
 
 class ServerRoutes:

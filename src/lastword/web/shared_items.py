@@ -23,8 +23,8 @@ import msgspec
 from msgspec.structs import replace
 
 from lastword import ids
-from lastword.card import difference, views
-from lastword.display import left_out, shortened, units, visible
+from lastword.card import difference, shortened, views, visible
+from lastword.display import left_out, units
 from lastword.wire import write_comment, write_event, write_retry
 
 # Enough for a laptop that was closed during a long answer. A window that was away longer gets the state.

@@ -600,82 +600,25 @@ export type GrantsFound = {
   files: RuleFile[];
 };
 
-/** What a person did with a card. `digest` is of the request that they saw. */
-export type AnswerBody = {
-  call_id: string;
-  digest: string;
-  action: "allow" | "allow_second" | "deny" | "deny_rest" | "close";
-  reason?: string | null;
-  edits?: Record<string, string>;
-  word?: string | null;
-  opened?: string[];
+/** A message of the person. */
+export type SayBody = {
+  text: string;
 };
 
-/** What a person has chosen in the second step of a card, so far. Nothing is granted by it. */
-export type GrantChoiceBody = {
-  call_id: string;
-  digest: string;
-  loosened?: Record<string, number>;
-  scope?: "run" | "session" | "until";
-  calls?: number | null;
-  sums?: Record<string, string>;
+/** A message of the person's to go on from: the same words, or others. */
+export type AgainBody = {
+  message: string;
+  text?: string | null;
 };
 
-/** A yes to a card and to what its second step said. `step` is of exactly that, as this window was shown it. */
-export type GrantBody = {
-  call_id: string;
-  digest: string;
-  step: string;
-  word?: string | null;
-  opened?: string[];
-};
-
-/** A grant to take back. */
-export type RevokeBody = {
-  id: string;
-};
-
-/** A call that nobody makes: what would decide about it? */
-export type ExplainBody = {
-  tool: string;
-  arguments?: Record<string, string>;
-};
-
-/** A card among several, as it was seen. */
-export type SeenCard = {
-  call_id: string;
-  digest: string;
-  opened?: string[];
-};
-
-/** What a person did with several cards, each of which they saw in one list. */
-export type AnswersBody = {
-  cards: SeenCard[];
-  action: "allow" | "deny";
-  reason?: string | null;
-};
-
-/** What a person did with a question of a running tool. */
-export type QuestionBody = {
-  call_id: string;
-  question: string;
-  action: "give" | "decline" | "close";
-  values?: Record<string, string>;
-};
-
-/** The call to take back; without one, the last that changed something. */
-export type UndoBody = {
-  call_id?: string | null;
+/** Whether to stop the turn at once, instead of what runs in it. */
+export type StopBody = {
+  turn?: boolean;
 };
 
 /** One call. */
 export type CallBody = {
   call_id: string;
-};
-
-/** A message of the person. */
-export type SayBody = {
-  text: string;
 };
 
 /** What to do about a call in doubt. */
@@ -685,31 +628,14 @@ export type ResolveBody = {
   word?: string | null;
 };
 
-/** Whether to stop the turn at once, instead of what runs in it. */
-export type StopBody = {
-  turn?: boolean;
+/** The call to take back; without one, the last that changed something. */
+export type UndoBody = {
+  call_id?: string | null;
 };
 
 /** The preset to work under. */
 export type PresetBody = {
   name: string;
-};
-
-/** A message of the person's to go on from: the same words, or others. */
-export type AgainBody = {
-  message: string;
-  text?: string | null;
-};
-
-/** One conversation. */
-export type ConversationBody = {
-  id: string;
-};
-
-/** A conversation and its new title. */
-export type RenameBody = {
-  id: string;
-  title: string;
 };
 
 /** The model to try, and to ask from then on. */
@@ -726,6 +652,83 @@ export type AddServerBody = {
   given?: string;
 };
 
+/** What a person did with a card. `digest` is of the request that they saw. */
+export type AnswerBody = {
+  call_id: string;
+  digest: string;
+  action: "allow" | "allow_second" | "deny" | "deny_rest" | "close";
+  reason?: string | null;
+  edits?: Record<string, string>;
+  word?: string | null;
+  opened?: string[];
+};
+
+/** A card among several, as it was seen. */
+export type SeenCard = {
+  call_id: string;
+  digest: string;
+  opened?: string[];
+};
+
+/** What a person did with several cards, each of which they saw in one list. */
+export type AnswersBody = {
+  cards: SeenCard[];
+  action: "allow" | "deny";
+  reason?: string | null;
+};
+
+/** One conversation. */
+export type ConversationBody = {
+  id: string;
+};
+
+/** Nothing more to say. */
+export type EmptyBody = Record<string, never>;
+
+/** A call that nobody makes: what would decide about it? */
+export type ExplainBody = {
+  tool: string;
+  arguments?: Record<string, string>;
+};
+
+/** A yes to a card and to what its second step said. `step` is of exactly that, as this window was shown it. */
+export type GrantBody = {
+  call_id: string;
+  digest: string;
+  step: string;
+  word?: string | null;
+  opened?: string[];
+};
+
+/** What a person has chosen in the second step of a card, so far. Nothing is granted by it. */
+export type GrantChoiceBody = {
+  call_id: string;
+  digest: string;
+  loosened?: Record<string, number>;
+  scope?: "run" | "session" | "until";
+  calls?: number | null;
+  sums?: Record<string, string>;
+};
+
+/** What a person did with a question of a running tool. */
+export type QuestionBody = {
+  call_id: string;
+  question: string;
+  action: "give" | "decline" | "close";
+  values?: Record<string, string>;
+};
+
+/** A conversation and its new title. */
+export type RenameBody = {
+  id: string;
+  title: string;
+};
+
+/** A grant to take back. */
+export type RevokeBody = {
+  id: string;
+};
+
 /** An MCP server. */
 export type ServerBody = {
   name: string;
@@ -738,9 +741,6 @@ export type TrustBody = {
   word?: string | null;
   opened?: string[];
 };
-
-/** Nothing more to say. */
-export type EmptyBody = Record<string, never>;
 
 /** What went wrong. */
 export type ErrorDetail = {
